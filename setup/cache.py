@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where things that are costly to build are kept: keyed by content, built aside, renamed into place."""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+NAME = "desktop-freeze"
+
+
+def root() -> Path:
+    """`${XDG_CACHE_HOME:-~/.cache}/desktop-freeze`, made if absent."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    path = (Path(base) if base else Path.home() / ".cache") / NAME
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def key(*parts: str) -> str:
+    """16 hex digits that stand for the parts, in their order."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+@contextlib.contextmanager
+def lock(name: str) -> Iterator[None]:
+    """Hold the cache's lock called name; a second builder of the same thing waits for the first."""
+    locks = root() / "locks"
+    locks.mkdir(exist_ok=True)
+    with open(locks / name, "w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def built(kind: str, name: str, build: Callable[[Path], None]) -> Path:
+    """Return `<cache>/<kind>/<name>`, calling build(temporary path) if it is not there.
+
+    build() makes a file or a folder at the path it is given; what it leaves when it fails is removed.
+    """
+    target = root() / kind / name
+    if target.exists():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with lock(f"{kind}-{name}"):
+        if target.exists():
+            return target
+        aside = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=target.parent))
+        try:
+            build(aside / name)
+            (aside / name).rename(target)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+    return target

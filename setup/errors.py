@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The two kinds of failure: the user gets one line and a hint, a bug gets a traceback."""
+
+import sys
+from collections.abc import Callable
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """Exit statuses of run_test.sh and of every command of the suite."""
+
+    OK = 0
+    USAGE = 2
+    MISSING = 3
+    KERNEL_LOST = 4
+    INTERRUPTED = 130
+
+
+class UserError(Exception):
+    """Something that the user can put right: one line that says what is wrong, and what to do."""
+
+    def __init__(self, message: str, *, hint: str = "", status: Exit = Exit.MISSING) -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.status = status
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        return f"{message} ({self.hint})" if self.hint else message
+
+
+def run_command(name: str, main: Callable[[], int]) -> int:
+    """Run a command's main(): a UserError becomes one line on stderr and its exit status."""
+    try:
+        return main()
+    except UserError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return int(error.status)
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted", file=sys.stderr)
+        return int(Exit.INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return int(Exit.OK)

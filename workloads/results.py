@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The files of one run, and the record (`events.jsonl`) from which meta.json and status.json are made.
+
+docs/FORMAT.md describes every file and column. In a guest each appended file is a link to a
+virtio-serial port, so what is written there has left the guest before the guest can lose it.
+"""
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+FORMAT_VERSION = 1
+SAMPLED = ("vmstat", "meminfo", "psi", "diskstats")
+STATES = ("completed", "hung", "panicked", "oom", "lost", "aborted")
+
+
+def stream_names(gitks: int) -> list[str]:
+    """The streams of the desktop workload, in the order in which they start."""
+    return ["heartbeat", "player", *(f"gitk-{n}" for n in range(1, gitks + 1))]
+
+
+def appended_files(gitks: int) -> list[str]:
+    """Names of the files that a run appends to while it runs."""
+    return [
+        "events.jsonl",
+        *(f"latency-{stream}.log" for stream in stream_names(gitks)),
+        *(f"{name}.tsv" for name in SAMPLED),
+        "kern.log",
+    ]
+
+
+class Events:
+    """Appends one JSON object a line to events.jsonl: `{"t": CLOCK_MONOTONIC s, "event": name, …}`."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def write(self, event: str, **facts: Any) -> None:
+        """Append one event; facts are JSON values."""
+        line = json.dumps({"t": round(time.monotonic(), 3), "event": event, **facts})
+        data = line.encode() + b"\n"
+        while data:
+            data = data[os.write(self._fd, data) :]
+
+    def close(self) -> None:
+        """Close the file; later writes fail."""
+        os.close(self._fd)
+
+
+def read_events(path: Path) -> list[dict[str, Any]]:
+    """Every whole event of an events.jsonl; a last line cut short by a dying guest is left out."""
+    events: list[dict[str, Any]] = []
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return events
+    for line in raw.split(b"\n")[:-1]:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict) and isinstance(event.get("event"), str):
+            events.append(event)
+    return events
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Write value to path through a temporary name in the same folder, synced, then renamed."""
+    aside = path.with_name(f".{path.name}.new")
+    with open(aside, "w") as handle:
+        json.dump(value, handle, indent=1, sort_keys=True)
+        handle.write("\n")
+        handle.flush()
+        os.fsync(handle.fileno())
+    aside.rename(path)
+
+
+def write_meta(run: Path, facts: dict[str, Any]) -> None:
+    """Make meta.json from the facts known outside the machine under test and from its own `meta` events."""
+    meta: dict[str, Any] = {"format": FORMAT_VERSION, **facts}
+    for event in read_events(run / "events.jsonl"):
+        if event["event"] == "meta":
+            meta.update({k: v for k, v in event.items() if k not in ("t", "event")})
+    write_json(run / "meta.json", meta)
+
+
+def write_status(run: Path, state: str, why: str, **facts: Any) -> None:
+    """Write status.json, the last file of a run: state is one of STATES, why one line of text."""
+    if state not in STATES:
+        raise ValueError(f"no such state: {state}")
+    write_json(run / "status.json", {"format": FORMAT_VERSION, "state": state, "why": why, **facts})
