@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where things that are costly to build are kept: keyed by content, built aside, renamed into place."""
+"""Where costly things are kept: keyed by content, built aside, renamed into place."""
 
 import contextlib
 import fcntl
@@ -39,7 +39,7 @@ def lock(name: str) -> Iterator[None]:
 def built(kind: str, name: str, build: Callable[[Path], None]) -> Path:
     """Return `<cache>/<kind>/<name>`, calling build(temporary path) if it is not there.
 
-    build() makes a file or a folder at the path it is given; what it leaves when it fails is removed.
+    build() makes a file or a folder at its argument; what it leaves when it fails is removed.
     """
     target = root() / kind / name
     if target.exists():
@@ -55,3 +55,13 @@ def built(kind: str, name: str, build: Callable[[Path], None]) -> Path:
         finally:
             shutil.rmtree(aside, ignore_errors=True)
     return target
+
+
+def sweep(*prefixes: str) -> None:
+    """Remove folders whose names begin with these: what runs that were killed left in the cache.
+
+    Only for the holder of the machine: nobody else has a run going on.
+    """
+    for path in root().iterdir():
+        if path.name.startswith(prefixes):
+            shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Debian's kernel packages: which exist, which one a version or a suite means, and unpacking them.
+
+Three shapes: one linux-image-V with all; since 6.19 an empty linux-image-V beside linux-binary-V,
+linux-modules-V and linux-base-V; in between a linux-image-V with image and modules whose config is
+in linux-base-V. Old versions linger half removed in some suites: only whole ones are candidates.
+"""
+
+import functools
+import re
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from setup import apt, cache
+from setup.errors import UserError
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A kernel that can be had from Debian's archive: its release, version, suites and packages."""
+
+    release: str
+    abi: str
+    version: str
+    suites: frozenset[str]
+    packages: tuple[apt.Package, ...]
+
+    @property
+    def upstream(self) -> str:
+        """The upstream version: `6.1.170`, `7.3-rc7`."""
+        return (
+            self.version.rpartition("-")[0]
+            .partition(":")[2 if ":" in self.version else 0]
+            .replace("~", "-")
+        )
+
+    @property
+    def digest(self) -> str:
+        """Stands for the contents of all packages."""
+        return cache.key(*(package.sha256 for package in self.packages))
+
+
+def _order(character: str) -> int:
+    if character == "~":
+        return -1
+    return ord(character) if character.isalpha() else ord(character) + 256
+
+
+def compare(left: str, right: str) -> int:
+    """Debian's order of versions: negative, zero or positive."""
+
+    def split(version: str) -> tuple[int, str, str]:
+        epoch, colon, rest = version.partition(":")
+        if not colon:
+            epoch, rest = "0", version
+        upstream, dash, revision = rest.rpartition("-")
+        return int(epoch), upstream if dash else rest, revision if dash else "0"
+
+    def part(a: str, b: str) -> int:
+        while a or b:
+            text_a, text_b = re.match(r"\D*", a)[0], re.match(r"\D*", b)[0]  # type: ignore[index]
+            for index in range(max(len(text_a), len(text_b))):
+                order_a = _order(text_a[index]) if index < len(text_a) else 0
+                order_b = _order(text_b[index]) if index < len(text_b) else 0
+                if order_a != order_b:
+                    return order_a - order_b
+            a, b = a[len(text_a) :], b[len(text_b) :]
+            digits_a, digits_b = re.match(r"\d*", a)[0], re.match(r"\d*", b)[0]  # type: ignore[index]
+            if int(digits_a or 0) != int(digits_b or 0):
+                return int(digits_a or 0) - int(digits_b or 0)
+            a, b = a[len(digits_a) :], b[len(digits_b) :]
+        return 0
+
+    (epoch_a, up_a, rev_a), (epoch_b, up_b, rev_b) = split(left), split(right)
+    return epoch_a - epoch_b or part(up_a, up_b) or part(rev_a, rev_b)
+
+
+_version_key = functools.cmp_to_key(compare)
+
+
+def candidates(packages: Iterable[apt.Package], flavour: str) -> list[Candidate]:
+    """The kernels of this flavour that are whole in the lists, oldest first, signed ones last."""
+    by_name: dict[tuple[str, str], list[apt.Package]] = {}
+    for package in packages:
+        by_name.setdefault((package.name, package.version), []).append(package)
+
+    def one(name: str, version: str) -> apt.Package | None:
+        return by_name.get((name, version), [None])[0]
+
+    found: list[tuple[bool, Candidate]] = []
+    for (name, version), listed in by_name.items():
+        match = re.fullmatch(
+            rf"linux-(image|binary|binary-unsigned)-(\d.*)-{re.escape(flavour)}(-unsigned)?", name
+        )
+        if not match or match[2].endswith(("-cloud", "-rt")) or "-" not in version:
+            continue
+        release = f"{match[2]}-{flavour}"
+        base = one(f"linux-base-{release}", version)
+        modules = one(f"linux-modules-{release}", version)
+        if match[1] == "image":
+            # An image package of a few kB is the empty one of the split shape.
+            if listed[0].size < 1 << 20 or (
+                f"linux-base-{release} " in listed[0].depends and not base
+            ):
+                continue
+            parts = [listed[0], base]
+        else:
+            if not base or not modules:
+                continue
+            parts = [listed[0], modules, base]
+        suites = frozenset(word for package in listed for word in (package.suite, package.codename))
+        signed = "unsigned" not in name
+        whole = tuple(package for package in parts if package)
+        found.append((signed, Candidate(release, match[2], version, suites, whole)))
+    found.sort(key=lambda item: (_version_key(item[1].version), item[0]))
+    return [candidate for _, candidate in found]
+
+
+def matches(candidate: Candidate, wanted: str) -> bool:
+    """Whether wanted (`6.1`, `7.3-rc7`, `6.12.90+deb13`, `6.1.170-3`) means this kernel."""
+    upstream = candidate.upstream
+    return wanted in (
+        upstream,
+        candidate.abi,
+        candidate.release,
+        candidate.version,
+    ) or upstream.startswith((f"{wanted}.", f"{wanted}-rc"))
+
+
+def in_suite(candidate: Candidate, suite: str) -> bool:
+    """Whether the kernel is in the suite or in its security or point updates."""
+    return bool(candidate.suites & {suite, f"{suite}-security", f"{suite}-updates"})
+
+
+def is_suite(wanted: str) -> bool:
+    """Whether wanted is the name of a suite, not a version."""
+    return not wanted[:1].isdigit()
+
+
+def choose(packages: Sequence[apt.Package], wanted: str, flavour: str) -> Candidate | None:
+    """The newest kernel that wanted means, or None."""
+    fits = in_suite if is_suite(wanted) else matches
+    chosen = [item for item in candidates(packages, flavour) if fits(item, wanted)]
+    return chosen[-1] if chosen else None
+
+
+def what_exists(packages: Sequence[apt.Package], wanted: str, flavour: str) -> str:
+    """For the user: the newest of each series, or the suites, in one line."""
+    if is_suite(wanted):
+        return "suites: " + ", ".join(sorted({package.codename for package in packages}))
+    series: dict[str, str] = {}
+    for candidate in candidates(packages, flavour):
+        series[".".join(re.split(r"[.-]", candidate.upstream)[:2])] = candidate.upstream
+    return f"{flavour} kernels: " + ", ".join(series.values())
+
+
+def find(wanted: str, *, mirror: str | None, flavour: str) -> Candidate:
+    """The newest kernel that wanted means; UserError (3) that lists what exists if none does."""
+    packages = apt.update(mirror, need=wanted if is_suite(wanted) else "")
+    candidate = choose(packages, wanted, flavour)
+    if candidate is None:
+        kind = "suite" if is_suite(wanted) else "version"
+        raise UserError(
+            f"Debian has no {flavour} kernel of {kind} {wanted}",
+            hint=what_exists(packages, wanted, flavour),
+        )
+    return candidate
+
+
+def unpack(debs: Sequence[Path], folder: Path) -> None:
+    """Unpack kernel packages into folder: `vmlinuz`, `config` and `lib/modules/RELEASE`.
+
+    UserError (3) if a package is damaged or holds no kernel.
+    """
+    tree = folder.with_name(folder.name + ".tree")
+    for deb in debs:
+        # -x writes as it reads: a damaged package is only known when its last byte was read.
+        apt.run(["dpkg-deb", "-x", deb, tree], what=f"unpacking {deb.name}")
+    images = [*tree.glob("boot/vmlinuz-*"), *tree.glob("usr/lib/modules/*/vmlinuz")]
+    found = [
+        path
+        for path in (*tree.glob("lib/modules/*"), *tree.glob("usr/lib/modules/*"))
+        if path.is_dir()
+    ]
+    if len(images) != 1 or not found:
+        names = ", ".join(deb.name for deb in debs)
+        raise UserError(f"{names}: no kernel image with its modules inside")
+    release = found[0].name
+    (folder / "lib/modules").mkdir(parents=True)
+    images[0].rename(folder / "vmlinuz")
+    for config in (*tree.glob("boot/config-*"), *tree.glob("usr/lib/modules/*/config")):
+        config.rename(folder / "config")
+    for modules in found:
+        shutil.copytree(
+            modules, folder / "lib/modules" / release, symlinks=True, dirs_exist_ok=True
+        )
+    shutil.rmtree(tree)
+    apt.run(["depmod", "-b", folder, release], what=f"depmod of {release}")
+
+
+def fetch(candidate: Candidate) -> Path:
+    """The folder in the cache with the kernel unpacked, downloading it if it is not there."""
+
+    def build(folder: Path) -> None:
+        debs = [apt.download(package) for package in candidate.packages]
+        try:
+            unpack(debs, folder)
+        finally:
+            for deb in debs:
+                deb.unlink(missing_ok=True)
+
+    return cache.built("kernels", candidate.digest, build)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A small initramfs for one kernel: busybox, the modules that the test needs, and an /init."""
+
+import argparse
+import gzip
+import shutil
+import stat
+import struct
+import sys
+from pathlib import Path
+
+from setup import cache, kernels, modules
+from setup.errors import UserError, run_command
+from setup.kernels import Kernel
+
+INIT = Path(__file__).resolve().parent.parent / "vm" / "initramfs_init.sh"
+APPLETS = ("sh", "cat", "echo", "insmod", "mkdir", "mount", "poweroff", "sleep", "switch_root")
+FORMAT = 1
+
+
+def busybox() -> Path:
+    """The host's statically linked busybox. UserError (3) if there is none."""
+    for name in ("busybox", "busybox-static", "busybox.static"):
+        found = shutil.which(name, path="/bin:/usr/bin:/sbin:/usr/sbin")
+        if found and _is_static(Path(found)):
+            return Path(found)
+    raise UserError("no statically linked busybox on this machine", hint="run setup/packages.sh")
+
+
+def _is_static(path: Path) -> bool:
+    """Whether a 64-bit ELF file names no interpreter (PT_INTERP, 3)."""
+    with open(path, "rb") as handle:
+        head = handle.read(4096)
+    if head[:5] != b"\x7fELF\x02":
+        return False
+    (offset,) = struct.unpack_from("<Q", head, 0x20)
+    size, number = struct.unpack_from("<HH", head, 0x36)
+    return all(
+        struct.unpack_from("<I", head, offset + index * size)[0] != 3 for index in range(number)
+    )
+
+
+class Archive:
+    """A newc cpio archive, made without root: device nodes are only lines in it."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._inode = 0
+
+    def add(
+        self, name: str, mode: int, data: bytes = b"", device: tuple[int, int] = (0, 0)
+    ) -> None:
+        """Append one entry; mode with its file type."""
+        self._inode += 1
+        encoded = name.encode() + b"\0"
+        fields = (self._inode, mode, 0, 0, 1, 0, len(data), 0, 0, *device, len(encoded), 0)
+        entry = b"070701" + b"".join(b"%08X" % field for field in fields) + encoded
+        self._parts += [entry, bytes(-len(entry) % 4), data, bytes(-len(data) % 4)]
+
+    def folder(self, name: str) -> None:
+        """Append a folder."""
+        self.add(name, stat.S_IFDIR | 0o755)
+
+    def file(self, name: str, data: bytes, mode: int = 0o644) -> None:
+        """Append a file."""
+        self.add(name, stat.S_IFREG | mode, data)
+
+    def link(self, name: str, target: str) -> None:
+        """Append a symbolic link."""
+        self.add(name, stat.S_IFLNK | 0o777, target.encode())
+
+    def finish(self) -> bytes:
+        """The whole archive."""
+        self._inode = -1
+        self.add("TRAILER!!!", 0)
+        return b"".join(self._parts)
+
+
+def _archive(chosen: list[modules.Module], shell: Path) -> bytes:
+    archive = Archive()
+    for folder in ("bin", "dev", "modules", "proc", "sys", "root-mnt"):
+        archive.folder(folder)
+    # Before devtmpfs is mounted /init has nowhere else to write to.
+    archive.add("dev/console", stat.S_IFCHR | 0o600, device=(5, 1))
+    archive.add("dev/null", stat.S_IFCHR | 0o666, device=(1, 3))
+    archive.file("bin/busybox", shell.read_bytes(), 0o755)
+    for applet in APPLETS:
+        archive.link(f"bin/{applet}", "busybox")
+    lines = []
+    for module in chosen:
+        archive.file(f"modules/{module.name}", modules.contents(module.path))
+        lines.append(f"{'-' if module.optional else ''}{module.name}\n")
+    archive.file("modules.list", "".join(lines).encode())
+    archive.file("init", INIT.read_bytes(), 0o755)
+    return archive.finish()
+
+
+def build(kernel: Kernel, *, fs: str = "ext4", crypt: bool = True) -> Path:
+    """The initramfs (gzip'd cpio) of this kernel for this test, from the cache if it is there."""
+    shell = busybox()
+    chosen = modules.needed(kernel, fs=fs, crypt=crypt)
+    stamps = [
+        f"{module.path} {module.optional} {module.path.stat().st_mtime_ns} "
+        f"{module.path.stat().st_size}"
+        for module in chosen
+    ]
+    shell_stamp = f"{shell} {shell.stat().st_mtime_ns} {shell.stat().st_size}"
+    key = cache.key(str(FORMAT), INIT.read_text(), shell_stamp, kernel.image_digest, *stamps)
+
+    def write(path: Path) -> None:
+        path.write_bytes(gzip.compress(_archive(chosen, shell), 6, mtime=0))
+
+    return cache.built("initramfs", f"{key}.cpio.gz", write)
+
+
+def main() -> int:
+    """python3 -m setup.initramfs SPEC: build the initramfs and print its path."""
+    parser = argparse.ArgumentParser(prog="setup.initramfs", description=__doc__)
+    parser.add_argument("spec", metavar="SPEC", help="a kernel, as for setup.kernels")
+    parser.add_argument("--fs", choices=sorted(modules.FILE_SYSTEMS), default="ext4")
+    parser.add_argument("--no-crypt", action="store_true", help="without dm-crypt")
+    parser.add_argument("--mirror", metavar="URL", help="instead of the one in the host's sources")
+    arguments = parser.parse_args()
+    kernel = kernels.resolve(arguments.spec, mirror=arguments.mirror)
+    print(build(kernel, fs=arguments.fs, crypt=not arguments.no_crypt))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("setup.initramfs", main))

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a kernel must have been configured with to run the test, checked before it boots."""
+
+import argparse
+import gzip
+import re
+import sys
+from pathlib import Path
+
+from setup import kernels
+from setup.errors import UserError, run_command
+from setup.kernels import Kernel
+
+FRAGMENT = Path(__file__).with_name("kernel.config")
+
+# "A|B": one of them will do. Where names differ between 5.10 and 7.3 the change is told.
+REQUIRED = (
+    "CONFIG_64BIT",
+    "CONFIG_BINFMT_ELF",
+    "CONFIG_BINFMT_SCRIPT",
+    "CONFIG_BLK_DEV_INITRD",
+    "CONFIG_RD_GZIP",
+    "CONFIG_DEVTMPFS",
+    "CONFIG_TMPFS",
+    "CONFIG_PROC_FS",
+    "CONFIG_SYSCTL",
+    "CONFIG_SYSFS",
+    "CONFIG_UNIX98_PTYS",
+    "CONFIG_TTY",
+    "CONFIG_SERIAL_8250_CONSOLE",
+    "CONFIG_PRINTK",
+    "CONFIG_MAGIC_SYSRQ",
+    "CONFIG_ACPI",
+    "CONFIG_PCI",
+    "CONFIG_VIRTIO_PCI",
+    "CONFIG_VIRTIO_BLK",
+    "CONFIG_VIRTIO_CONSOLE",
+    "CONFIG_VIRTIO_NET",
+    "CONFIG_NET",
+    "CONFIG_UNIX",
+    "CONFIG_INET",
+    "CONFIG_EXT4_FS",
+    "CONFIG_SWAP",
+    "CONFIG_BLK_DEV_DM",
+    "CONFIG_VM_EVENT_COUNTERS",
+    "CONFIG_FUTEX",
+    "CONFIG_EPOLL",
+    "CONFIG_SIGNALFD",
+    "CONFIG_TIMERFD",
+    "CONFIG_POSIX_TIMERS",
+    "CONFIG_FILE_LOCKING",
+    "CONFIG_SHMEM",
+    "CONFIG_ADVISE_SYSCALLS",
+)
+CRYPT = (
+    "CONFIG_DM_CRYPT",
+    "CONFIG_CRYPTO_XTS",
+    "CONFIG_CRYPTO_AES|CONFIG_CRYPTO_AES_X86_64|CONFIG_CRYPTO_AES_NI_INTEL",
+)
+BY_FILE_SYSTEM = {
+    "ext4": (),
+    "ext3": (),
+    # Read by the ext4 driver, or by the older one of its own.
+    "ext2": ("CONFIG_EXT4_USE_FOR_EXT2|CONFIG_EXT2_FS",),
+    "xfs": ("CONFIG_XFS_FS",),
+}
+# The test runs without these and says less: pressure, delays, names in backtraces.
+RECOMMENDED = (
+    "CONFIG_PSI",
+    "CONFIG_KALLSYMS",
+    "CONFIG_DETECT_HUNG_TASK",
+    "CONFIG_TASK_DELAY_ACCT",
+    "CONFIG_TASK_IO_ACCOUNTING",
+    "CONFIG_STACKTRACE",
+    "CONFIG_FTRACE",
+    "CONFIG_EVENT_TRACING|CONFIG_ENABLE_DEFAULT_TRACERS",
+    "CONFIG_LRU_GEN",
+    "CONFIG_BLK_DEV_LOOP",
+    "CONFIG_HW_RANDOM_VIRTIO",
+)
+
+
+def read(config: Path) -> dict[str, str]:
+    """The options of a .config (or config.gz) and their values; what is not set is left out."""
+    try:
+        data = config.read_bytes()
+        if data[:2] == b"\x1f\x8b":
+            data = gzip.decompress(data)
+    except (OSError, EOFError) as error:
+        raise UserError(f"cannot read the kernel config {config}: {error}") from None
+    pattern = r"^(CONFIG_\w+)=(.*)$"
+    options = dict(re.findall(pattern, data.decode(errors="replace"), re.MULTILINE))
+    if not options:
+        raise UserError(f"{config} is not a kernel config")
+    return options
+
+
+def _lacking(
+    options: dict[str, str], wanted: tuple[str, ...], values: tuple[str, ...]
+) -> list[str]:
+    return [
+        group
+        for group in wanted
+        if not any(options.get(name) in values for name in group.split("|"))
+    ]
+
+
+def missing(config: Path, fs: str, crypt: bool, *, no_modules: bool = False) -> list[str]:
+    """The options that the test needs and this config lacks, as `CONFIG_A` or `CONFIG_A|CONFIG_B`.
+
+    Built in or as a module will do; with no_modules only built in.
+    """
+    wanted = REQUIRED + BY_FILE_SYSTEM[fs] + (CRYPT if crypt else ())
+    return _lacking(read(config), wanted, ("y",) if no_modules else ("y", "m"))
+
+
+def recommended(config: Path) -> list[str]:
+    """The options without which the test says less, and this config lacks."""
+    return _lacking(read(config), RECOMMENDED, ("y", "m"))
+
+
+def check(kernel: Kernel, fs: str, crypt: bool) -> None:
+    """Raise a UserError (3) that names the options this kernel lacks, if its config is known."""
+    if kernel.config is None:
+        return
+    lacking = missing(kernel.config, fs, crypt, no_modules=kernel.modules is None)
+    if lacking:
+        names = ", ".join(group.replace("|", " or ") for group in lacking)
+        built_in = " built in (no modules were found for it)" if kernel.modules is None else ""
+        raise UserError(
+            f"kernel {kernel.release} lacks{built_in}: {names}",
+            hint="merge setup/kernel.config with scripts/kconfig/merge_config.sh and build again",
+        )
+
+
+def main() -> int:
+    """python3 -m setup.kconfig SPEC...: say what each kernel lacks."""
+    parser = argparse.ArgumentParser(prog="setup.kconfig", description=__doc__)
+    parser.add_argument("specs", nargs="+", metavar="SPEC", help="a kernel, as for setup.kernels")
+    parser.add_argument("--fs", choices=sorted(BY_FILE_SYSTEM), default="ext4")
+    parser.add_argument("--no-crypt", action="store_true", help="without dm-crypt")
+    parser.add_argument("--mirror", metavar="URL", help="instead of the one in the host's sources")
+    arguments = parser.parse_args()
+    for spec in arguments.specs:
+        kernel = kernels.resolve(spec, mirror=arguments.mirror)
+        if kernel.config is None:
+            print(f"{spec}: its config was not found: nothing is known")
+            continue
+        check(kernel, arguments.fs, not arguments.no_crypt)
+        less = ", ".join(recommended(kernel.config)) or "nothing"
+        print(f"{spec}: {kernel.config} has all that is needed; recommended and lacking: {less}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("setup.kconfig", main))

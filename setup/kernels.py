@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From what the user calls a kernel (a SPEC) to its image, modules and config on this machine.
+
+SPECs: debian:SUITE, debian:VERSION, host, PATH[,modules=DIR] of a bzImage, a kernel build tree.
+"""
+
+import argparse
+import hashlib
+import os
+import re
+import struct
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from setup import apt, cache, debian
+from setup.errors import Exit, UserError, run_command
+
+SPECS = """\
+kernels:
+  debian:stable, debian:bookworm, debian:sid     the newest of a suite of Debian
+  debian:6.1, debian:7.3-rc7                     the newest of that version in any suite
+  debian:6.12.90+deb13                           exactly that package
+  host                                           the kernel that runs now
+  PATH, or PATH,modules=DIR                      a bzImage; modules beside it, or in DIR
+  DIR                                            a kernel build tree
+"""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel ready to boot. modules is .../lib/modules/RELEASE, None if there are none."""
+
+    spec: str
+    label: str
+    release: str
+    image: Path
+    modules: Path | None
+    config: Path | None
+    image_digest: str
+    config_digest: str | None
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def image_release(image: Path) -> str:
+    """The release string in a bzImage's header; UserError (3) if it is not a whole Linux image."""
+    try:
+        with open(image, "rb") as handle:
+            head = handle.read(64 << 10)
+            size = os.fstat(handle.fileno()).st_size
+    except OSError as error:
+        raise UserError(f"cannot read the kernel image {image}: {error.strerror}") from None
+    if head[:4] == b"\x7fELF":
+        raise UserError(
+            f"{image} is an uncompressed vmlinux", hint="give arch/x86/boot/bzImage instead"
+        )
+    if len(head) < 0x264 or head[0x202:0x206] != b"HdrS" or head[0x1FE:0x200] != b"\x55\xaa":
+        raise UserError(f"{image} is not a Linux kernel image")
+    offset = struct.unpack_from("<H", head, 0x20E)[0] + 0x200
+    version = head[offset:].partition(b"\0")[0].decode("ascii", "replace").split()
+    if not version or not re.fullmatch(r"\d[\w.+~-]*", version[0], re.ASCII):
+        raise UserError(f"{image} is not a Linux kernel image", hint="its header names no release")
+    setup_sectors = head[0x1F1] or 4
+    expected = (setup_sectors + 1) * 512 + struct.unpack_from("<I", head, 0x1F4)[0] * 16
+    if size + 4096 < expected:
+        raise UserError(f"{image} is cut short: {size} of {expected} bytes")
+    return version[0]
+
+
+def _label(release: str) -> str:
+    text = re.sub(r"[^A-Za-z0-9._+-]", "-", release).lstrip("._+-")[:64]
+    return text or "kernel"
+
+
+def _kernel(
+    spec: str, label: str, release: str, image: Path, modules: Path | None, config: Path | None
+) -> Kernel:
+    return Kernel(
+        spec,
+        _label(label),
+        release,
+        image,
+        modules,
+        config,
+        _digest(image),
+        _digest(config) if config else None,
+    )
+
+
+def _readable(paths: list[Path]) -> Path | None:
+    for path in paths:
+        if path.is_file() and os.access(path, os.R_OK):
+            return path
+    return None
+
+
+def _is_modules(path: Path, release: str) -> bool:
+    return path.is_dir() and (
+        path.name == release or (path / "modules.order").is_file() or (path / "kernel").is_dir()
+    )
+
+
+def _given_modules(folder: Path, release: str) -> Path:
+    for path in (folder / "lib/modules" / release, folder / "usr/lib/modules" / release):
+        if path.is_dir():
+            return path
+    for path in (folder / release, folder):
+        if _is_modules(path, release):
+            return path.resolve()
+    raise UserError(f"no modules of {release} in {folder}")
+
+
+def _modules_beside(image: Path, release: str) -> Path | None:
+    here = image.parent
+    trees = [here, here.parent, here.parent / "usr"]
+    for path in [*(tree / "lib/modules" / release for tree in trees), here / release, here]:
+        if path.is_dir() and (path.name == release or (path / "modules.order").is_file()):
+            return path
+    return None
+
+
+def _config_beside(image: Path, release: str, modules: Path | None) -> Path | None:
+    names = [f"config-{release}", "config", ".config"]
+    if image.name.startswith(("vmlinuz-", "bzImage-")):
+        names.insert(0, "config-" + image.name.partition("-")[2])
+    candidates = [image.parent / name for name in names]
+    if modules:
+        candidates += [modules / "config", modules / "build/.config"]
+    return _readable(candidates)
+
+
+def _from_image(spec: str, image: Path, folder: Path | None) -> Kernel:
+    image = image.expanduser().resolve()
+    release = image_release(image)
+    modules = _given_modules(folder, release) if folder else _modules_beside(image, release)
+    return _kernel(spec, release, release, image, modules, _config_beside(image, release, modules))
+
+
+def _host(spec: str) -> Kernel:
+    release = os.uname().release
+    modules = Path("/lib/modules") / release
+    image = _readable([Path("/boot") / f"vmlinuz-{release}", modules / "vmlinuz"])
+    if image is None:
+        there = (Path("/boot") / f"vmlinuz-{release}").exists()
+        raise UserError(
+            f"the running kernel's image /boot/vmlinuz-{release} "
+            + ("may not be read by this user" if there else "is not on this machine"),
+            hint="give another kernel, for example debian:stable",
+        )
+    config = _config_beside(image, release, modules) or _readable([Path("/proc/config.gz")])
+    image_release(image)
+    return _kernel(spec, release, release, image, modules if modules.is_dir() else None, config)
+
+
+def _tree_image(tree: Path) -> Path:
+    image = tree / "arch/x86/boot/bzImage"
+    if not image.is_file():
+        raise UserError(
+            f"{tree} is no built kernel tree: no arch/x86/boot/bzImage", hint="run make there"
+        )
+    return image
+
+
+def _tree_modules(tree: Path, release: str) -> Path:
+    """A folder in the cache with links to a build tree's modules, laid out as installed ones."""
+    order = tree / "modules.order"
+    listed = order.read_text().split() if order.is_file() else []
+    links: dict[str, Path] = {}
+    for name in listed:
+        # 5.x writes kernel/fs/x.ko, later kernels fs/x.o, both for the file fs/x.ko.
+        name = re.sub(r"\.k?o$", ".ko", name.removeprefix("kernel/"))
+        if not (tree / name).is_file():
+            raise UserError(f"{tree}: {name} is listed in modules.order but not built")
+        links[name] = tree / name
+    parts = [str(tree), release]
+    for name in (*links, "modules.builtin"):
+        path = tree / name
+        if path.exists():
+            parts.append(f"{name} {path.stat().st_mtime_ns} {path.stat().st_size}")
+
+    def build(folder: Path) -> None:
+        target = folder / "lib/modules" / release
+        target.mkdir(parents=True)
+        for name, path in links.items():
+            link = target / "kernel" / name
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(path)
+        for name in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
+            text = (tree / name).read_bytes() if (tree / name).is_file() else b""
+            (target / name).write_bytes(text)
+        apt.run(["depmod", "-b", folder, release], what=f"depmod of {tree}")
+
+    return cache.built("kernel-trees", cache.key(*parts), build) / "lib/modules" / release
+
+
+def _from_tree(spec: str, tree: Path) -> Kernel:
+    tree = tree.resolve()
+    image = _tree_image(tree)
+    release = image_release(image)
+    config = _readable([tree / ".config"])
+    return _kernel(spec, release, release, image, _tree_modules(tree, release), config)
+
+
+def _split(spec: str) -> tuple[Path, Path | None]:
+    text, comma, folder = spec.partition(",modules=")
+    path = Path(text).expanduser()
+    if not path.exists():
+        raise UserError(
+            f"no such kernel: {spec!r}",
+            hint="debian:SUITE, debian:VERSION, host, a bzImage or a build tree",
+            status=Exit.USAGE,
+        )
+    return path, Path(folder).expanduser() if comma else None
+
+
+def resolve(spec: str, *, mirror: str | None = None, cpu_flavour: str = "cloud-amd64") -> Kernel:
+    """Find (and fetch, unpack) the kernel that spec means.
+
+    UserError: 2 for a SPEC that means nothing, 3 for what is missing or damaged.
+    """
+    if spec.startswith("debian:"):
+        wanted = spec.removeprefix("debian:")
+        if not re.fullmatch(r"[A-Za-z0-9][\w.+~-]*", wanted, re.ASCII):
+            raise UserError(f"not a suite or version: {spec!r}", status=Exit.USAGE)
+        candidate = debian.find(wanted, mirror=mirror, flavour=cpu_flavour)
+        folder = debian.fetch(candidate)
+        image = folder / "vmlinuz"
+        release = image_release(image)
+        config = _readable([folder / "config"])
+        modules = folder / "lib/modules" / release
+        return _kernel(spec, candidate.upstream, release, image, modules, config)
+    if spec == "host":
+        return _host(spec)
+    path, modules_folder = _split(spec)
+    if path.is_dir():
+        return _from_tree(spec, path)
+    return _from_image(spec, path, modules_folder)
+
+
+def describe(spec: str, *, cpu_flavour: str = "cloud-amd64") -> str:
+    """One line that says what resolve() would do; writes nothing and fetches nothing."""
+    if spec.startswith("debian:"):
+        wanted = spec.removeprefix("debian:")
+        packages = apt.stored()
+        candidate = debian.choose(packages, wanted, cpu_flavour) if packages else None
+        if candidate is None:
+            kind = "suite" if debian.is_suite(wanted) else "version"
+            return (
+                f"the newest {cpu_flavour} kernel of Debian {kind} {wanted}: package lists and "
+                "kernel fetched through apt (about 100 MB) into the cache"
+            )
+        size = sum(package.size for package in candidate.packages) / 1e6
+        there = (apt.home().parent / "kernels" / candidate.digest).exists()
+        how = "already in the cache" if there else f"{size:.0f} MB to fetch through apt"
+        return f"Debian's kernel {candidate.upstream} ({candidate.release}), {how}"
+    if spec == "host":
+        return f"the running kernel {os.uname().release}"
+    path, folder = _split(spec)
+    if path.is_dir():
+        image = _tree_image(path)
+        return f"the built kernel tree {path}: {image_release(image)}"
+    release = image_release(path)
+    modules = (
+        _given_modules(folder, release) if folder else _modules_beside(path.resolve(), release)
+    )
+    return f"the kernel image {path}: {release}, modules: {modules or 'none'}"
+
+
+def main() -> int:
+    """python3 -m setup.kernels SPEC...: make kernels ready and print where they are."""
+    parser = argparse.ArgumentParser(
+        prog="setup.kernels",
+        description=__doc__,
+        epilog=SPECS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("specs", nargs="+", metavar="SPEC")
+    parser.add_argument("--mirror", metavar="URL", help="instead of the one in the host's sources")
+    parser.add_argument(
+        "--flavour", default="cloud-amd64", help="of Debian's (default: %(default)s)"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    arguments = parser.parse_args()
+    for spec in arguments.specs:
+        if arguments.dry_run:
+            print(f"{spec}: {describe(spec, cpu_flavour=arguments.flavour)}")
+            continue
+        kernel = resolve(spec, mirror=arguments.mirror, cpu_flavour=arguments.flavour)
+        print(
+            f"{kernel.label}\t{kernel.release}\t{kernel.image}\t{kernel.modules}\t{kernel.config}"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("setup.kernels", main))

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which mirrors of Debian this machine uses: read from its apt sources, never guessed."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from setup.errors import Exit, UserError
+
+# Suites by which Debian's own archive is told from other archives in the host's sources.
+DEBIAN_SUITE = re.compile(
+    r"(buster|bullseye|bookworm|trixie|forky|duke|sid|experimental|oldoldstable|oldstable|stable"
+    r"|testing|unstable)(-updates|-backports|-proposed-updates|-security|/updates)?/?"
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One line of apt sources: where an archive is and what is taken from it."""
+
+    uri: str
+    suites: tuple[str, ...]
+    components: tuple[str, ...]
+    signed_by: str
+
+
+def _one_line(text: str) -> Iterator[Source]:
+    for line in text.splitlines():
+        match = re.match(r"\s*deb\s+(?:\[(?P<options>[^]]*)\]\s+)?(?P<rest>[^#]+)", line)
+        if not match:
+            continue
+        fields = match["rest"].split()
+        options = dict(
+            item.split("=", 1) for item in (match["options"] or "").split() if "=" in item
+        )
+        if len(fields) >= 3:
+            yield Source(fields[0], (fields[1],), tuple(fields[2:]), options.get("signed-by", ""))
+
+
+def _deb822(text: str) -> Iterator[Source]:
+    text = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+    for stanza in re.split(r"\n\s*\n", text):
+        fields = {
+            match[1].lower(): match[2].strip()
+            for match in re.finditer(r"^([\w-]+):((?:.*)(?:\n[ \t].*)*)", stanza, re.MULTILINE)
+        }
+        if "deb" not in fields.get("types", "").split() or fields.get("enabled", "yes") == "no":
+            continue
+        for uri in fields.get("uris", "").split():
+            yield Source(
+                uri,
+                tuple(fields.get("suites", "").split()),
+                tuple(fields.get("components", "").split()),
+                fields.get("signed-by", ""),
+            )
+
+
+def host_sources(etc: Path = Path("/etc/apt")) -> list[Source]:
+    """What the host's sources name of Debian's own archive, in apt's order of reading."""
+    files = [etc / "sources.list", *sorted((etc / "sources.list.d").glob("*"))]
+    found: list[Source] = []
+    for path in files:
+        if path.suffix not in (".list", ".sources") or not path.is_file():
+            continue
+        text = path.read_text(errors="replace")
+        found += _deb822(text) if path.suffix == ".sources" else _one_line(text)
+    return [
+        source
+        for source in found
+        if "main" in source.components
+        and re.match(r"(?:https?|file|copy|ftp|mirror\S*|tor\S*):", source.uri)
+        and source.suites
+        and all(DEBIAN_SUITE.fullmatch(suite) for suite in source.suites)
+        and (not source.signed_by or "debian-archive" in source.signed_by)
+    ]
+
+
+def find(mirror: str | None = None, etc: Path = Path("/etc/apt")) -> tuple[str, str | None]:
+    """The URIs of the main and of the security archive (None if the host's sources lack it)."""
+    main = security = None
+    for source in host_sources(etc):
+        if any(suite.rstrip("/").endswith(("-security", "/updates")) for suite in source.suites):
+            security = security or source.uri
+        else:
+            main = main or source.uri
+    if mirror is not None:
+        if not re.match(r"(?:https?|file|ftp):/", mirror):
+            raise UserError(
+                f"not a mirror's URL: {mirror!r}",
+                hint="for example file:/srv/debian",
+                status=Exit.USAGE,
+            )
+        main = mirror
+    if main is None:
+        raise UserError(
+            "this machine's apt sources name no Debian mirror", hint="give one with --mirror URL"
+        )
+    return main, security

@@ -1,0 +1,170 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Installs what the suite needs on this machine: Debian packages with apt-get, and a Python
+# environment in .venv from pinned requirements. Safe to repeat; says nothing if all is there.
+#
+# usage: setup/packages.sh [--list | --no-install] [--dev] [--device]
+#   --list        print the packages and exit
+#   --no-install  only check; exit 3 and name what is missing and how to install it
+#   --dev         also what the tests and checks need
+#   --device      also what a test of this machine itself needs (run_test.sh --device)
+# exit status: 0 all there, 2 usage, 3 something is missing
+set -euo pipefail
+
+name=setup/packages.sh
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+packages=(
+    busybox-static
+    cpio
+    debian-archive-keyring
+    e2fsprogs
+    fakeroot
+    fonts-dejavu-core
+    git
+    gnuplot-nox
+    kmod
+    mmdebstrap
+    qemu-system-x86
+    qemu-utils
+    rsync
+    uidmap
+    util-linux
+    xz-utils
+    zstd
+)
+python_package=python3-venv
+list=0 install=1 dev=0
+
+usage() {
+    sed -n '/^# usage:/,/^# exit status/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+}
+
+for argument in "$@"; do
+    case "$argument" in
+    --list) list=1 ;;
+    --no-install) install=0 ;;
+    --dev) dev=1 ;;
+    --device) packages+=(cryptsetup-bin lvm2 xfsprogs) ;;
+    -h | --help)
+        usage
+        exit 0
+        ;;
+    *)
+        echo "$name: unknown option $argument (see --help)" >&2
+        exit 2
+        ;;
+    esac
+done
+if ((dev)); then
+    packages+=(shellcheck)
+fi
+
+missing_packages() {
+    # Those that are not "install ok installed"; a package that dpkg has never seen is missing too.
+    local status
+    status=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' "${packages[@]}" 2>/dev/null || true)
+    local package
+    for package in "${packages[@]}"; do
+        grep -q "^.i  *$package\$" <<<"$status" || echo "$package"
+    done
+    # python3-venv is only a way to get ensurepip; other Pythons bring it along.
+    if [[ ! -x $root/.venv/bin/python ]] && ! python3 -c 'import ensurepip' 2>/dev/null; then
+        echo "$python_package"
+    fi
+}
+
+install_packages() {
+    local missing=("$@")
+    local as_root=()
+    if ((EUID != 0)); then
+        if ! command -v sudo >/dev/null; then
+            echo "$name: missing: ${missing[*]} (as root: apt-get install --no-install-recommends" \
+                "${missing[*]})" >&2
+            exit 3
+        fi
+        as_root=(sudo)
+    fi
+    # --force-confold: never a question about a configuration file of the user's.
+    local options=(-y -q -o DPkg::Lock::Timeout=120 -o Dpkg::Options::=--force-confold)
+    local environment=(env DEBIAN_FRONTEND=noninteractive)
+    echo "$name: installing ${missing[*]}"
+    local log
+    log=$(mktemp)
+    # shellcheck disable=SC2064 # the name of now
+    trap "rm -f '$log'" EXIT
+    if ! {
+        "${as_root[@]}" "${environment[@]}" apt-get "${options[@]}" update &&
+            "${as_root[@]}" "${environment[@]}" apt-get "${options[@]}" install \
+                --no-install-recommends "${missing[@]}"
+    } >"$log" 2>&1; then
+        cat "$log" >&2
+        local said
+        said=$(grep '^E: ' "$log" | tail -n 1 || true)
+        echo "$name: apt-get failed: ${said:-see above} (then again: $name)" >&2
+        exit 3
+    fi
+}
+
+make_environment() {
+    local requirements=$root/requirements.txt
+    if ((dev)); then
+        requirements=$root/requirements-dev.txt
+    fi
+    local venv=$root/.venv
+    local stamp=$venv/requirements.sha256 wanted
+    wanted=$(cat "$root"/requirements*.txt | sha256sum | cut -d ' ' -f 1)-${requirements##*/}
+    if [[ -x $venv/bin/python && -f $stamp ]]; then
+        # An environment with what development needs has all that a test needs.
+        case "$(<"$stamp")" in
+        "$wanted" | "${wanted/requirements.txt/requirements-dev.txt}") return ;;
+        esac
+    fi
+    if ((!install)); then
+        echo "$name: .venv is missing or not made from today's ${requirements##*/} (run $name)" >&2
+        exit 3
+    fi
+    # Two runs started together: the second waits, and finds it done.
+    if [[ -z ${venv_locked-} ]]; then
+        venv_locked=1
+        exec 9<"$requirements"
+        flock 9
+        make_environment
+        return
+    fi
+    echo "$name: making .venv from ${requirements##*/}"
+    # Without its stamp an environment is made anew: an interruption leaves nothing half done.
+    rm -f "$stamp"
+    if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+        rm -rf "$venv"
+        if ! python3 -m venv "$venv"; then
+            echo "$name: python3 -m venv failed (see above; then again: $name)" >&2
+            exit 3
+        fi
+    fi
+    if ! "$venv/bin/python" -m pip install -q --disable-pip-version-check \
+        --root-user-action=ignore -r "$requirements"; then
+        echo "$name: pip could not fill .venv (see above; then again: $name)" >&2
+        exit 3
+    fi
+    echo "$wanted" >"$stamp"
+}
+
+if ((list)); then
+    printf '%s\n' "${packages[@]}" "$python_package"
+    exit 0
+fi
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    echo "$name: no apt-get here: install what this system calls" \
+        "${packages[*]} $python_package apt dpkg, and run $name again" >&2
+    exit 3
+fi
+mapfile -t missing < <(missing_packages)
+if ((${#missing[@]})); then
+    if ((!install)); then
+        echo "$name: missing: ${missing[*]} (install with: $name, or" \
+            "apt-get install --no-install-recommends ${missing[*]})" >&2
+        exit 3
+    fi
+    install_packages "${missing[@]}"
+fi
+make_environment

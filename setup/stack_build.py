@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Builds the layers on a checked device: loop, dm-crypt, PV, VG, two LVs, file system and swap."""
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Any
+
+from setup import mapper
+from setup.device_check import FS_MINIMUM, MIB, SWAP_MINIMUM, is_block, zero_ends
+from setup.errors import UserError
+from setup.mapper import lvm, run
+from setup.stack import Stack, save_state, stack_of
+
+FILE_SYSTEMS = ("ext4", "ext3", "ext2", "xfs")
+SWAP_BYTES = 2 << 30
+# Past this size mkfs only costs time; the original's was 5 GiB.
+FS_MAXIMUM = 16 << 30
+# Which block a file's name hashes to must not differ from run to run.
+HASH_SEED = "5eed5eed-5eed-4eed-8eed-5eed5eed5eed"
+
+
+def build(dev: str, state: dict[str, Any], swap_bytes: int, wipe: bool) -> Stack:
+    stack = stack_of(state)
+    device = os.path.realpath(dev)
+    if not is_block(dev):
+        device = run("losetup", "--find", "--show", device).strip()
+    # From here on the device's ends are ours to zero when all is undone.
+    save_state(dev, state, stage="written")
+    if wipe:
+        run("wipefs", "--all", "--quiet", device)
+        zero_ends(device)
+        # Partitions of a table that is no more would keep the device busy.
+        with contextlib.suppress(UserError):
+            run("blockdev", "--rereadpt", device)
+    physical = device
+    if stack.crypt:
+        mapper.open_crypt(device, Path(stack.crypt).name)
+        physical = stack.crypt
+    lvm(physical, "pvcreate", "-ff", "--yes", "--norestorefile", physical)
+    lvm(physical, "vgcreate", stack.vg, physical)
+    report = lvm(
+        physical,
+        *("vgs", "--noheadings", "--nosuffix", "--units", "b", "--separator", " "),
+        *("-o", "vg_free_count,vg_extent_size", stack.vg),
+    )
+    extents, extent = (int(word) for word in report.split())
+    fs_extents, swap_extents = split(extents, extent, swap_bytes)
+    for name, count in (("crypt-logical", fs_extents), ("crypt-swap", swap_extents)):
+        lvm(
+            physical,
+            *("lvcreate", "--yes", "--wipesignatures", "y", "--extents", str(count)),
+            *("--name", stack.prefix + name, stack.vg),
+        )
+    if not Path(stack.fs_device).exists() or not Path(stack.swap_device).exists():
+        lvm(physical, "vgmknodes", stack.vg)
+    make_file_system(stack)
+    run("mkswap", stack.swap_device)
+    state["stack"]["swap_bytes"] = swap_extents * extent
+    save_state(dev, state, stage="created")
+    return stack_of(state)
+
+
+def split(extents: int, extent: int, swap_bytes: int) -> tuple[int, int]:
+    """Extents for the file system and for swap, of `extents` pieces of `extent` bytes each."""
+    least = max(-(-FS_MINIMUM // extent), extents // 3)
+    swap = min(max(-(-swap_bytes // extent), 1), extents - least)
+    if swap < 1 or swap * extent < min(swap_bytes, SWAP_MINIMUM - 2 * extent):
+        raise UserError(f"too small: {extents * extent // MIB} MiB for a file system and swap")
+    return min(extents - swap, FS_MAXIMUM // extent), swap
+
+
+def make_file_system(stack: Stack) -> None:
+    device, fs = stack.fs_device, stack.fs
+    if fs == "xfs":
+        run("mkfs.xfs", "-q", "-f", "-K", device, timeout=600)
+        return
+    # Lazy initialisation would go on in the background, in the middle of the test. Written at once,
+    # the usual inode tables and journal take an emulated machine several seconds.
+    journal = [] if fs == "ext2" else ["-J", "size=32"]
+    options = f"lazy_itable_init=0,lazy_journal_init=0,nodiscard,hash_seed={HASH_SEED}"
+    run("mke2fs", "-qF", "-t", fs, "-i", "65536", *journal, "-E", options, device, timeout=600)
+
+
+def free_prefix() -> str:
+    """The first prefix under which neither device-mapper, LVM nor /dev knows our names."""
+    names, groups = set(mapper.mapped()), mapper.volume_groups()
+    for number in range(100):
+        prefix = "" if number == 0 else f"desktop-freeze-{number}-"
+        vg = f"{prefix}crypt-volume"
+        start = mapper.mangled(vg, "")
+        taken = f"{prefix}crypt-partition" in names or any(n.startswith(start) for n in names)
+        if not taken and vg not in groups and not Path(f"/dev/{vg}").exists():
+            return prefix
+    raise UserError("every name for the volume group is taken")

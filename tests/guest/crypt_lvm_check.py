@@ -1,0 +1,352 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Asserts setup.crypt_lvm for real. Run as root inside a guest: `crypt_lvm_check.py BLANK_DISK`.
+
+BLANK_DISK (2 GiB or more) is overwritten. The last line is `ok N checks`; a failure is a traceback.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from setup import crypt_lvm, mapper  # noqa: E402
+from setup.device_check import MIB, check_device, swaps  # noqa: E402
+from setup.errors import Exit, UserError  # noqa: E402
+from setup.stack import state_path  # noqa: E402
+
+MOUNT = Path("/run/scratch-check")
+checks = 0
+
+
+def check(truth: object, what: str) -> None:
+    """Count a check; what it says is shown as it passes."""
+    global checks
+    assert truth, what
+    checks += 1
+    print(f"  {checks:3d} {what}", flush=True)
+
+
+def sh(*command: str) -> str:
+    """Run a command that must work."""
+    return mapper.run(*command)
+
+
+def refused(dev: str, *words: str, destroy_data: str | None = None) -> UserError:
+    """Check that check_device and create refuse dev in one line that has all the words."""
+    caught = []
+    for attempt in (
+        lambda: check_device(dev, destroy_data=destroy_data),
+        lambda: crypt_lvm.create(dev, destroy_data=destroy_data),
+    ):
+        try:
+            attempt()
+        except UserError as error:
+            caught.append(error)
+    check(len(caught) == 2, f"{dev} is refused, by check_device and by create: {caught}")
+    for one in caught:
+        text = str(one)
+        assert "\n" not in text, text
+        assert all(word in text for word in words), (text, words)
+    return caught[0]
+
+
+def nothing_left(*loops: str) -> None:
+    """Check that no mapping, loop device, mount, swap, node or record of ours is there."""
+    names = [name for name in mapper.mapped() if "crypt" in name]
+    check(not names, f"no mapping is left {names}")
+    attached = sh("losetup", "--all", "--noheadings", "--output", "NAME").split()
+    check(sorted(attached) == sorted(loops), f"no loop device is left {attached}")
+    check("crypt" not in Path("/proc/swaps").read_text(), "no swap of ours is left")
+    check(str(MOUNT) not in Path("/proc/self/mountinfo").read_text(), "no mount is left")
+    check(not mapper.volume_groups(), "no volume group is left")
+    check(not MOUNT.exists(), "no mount point is left")
+    check(not list(Path("/dev").glob("*crypt-volume")), "no node is left")
+    check(not list(mapper.RUN.glob("*.json")), "no record is left")
+
+
+def is_empty(dev: str) -> bool:
+    """True if check_device finds dev empty."""
+    check_device(dev, destroy_data=None)
+    return True
+
+
+def life(dev: str, fs: str, crypt: bool = True) -> None:
+    """One whole life of a stack, each step taken twice."""
+    print(f"{dev}: {fs}{'' if crypt else ', no crypt'}", flush=True)
+    stack = crypt_lvm.create(dev, fs=fs, crypt=crypt)
+    check(crypt_lvm.create(dev, fs=fs, crypt=crypt) == stack, "create again gives the same stack")
+    check(crypt_lvm.status(dev)["state"] == "created", "status: created")
+    check(stack.fs_device == "/dev/crypt-volume/crypt-logical", stack.fs_device)
+    check((stack.crypt == "/dev/mapper/crypt-partition") is crypt, f"crypt: {stack.crypt}")
+    if crypt:
+        table = sh("dmsetup", "table", "crypt-partition")
+        check("aes-xts-plain64" in table, "the cipher is aes-xts-plain64")
+        key = sh("dmsetup", "table", "--showkeys", "crypt-partition").split()[4]
+        check(len(key) == 128 and len(set(key)) > 8, "the key has 512 bits and looks random")
+        for path in mapper.RUN.rglob("*"):
+            assert not path.is_file() or key not in path.read_text(errors="replace"), path
+    crypt_lvm.activate(stack, MOUNT)
+    crypt_lvm.activate(stack, MOUNT)
+    check(crypt_lvm.status(dev)["state"] == "active", "status: active")
+    check(os.path.ismount(MOUNT), "mounted")
+    check(f" {fs} " in sh("findmnt", "-no", "SOURCE,FSTYPE,TARGET", str(MOUNT)), f"as {fs}")
+    only = [path for path, _priority in swaps()]
+    check(len(only) == 1, f"our swap is the only one: {only}")
+    (MOUNT / "file").write_bytes(os.urandom(MIB))
+    refused_text = str(error_of(lambda: check_device(dev, destroy_data=dev)))
+    check(" is held by " in refused_text or " is in use by " in refused_text, refused_text)
+    crypt_lvm.deactivate(stack)
+    crypt_lvm.deactivate(stack)
+    check(not os.path.ismount(MOUNT), "unmounted")
+    crypt_lvm.activate(stack, MOUNT)
+    check((MOUNT / "file").stat().st_size == MIB, "what was written is there after activate again")
+    crypt_lvm.destroy(stack)
+    crypt_lvm.destroy(stack)
+    check(is_empty(dev), "the device is empty again")
+
+
+def error_of(attempt: object) -> UserError:
+    """The UserError that attempt() raises."""
+    try:
+        attempt()  # type: ignore[operator]
+    except UserError as error:
+        return error
+    raise AssertionError("no UserError")
+
+
+@contextlib.contextmanager
+def other_swap(priority: int | None) -> Iterator[str]:
+    """Another swap that is on: a loop file on tmpfs cannot swap, so a loop device on it."""
+    path = Path("/tmp/other.swap")
+    with open(path, "wb") as handle:
+        handle.truncate(32 * MIB)
+    loop = sh("losetup", "--find", "--show", str(path)).strip()
+    sh("mkswap", loop)
+    sh("swapon", *(["-p", str(priority)] if priority is not None else []), loop)
+    try:
+        yield loop
+    finally:
+        with contextlib.suppress(UserError):
+            sh("swapoff", loop)
+        sh("losetup", "--detach", loop)
+        path.unlink()
+
+
+def refusals(dev: str, small: str) -> None:
+    """Every refused case on the real thing."""
+    print("refusals", flush=True)
+    refused("/dev/no-such-disk", "/dev/no-such-disk", "No such file")
+    refused("/dev/null", "neither a block device nor a plain file")
+    refused(small, "too small", "MiB")
+    sh("mke2fs", "-q", "-F", "-t", "ext4", "-L", "precious", dev)
+    refused(dev, "an ext4 file system labelled precious", f"--destroy-data {dev}")
+    error = refused(dev, "--destroy-data names /dev/vdz", destroy_data="/dev/vdz")
+    check(error.status == Exit.USAGE, "a mismatch is a usage error")
+    MOUNT.mkdir()
+    sh("mount", dev, str(MOUNT))
+    refused(dev, f"mounted on {MOUNT}")
+    refused(dev, f"mounted on {MOUNT}", destroy_data=dev)
+    sh("umount", str(MOUNT))
+    MOUNT.rmdir()
+    stack = crypt_lvm.create(dev, destroy_data=dev)
+    check(crypt_lvm.status(dev)["state"] == "created", "--destroy-data spelled again overrides")
+    crypt_lvm.destroy(stack)
+    sh("mkswap", dev)
+    refused(dev, "a swap area")
+    sh("swapon", dev)
+    refused(dev, "in use as swap", destroy_data=dev)
+    sh("swapoff", dev)
+    sh("wipefs", "--all", dev)
+    # By hand: the guest has no sfdisk. One Linux partition of 1,200 MiB that begins at 1 MiB.
+    entry = struct.pack("<B3sB3sII", 0, bytes(3), 0x83, bytes(3), 2048, 1200 * MIB // 512)
+    with open(dev, "r+b") as handle:
+        handle.write(bytes(446) + entry + bytes(48) + b"\x55\xaa")
+    sh("blockdev", "--rereadpt", dev)
+    refused(dev, "a partition table (dos)")
+    partition = f"{dev}1"
+    sh("mkswap", partition)
+    sh("swapon", partition)
+    refused(dev, f"partition {Path(partition).name} is in use as swap", destroy_data=dev)
+    sh("swapoff", partition)
+    crypt_lvm.destroy(crypt_lvm.create(dev, destroy_data=dev))
+    check(is_empty(dev), "a partition table goes with --destroy-data")
+    with open(dev, "r+b") as handle:
+        handle.seek(-5000, os.SEEK_END)
+        handle.write(b"x")
+    refused(dev, "not empty", "last MiB")
+    with open(dev, "r+b") as handle:
+        handle.seek(-5000, os.SEEK_END)
+        handle.write(b"\0")
+    descriptor = os.open(dev, os.O_RDWR | os.O_EXCL)
+    refused(dev, "exclusively")
+    os.close(descriptor)
+    sh("blockdev", "--setro", dev)
+    refused(dev, "read-only")
+    sh("blockdev", "--setrw", dev)
+    check(is_empty(dev), "and in the end the device is found empty")
+
+
+def other_swaps(dev: str) -> None:
+    """Other swap is off in the middle, and back with its priority on every way out."""
+    print("other swap", flush=True)
+    with other_swap(7):
+        before = swaps()
+        with crypt_lvm.prepared(dev, mount=MOUNT) as stack:
+            check(len(swaps()) == 1, "only our swap is on")
+            check(stack.mount == str(MOUNT), "prepared says where it is mounted")
+        check(swaps() == before, f"restored: {before}")
+    with other_swap(None):
+        before = swaps()
+        try:
+            with crypt_lvm.prepared(dev, mount=MOUNT):
+                raise SystemExit(15)
+        except SystemExit:
+            check(swaps() == before, "restored after an exception")
+        check(is_empty(dev), "empty after an exception")
+
+
+def failures(dev: str) -> None:
+    """A step that fails undoes the steps before it; a killed process is undone by the next."""
+    print("failures", flush=True)
+    with other_swap(3):
+        before = swaps()
+        loops = sh("losetup", "--all", "--noheadings", "--output", "NAME").split()
+        for tool in ("mkswap", "swapon"):
+            with broken(tool):
+                error = error_of(lambda: crypt_lvm.prepared(dev, mount=MOUNT).__enter__())
+            check(f"{tool}" in str(error) and "broken on purpose" in str(error), str(error))
+            nothing_left(*loops)
+            check(swaps() == before and is_empty(dev), f"all undone after {tool} failed")
+        killed(dev, "create")
+        check(state_path(dev).exists(), "a record outlives SIGKILL in create")
+        stack = crypt_lvm.load(dev)
+        assert stack
+        crypt_lvm.destroy(stack)
+        nothing_left(*loops)
+        check(swaps() == before and is_empty(dev), "destroy undoes a killed create")
+        killed(dev, "activate")
+        check(state_path(dev).exists(), "a record outlives SIGKILL in activate")
+        with crypt_lvm.prepared(dev, mount=MOUNT):
+            check(len(swaps()) == 1, "prepared takes over what a killed run left")
+        check(swaps() == before, "and the swap that the killed run turned off is on again")
+
+
+@contextlib.contextmanager
+def broken(tool: str) -> Iterator[None]:
+    """In the place of a tool stands a program that fails."""
+    folder = Path("/tmp/broken")
+    folder.mkdir(exist_ok=True)
+    path = folder / tool
+    path.write_text("#!/bin/sh\necho some noise >&2\necho broken on purpose >&2\nexit 1\n")
+    path.chmod(0o755)
+    kept = mapper.SBIN
+    mapper.SBIN = f"{folder}:{kept}"
+    try:
+        yield
+    finally:
+        mapper.SBIN = kept
+        path.unlink()
+
+
+def killed(dev: str, stage: str) -> None:
+    """A process of its own prepares dev and is killed by SIGKILL in the given stage."""
+    program = (
+        "import sys, time; from pathlib import Path; from setup import crypt_lvm, mapper\n"
+        "real = mapper.run\n"
+        f"def stuck(*c, **k):\n    if c[0] == {'mkswap' if stage == 'create' else 'never'!r}:\n"
+        "        print('here', flush=True); time.sleep(600)\n    return real(*c, **k)\n"
+        "import setup.stack_build; setup.stack_build.run = stuck\n"
+        f"with crypt_lvm.prepared({dev!r}, mount=Path({str(MOUNT)!r})):\n"
+        "    print('here', flush=True); time.sleep(600)\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE)
+    assert child.stdout and child.stdout.readline() == b"here\n"
+    if stage == "activate":
+        error = error_of(lambda: crypt_lvm.prepared(dev, mount=MOUNT).__enter__())
+        check(f"pid {child.pid}" in str(error), f"a second run is refused: {error}")
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+
+
+def names_taken(dev: str) -> None:
+    """A name that is taken by the user: an own prefix for all."""
+    print("names taken", flush=True)
+    mapper.run("dmsetup", "create", "crypt-partition", stdin=b"0 8 error\n")
+    stack = crypt_lvm.create(dev)
+    check(stack.prefix == "desktop-freeze-1-", f"prefix: {stack.prefix}")
+    check(stack.vg == "desktop-freeze-1-crypt-volume", stack.vg)
+    crypt_lvm.activate(stack, MOUNT)
+    crypt_lvm.destroy(stack)
+    check("crypt-partition" in mapper.mapped(), "the user's own mapping is still there")
+    sh("dmsetup", "remove", "crypt-partition")
+
+
+def commands(dev: str) -> None:
+    """The command line."""
+    print("commands", flush=True)
+
+    def command(*words: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-m", "setup.crypt_lvm", *words]
+        return subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
+
+    for word, state in (
+        *(("status", "none"), ("create", "created"), ("activate", "active")),
+        *(("deactivate", "created"), ("destroy", "none"), ("destroy", "none")),
+    ):
+        done = command(word, dev, "--mount", str(MOUNT), "--swap-size", "600M")
+        assert done.returncode == 0, done.stderr
+        check(json.loads(done.stdout)["state"] == state, f"{word}: {state}")
+    done = command("activate", dev)
+    check(done.returncode == 3 and done.stderr.count("\n") == 1, done.stderr.strip())
+    done = command("create", dev, "--destroy-data", "/dev/other")
+    check(done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr.strip())
+
+
+def lap(began: float) -> None:
+    """Say how long it took up to here."""
+    print(f"{time.monotonic() - began:.0f} s", flush=True)
+
+
+def main() -> None:
+    """All checks, on argv[1]."""
+    dev, began = sys.argv[1], time.monotonic()
+    image = Path("/tmp/disk.img")
+    small = Path("/tmp/small.img")
+    with open(small, "wb") as handle:
+        handle.truncate(300 * MIB)
+    nothing_left()
+    commands(dev)
+    lap(began)
+    for fs, crypt in (("ext4", True), ("xfs", False)):
+        life(dev, fs, crypt)
+        nothing_left()
+    with open(image, "wb") as handle:
+        handle.truncate(1100 * MIB)
+    life(str(image), "ext2")
+    nothing_left()
+    image.unlink()
+    lap(began)
+    refusals(dev, str(small))
+    lap(began)
+    names_taken(dev)
+    nothing_left()
+    lap(began)
+    other_swaps(dev)
+    lap(began)
+    failures(dev)
+    nothing_left()
+    lap(began)
+    print(f"ok {checks} checks")
+
+
+if __name__ == "__main__":
+    main()
