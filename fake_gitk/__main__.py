@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reads a git history into memory as gitk does and prints a line every so many commits.
+
+Runs what gitk runs, keeps every commit's raw text and a table parent -> children, looks back over
+them (fake_gitk.layout), prints `pass P commits N`, discards all and starts again. Per commit it
+keeps its raw text and about 250 bytes (docs/fake_gitk.md has the figures and how they were
+measured); the same in every pass. Python's cycle collector is off: it would walk the whole heap
+whenever it liked, which is its own access pattern and not gitk's. Nothing here makes cycles.
+"""
+
+import argparse
+import gc
+import os
+import subprocess
+import sys
+
+from fake_gitk.history import History
+from fake_gitk.layout import STEP, Layout
+from setup.errors import UserError, run_command
+from workloads import starting_line
+
+LOG = ["log", "--no-color", "-z", "--pretty=raw", "--parents", "--boundary", "HEAD"]
+
+
+def main(argv: list[str]) -> int:
+    """The command. Does not return after the last pass: its data go with the process."""
+    options = _parse(argv)
+    gc.disable()
+    if options.wait:
+        starting_line.wait()
+    layout = Layout(options.touch, options.seed, options.step)
+    for number in range(1, options.passes + 1):
+        history = History()
+        layout.begin()
+        _load(options.repo, history, layout, number, options.every)
+        if number < options.passes:
+            history.discard()
+    # An ordinary exit would read every object again to free it.
+    os._exit(0)
+
+
+def _load(repo: str, history: History, layout: Layout, number: int, every: int) -> None:
+    complaints = os.memfd_create("git-stderr")
+    environment = {**os.environ, "LC_ALL": "C"}
+    try:
+        git = subprocess.Popen(
+            ["git", "-C", repo, *LOG],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            env=environment,
+        )
+    except FileNotFoundError:
+        raise UserError("git is missing", hint="apt-get install git") from None
+    assert git.stdout is not None
+    count = said = 0
+    next_line = every
+    for count in history.load(git.stdout.fileno()):
+        if count >= layout.due:
+            layout.look_back(history, count)
+        if count == next_line:
+            _say(number, count)
+            said = count
+            next_line += every
+    git.stdout.close()
+    status = git.wait()
+    words = os.pread(complaints, 4096, 0).decode(errors="replace").strip().splitlines()
+    os.close(complaints)
+    if status and not (count == 0 and _is_empty(repo)):
+        how = f"signal {-status}" if status < 0 else f"status {status}"
+        reason = f": {words[-1]}" if words else ""
+        raise UserError(f"git log in {repo} ended with {how} after {count} commits{reason}")
+    if said != count or count == 0:
+        _say(number, count)
+
+
+def _say(number: int, count: int) -> None:
+    os.write(1, b"pass %d commits %d\n" % (number, count))
+
+
+def _is_empty(repo: str) -> bool:
+    """Whether HEAD names a branch that has no commit yet."""
+
+    def git(*words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(["git", "-C", repo, *words], capture_output=True, text=True)
+
+    head = git("symbolic-ref", "-q", "HEAD")
+    return head.returncode == 0 and git("show-ref", "--verify", head.stdout.strip()).returncode != 0
+
+
+def _parse(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python3 -m fake_gitk",
+        description="Read a git history into memory as gitk does, again and again.",
+    )
+    parser.add_argument("--repo", required=True, metavar="DIR", help="the repository")
+    parser.add_argument("--every", type=int, default=100, metavar="N", help="commits a line")
+    parser.add_argument("--passes", type=int, default=1, metavar="N")
+    parser.add_argument(
+        "--touch", type=float, default=0.25, metavar="F", help="commits looked up per commit loaded"
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the access pattern")
+    parser.add_argument(
+        "--step", type=int, default=STEP, metavar="N", help="mean commits between two looks back"
+    )
+    parser.add_argument(
+        "--wait", action="store_true", help="say `ready`, begin when a line is read"
+    )
+    options = parser.parse_args(argv)
+    for name, least in (("every", 1), ("passes", 1), ("touch", 0), ("step", 2)):
+        if not getattr(options, name) >= least:
+            parser.error(f"--{name} must be at least {least}")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("fake_gitk", lambda: main(sys.argv[1:])))

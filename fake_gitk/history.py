@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One pass's data: every commit's raw text, and a table parent -> children.
+
+The text lies in private anonymous mappings of BLOCK bytes, in the order in which git wrote it, and
+is given back whole: discarding it reads none of it. The table is a dict with bytes as keys. CPython
+3.11's dict stores no hash in a table whose keys are all str and reads every key object again when
+it grows; with bytes the hashes are stored and growing touches the table only. What a growing table
+touches is therefore decided here: as Tcl's hash tables do, at 3 * 4^n parents every entry is read,
+keys and children.
+"""
+
+import collections
+import mmap
+import os
+from array import array
+from collections.abc import Iterator
+
+from setup.errors import UserError
+
+BLOCK = 8 << 20  # bytes of a mapping
+READ = 65536  # bytes: what a pipe holds
+FIRST_GROWTH = 12  # entries, Tcl's: three for each of four buckets
+_OFFSET_BITS = 40
+
+
+class History:
+    """Commits in the order of `git log`; a commit's row is its place in that order, from 0."""
+
+    def __init__(self) -> None:
+        self.ids: list[bytes] = []
+        self.children: dict[bytes, list[bytes]] = {}
+        self._grow_at = FIRST_GROWTH
+        self._blocks: list[mmap.mmap] = []
+        self._starts = array("Q")  # block number << _OFFSET_BITS | offset in it
+        self._lengths = array("I")
+
+    def load(self, fd: int) -> Iterator[int]:
+        """Read `git log -z --pretty=raw --parents` from fd; yields the number of commits, each."""
+        block = self._map(BLOCK)
+        begin = fill = 0  # of the unfinished record
+        while True:
+            if fill == len(block):
+                unfinished = block[begin:fill]
+                block = self._map(BLOCK * (1 + 4 * len(unfinished) // BLOCK))
+                block[: len(unfinished)] = unfinished
+                begin, fill = 0, len(unfinished)
+            with memoryview(block) as view, view[fill : fill + READ] as room:
+                got = os.readv(fd, [room])
+                ended = got > 0 and b"\0" in bytes(room[:got])
+            fill += got
+            if got and not ended:
+                continue
+            records = block[begin:fill].split(b"\0")
+            unfinished = records.pop() if got else b""
+            place = len(self._blocks) - 1 << _OFFSET_BITS
+            for record in records:
+                if record:
+                    self._add(record, place + begin)
+                    yield len(self.ids)
+                begin += len(record) + 1
+            if not got:
+                return
+
+    def text(self, row: int) -> bytes:
+        """A commit's raw text, as git wrote it."""
+        start = self._starts[row]
+        offset = start & (1 << _OFFSET_BITS) - 1
+        return self._blocks[start >> _OFFSET_BITS][offset : offset + self._lengths[row]]
+
+    def discard(self) -> None:
+        """Give everything back; the table's entries are touched by that, the text is not."""
+        self.children.clear()
+        self.ids.clear()
+        self._starts = array("Q")
+        self._lengths = array("I")
+        self._grow_at = FIRST_GROWTH
+        while self._blocks:
+            self._blocks.pop().close()
+
+    def _map(self, size: int) -> mmap.mmap:
+        block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self._blocks.append(block)
+        return block
+
+    def _add(self, record: bytes, start: int) -> None:
+        names = names_of(record)
+        name = names[0]
+        children = self.children
+        for parent in names[1:]:
+            known = children.get(parent)
+            if known is None:
+                children[parent] = [name]
+                if len(children) == self._grow_at:
+                    self._grow()
+            else:
+                known.append(name)
+        self.ids.append(name)
+        self._starts.append(start)
+        self._lengths.append(len(record))
+
+    def _grow(self) -> None:
+        self._grow_at *= 4
+        collections.deque(map(hash, self.children), maxlen=0)
+        collections.deque(map(len, self.children.values()), maxlen=0)
+
+
+def names_of(record: bytes) -> list[bytes]:
+    """A raw commit's id and its parents' ids, from its first line `commit [-]ID PARENT...`."""
+    names = record.partition(b"\n")[0].split(b" ")
+    if names[0] != b"commit" or len(names) < 2:
+        raise UserError(f"git log printed no commit but {record[:60]!r}")
+    del names[0]
+    names[0] = names[0].lstrip(b"-<>")  # the mark of a commit on the boundary
+    return names

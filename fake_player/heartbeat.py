@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Stands for an idle desktop program: wakes every 100 ms and needs a little of its memory.
+
+At each deadline it writes one byte in each page of a tenth of its working set, which is not locked,
+so all of it is used once a second; `beat K late S` says how long after its deadline that was done.
+After a freeze every missed deadline still gets its line. A beat over 0.1 s late counts as missed.
+"""
+
+import argparse
+import gc
+import mmap
+import re
+import sys
+import time
+from collections.abc import Callable
+
+from fake_player.pace import BEAT_S, Pace, late_by, say
+from setup.errors import run_command
+from workloads import starting_line
+
+TENTHS = 10
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def size_of(text: str) -> int:
+    """For argparse: bytes from text such as 8M; at least ten pages."""
+    match = re.fullmatch(r"(\d+)([KMG]?)", text)
+    if match is None or (size := int(match[1]) * UNITS[match[2]]) < TENTHS * mmap.PAGESIZE:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size of at least ten pages, like 8M")
+    return size
+
+
+def beat(working_set: int, pace: Pace, begin: Callable[[], None]) -> int:
+    """Beat until asked to end; the count of missed deadlines. working_set: bytes.
+
+    begin() returns when the first beat is due.
+    """
+    memory = mmap.mmap(-1, working_set, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    part = working_set // TENTHS // mmap.PAGESIZE * mmap.PAGESIZE
+    ends = [*range(part, part * TENTHS, part), working_set]
+    memory[:: mmap.PAGESIZE] = bytes(len(range(0, working_set, mmap.PAGESIZE)))
+    missed = 0
+    begin()
+    start = time.monotonic()
+    number = 0
+    while not pace.wait_until(deadline := start + number * BEAT_S):
+        tenth = number % TENTHS
+        pages = range(part * tenth, ends[tenth], mmap.PAGESIZE)
+        memory[pages.start : pages.stop : pages.step] = bytes([number & 0xFF]) * len(pages)
+        late = late_by(deadline)
+        say(f"beat {number} late {late:.3f}")
+        missed += late > BEAT_S
+        number += 1
+    return missed
+
+
+def main(argv: list[str]) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(
+        prog="python3 -m fake_player.heartbeat",
+        description="Wake every 100 ms and use a little memory, as an idle desktop program does.",
+    )
+    parser.add_argument(
+        "--working-set", type=size_of, default=size_of("8M"), metavar="SIZE", help="such as 8M"
+    )
+    parser.add_argument(
+        "--wait", action="store_true", help="say `ready`, begin when a line is read"
+    )
+    options = parser.parse_args(argv)
+    gc.disable()
+    begin = starting_line.wait if options.wait else lambda: None
+    say(f"missed {beat(options.working_set, Pace(), begin)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("heartbeat", lambda: main(sys.argv[1:])))
