@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Stamps each line of a program's output: `elapsed_s gap_s line`; see docs/FORMAT.md.
+
+One stream as a command; monitors.recorder serves all streams of a test from one process.
+"""
+
+import argparse
+import os
+import signal
+import sys
+from pathlib import Path
+
+from monitors.child import StartError, Stream
+from monitors.outlet import Outlet
+from monitors.recorder import Recorder
+from setup.errors import Exit, UserError, run_command
+
+_EXAMPLES = """examples:
+  git log | ./latency_output.py -o git.log
+  ./latency_output.py -o slow.log -- ping -i 0.1 localhost
+  ./latency_output.py --stream gitk-1 -o DIR -- python3 -m fake_gitk --repo linux
+
+Without -o the lines go to the standard output, with it nothing does. If -o is a folder, the file is
+latency-NAME.log in it. Exits with CMD's status, 128 + the signal if CMD or this was ended by one.
+CMD has a terminal for its output and no input."""
+
+
+def _parse(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
+    parser = argparse.ArgumentParser(
+        prog="latency_output.py",
+        description="Stamp each line of a program's output: elapsed seconds, gap, line.",
+        usage="CMD | latency_output.py [OPTIONS]\n       latency_output.py [OPTIONS] -- CMD [ARGS]",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("-o", dest="output", metavar="FILE", type=Path, help="append to FILE")
+    parser.add_argument("--stream", metavar="NAME", help="the stream's name")
+    split = argv.index("--") if "--" in argv else len(argv)
+    options = parser.parse_args(argv[:split])
+    if split < len(argv) and not argv[split + 1 :]:
+        parser.error("a command must follow --")
+    return options, argv[split + 1 :]
+
+
+def main() -> int:
+    """The command: record one stream."""
+    options, command = _parse(sys.argv[1:])
+    name = options.stream or "output"
+    sink = 1
+    if options.output is not None:
+        path = options.output
+        path = path / f"latency-{name}.log" if path.is_dir() else path
+        try:
+            sink = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise UserError(f"{path}: {error.strerror}", status=Exit.USAGE) from None
+    caught: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, frame: caught.append(number))
+
+    def on_event(event: str, facts: dict[str, object]) -> None:
+        if event == "output-lost":
+            lost = f"{facts['lines']} lines ({facts['bytes']} bytes)"
+            print(f"latency_output.py: {name}: lost {lost}: output is full", file=sys.stderr)
+
+    outlet = Outlet({name: sink}, batch_s=0.025)
+    recorder = Recorder([Stream(name, command, dict(os.environ), pty=True)], outlet, on_event)
+    outlet.start(0)
+    try:
+        recorder.prepare()
+    except StartError as error:
+        raise UserError(str(error)) from None
+    recorder.start()
+    recorder.run({name}, None, lambda: bool(caught) or outlet.gone)
+    recorder.stop()
+    if caught:
+        return 128 + caught[0]
+    if outlet.gone:
+        return 128 + signal.SIGPIPE
+    status = recorder.status(name) or 0
+    return status if status >= 0 else 128 - status
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("latency_output.py", main))

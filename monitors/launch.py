@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The runner's side of the observers: start them before the load, wait, end them."""
+
+import contextlib
+import json
+import marshal
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from monitors.child import READY_S, Stream
+from setup.errors import UserError
+
+ROOT = Path(__file__).resolve().parent.parent
+# One malloc arena that the reserve of become_observer() serves, and no locale's tables.
+ENVIRONMENT = {
+    "LC_ALL": "C",
+    "MALLOC_ARENA_MAX": "1",
+    "PATH": "/usr/bin:/bin",
+    "PYTHONCOERCECLOCALE": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+class Observer:
+    """An observer's process, as its runner sees it."""
+
+    def __init__(self, program: str, words: list[str], fds: tuple[int, ...] = ()) -> None:
+        self._child = subprocess.Popen(
+            [sys.executable, "-s", "-S", "-c", program, *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+            env=ENVIRONMENT,
+            pass_fds=fds,
+        )
+        self._heard = b""
+        self.pid = self._child.pid
+
+    def alive(self) -> bool:
+        """False once it has died."""
+        return self._child.poll() is None
+
+    def _tell(self, data: bytes) -> None:
+        assert self._child.stdin
+        self._child.stdin.write(data)
+        self._child.stdin.flush()
+
+    def _finish(self, patience_s: float) -> dict[str, Any] | None:
+        # Closing its input asks it to end; its last line, or None, and then it is gone.
+        assert self._child.stdin and self._child.stdout
+        with contextlib.suppress(OSError):
+            self._child.stdin.close()
+        facts = self._line(patience_s)
+        try:
+            self._child.wait(5.0 if facts else 0.1)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+        self._child.stdout.close()
+        return facts
+
+    def _line(self, patience_s: float | None) -> dict[str, Any] | None:
+        assert self._child.stdout
+        fd = self._child.stdout.fileno()
+        until = None if patience_s is None else time.monotonic() + patience_s
+        while b"\n" not in self._heard:
+            left = None if until is None else until - time.monotonic()
+            if left is not None and left <= 0:
+                return None
+            if not select.select([fd], [], [], left)[0]:
+                return None
+            data = os.read(fd, 65536)
+            if not data:
+                return None
+            self._heard += data
+        line, _, self._heard = self._heard.partition(b"\n")
+        facts = json.loads(line)
+        assert isinstance(facts, dict)
+        return facts
+
+
+class SamplerProcess(Observer):
+    """A started sampler. `not_available` and `problems` are known at once."""
+
+    def __init__(
+        self,
+        out: Path,
+        devices: dict[str, str],
+        *,
+        hz: float = 4.0,
+        priority: int = 20,
+        root: str = "",
+        patience_s: float = 60.0,
+    ) -> None:
+        """Start it, and return when it is locked in memory and ready; UserError if it is not.
+
+        devices: column prefix -> kernel's block name (`{"disk": "vdb", "swap": "dm-2"}`). priority
+        is SCHED_FIFO's, its writer gets one less; 0 leaves the process an ordinary one. root stands
+        before /proc, /sys and /dev (tests).
+        """
+        words = [str(out.resolve()), str(hz), str(priority), root]
+        words += [f"{prefix}={name}" for prefix, name in devices.items()]
+        super().__init__("from monitors.sampler import main; main()", words)
+        facts = self._line(patience_s)
+        if not facts or "ready" not in facts:
+            self._child.kill()
+            self._child.wait()
+            raise UserError(f"the sampler did not start (status {self._child.returncode})")
+        self.facts = facts
+        self.not_available: list[str] = facts["not_available"]
+        self.problems: list[str] = facts["problems"]
+
+    def start(self, t0: float) -> None:
+        """Samples are taken at t0 + k/hz, t0 in seconds of CLOCK_MONOTONIC (it may lie ahead)."""
+        self._tell(f"t0 {t0!r}\n".encode())
+
+    def stop(self, patience_s: float = 30.0) -> dict[str, Any] | None:
+        """One last sample, then the end: its facts, with `observer` for that event.
+
+        None if it died, or said nothing within patience_s and was killed.
+        """
+        return self._finish(patience_s)
+
+
+class RecorderProcess(Observer):
+    """A recorder that has started its streams: the workload goes on from `t0` (monotonic s)."""
+
+    def __init__(
+        self,
+        out: Path,
+        streams: list[Stream],
+        events_fd: int,
+        *,
+        until: set[str],
+        timeout_s: float,
+        priority: int = 20,
+        when_ready: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Return when all streams have begun; UserError if one could not.
+
+        when_ready is called when all programs have started up, before they begin.
+
+        Events are appended to events_fd (a port of a guest can be open only once, so it is the
+        runner's own). It ends by itself when the streams named in until have ended, or timeout_s
+        after t0. priority as for the sampler.
+        """
+        super().__init__("from monitors.record import main; main()", [str(priority)], (events_fd,))
+        ready = self._line(READY_S) or {}
+        self.problems: list[str] = ready.get("problems", [])
+        spec = marshal.dumps(
+            {
+                "out": str(out.resolve()),
+                "events_fd": events_fd,
+                "until": sorted(until),
+                "timeout_s": timeout_s,
+                "streams": [vars(stream) for stream in streams],
+            }
+        )
+        try:
+            self.t0 = self._begin(spec, when_ready)
+        except BaseException:
+            self._finish(10.0)
+            raise
+
+    def _begin(self, spec: bytes, when_ready: Callable[[], None]) -> float:
+        self._tell(len(spec).to_bytes(4, "little") + spec)
+        facts = self._line(READY_S * 2)
+        if facts is not None and "prepared" in facts:
+            when_ready()
+            self._tell(b"go\n")
+            facts = self._line(READY_S)
+        if facts is None or "t0" not in facts:
+            raise UserError(str((facts or {}).get("error", "the recorder did not start")))
+        return float(facts["t0"])
+
+    def wait(self) -> dict[str, Any] | None:
+        """Its facts (monitors.record) when it has ended by itself; None if it died."""
+        facts = self._line(None)
+        self._finish(0.0)
+        return facts
+
+    def stop(self, patience_s: float = 60.0) -> dict[str, Any] | None:
+        """End all streams now; its facts, or None."""
+        return self._finish(patience_s)
