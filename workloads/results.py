@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The files of one run, and the record (`events.jsonl`) from which meta.json and status.json are made.
+"""The files of one run, and the record (`events.jsonl`) that meta.json and status.json come from.
 
 docs/FORMAT.md describes every file and column. In a guest each appended file is a link to a
 virtio-serial port, so what is written there has left the guest before the guest can lose it.
@@ -32,7 +32,7 @@ def appended_files(gitks: int) -> list[str]:
 
 
 class Events:
-    """Appends one JSON object a line to events.jsonl: `{"t": CLOCK_MONOTONIC s, "event": name, …}`."""
+    """Appends JSON objects, a line each: `{"t": CLOCK_MONOTONIC s, "event": name, …}`."""
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -43,6 +43,10 @@ class Events:
         data = line.encode() + b"\n"
         while data:
             data = data[os.write(self._fd, data) :]
+
+    def fileno(self) -> int:
+        """The file's descriptor, for another process that appends events."""
+        return self._fd
 
     def close(self) -> None:
         """Close the file; later writes fail."""
@@ -78,11 +82,25 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
 
 
 def write_meta(run: Path, facts: dict[str, Any]) -> None:
-    """Make meta.json from the facts known outside the machine under test and from its own `meta` events."""
+    """Make meta.json from the facts known outside the machine and from its own events.
+
+    Values that are objects (`kernel`) are merged key by key.
+    """
     meta: dict[str, Any] = {"format": FORMAT_VERSION, **facts}
+    observers = []
     for event in read_events(run / "events.jsonl"):
+        told = {key: value for key, value in event.items() if key not in ("t", "event")}
         if event["event"] == "meta":
-            meta.update({k: v for k, v in event.items() if k not in ("t", "event")})
+            for key, value in told.items():
+                before = meta.get(key)
+                both = isinstance(before, dict) and isinstance(value, dict)
+                meta[key] = {**before, **value} if both else value  # type: ignore[dict-item]
+        elif event["event"] == "start":
+            meta["t0"] = told["t0"]
+        elif event["event"] == "observer":
+            observers.append(told)
+    if observers:
+        meta["observers"] = observers
     write_json(run / "meta.json", meta)
 
 

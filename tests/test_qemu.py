@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""QEMU's command line and monitor client."""
+
+import dataclasses
+import json
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from vm.qemu import Disk, Ports, Spec, command_line
+from vm.qmp import Monitor, MonitorLost
+
+SPEC = Spec(
+    accel="tcg",
+    kernel=Path("/k"),
+    initrd=Path("/i"),
+    append="console=ttyS0",
+    memory=512 << 20,
+    cpus=2,
+    console_log=Path("/a,b/console.log"),
+    console_fd=7,
+    monitor_fd=8,
+    disks=[Disk("work", "/dev/fdset/1", iops=150, bps=80 << 20)],
+    ports=Ports(Path("/r"), ["events.jsonl", "kern.log"]),
+    music_command="rsync --daemon --config=/x,y",
+)
+
+
+def test_exactly_one_accelerator_and_no_port() -> None:
+    for accel in ("tcg", "kvm"):
+        argv = command_line(dataclasses.replace(SPEC, accel=accel))
+        assert argv.count("-accel") == 1
+        assert "kvm:tcg" not in " ".join(argv)
+        assert "hostfwd" not in " ".join(argv)
+        assert "restrict=on" in " ".join(argv)
+        assert argv[:3] == ["setpriv", "--pdeathsig", "KILL"]
+
+
+def test_commas_and_throttles() -> None:
+    text = " ".join(command_line(SPEC))
+    assert "logfile=/a,,b/console.log" in text
+    assert "--config=/x,,y" in text
+    assert "throttling.iops-total=150,throttling.bps-total=83886080" in text
+    assert "path=/r/kern.log" in text
+
+
+def served(answers: list[bytes]) -> tuple[Monitor, socket.socket]:
+    ours, theirs = socket.socketpair()
+
+    def serve() -> None:
+        theirs.sendall(answers[0])
+        for answer in answers[1:]:
+            theirs.recv(4096)
+            theirs.sendall(answer)
+
+    threading.Thread(target=serve, daemon=True).start()
+    return Monitor(ours), theirs
+
+
+def test_monitor_keeps_events_and_returns_answers() -> None:
+    event = json.dumps({"event": "RESET", "data": {}}).encode()
+    monitor, _ = served(
+        [b'{"QMP": {}}\n', b'{"return": {}}\n', event + b'\n{"return": "halted\\r\\n"}\n']
+    )
+    monitor.negotiate()
+    assert monitor.human("info registers") == "halted\r\n"
+    assert [event["event"] for event in monitor.events] == ["RESET"]
+
+
+def test_monitor_errors() -> None:
+    monitor, theirs = served(
+        [b'{"QMP": {}}\n', b'{"return": {}}\n', b'{"error": {"desc": "no"}}\n']
+    )
+    monitor.negotiate()
+    with pytest.raises(RuntimeError, match="no"):
+        monitor.execute("quit")
+    with pytest.raises(TimeoutError):
+        monitor.execute("stop", timeout=0.05)
+    theirs.close()
+    with pytest.raises(MonitorLost):
+        monitor.execute("stop")

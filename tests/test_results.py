@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The run's own record, and what is made of it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vm.classify import classify
+from workloads.results import (
+    Events,
+    appended_files,
+    read_events,
+    write_meta,
+    write_status,
+)
+
+
+def test_events_are_whole_lines_even_if_the_last_was_cut(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    events = Events(path)
+    events.write("phase", name="crypt")
+    events.write("start", t0=12.5)
+    events.close()
+    path.write_bytes(path.read_bytes() + b'{"t": 13, "event": "sta')
+    assert [event["event"] for event in read_events(path)] == ["phase", "start"]
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_read_without_an_exception(tmp_path_factory, data: bytes) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path_factory.mktemp("e") / "events.jsonl"
+    path.write_bytes(data)
+    assert all(isinstance(event["event"], str) for event in read_events(path))
+
+
+def test_meta_merges_host_and_guest(tmp_path: Path) -> None:
+    events = Events(tmp_path / "events.jsonl")
+    events.write("meta", kernel={"release": "6.1.0"}, cpus=2)
+    events.write("meta", swap={"device": "/dev/dm-2"})
+    events.write("start", t0=9.25)
+    events.write("observer", name="sampler", locked_kib=100)
+    events.write("observer", name="recorder", locked_kib=200)
+    write_meta(tmp_path, {"kernel": {"spec": "debian:6.1"}, "cpus": 1})
+    meta = json.loads((tmp_path / "meta.json").read_text())
+    assert meta["kernel"] == {"spec": "debian:6.1", "release": "6.1.0"}
+    assert meta["cpus"] == 2
+    assert meta["t0"] == 9.25
+    assert [o["name"] for o in meta["observers"]] == ["sampler", "recorder"]
+    assert meta["format"] == 1
+
+
+def test_status_knows_its_states(tmp_path: Path) -> None:
+    write_status(tmp_path, "hung", "silent", elapsed_s=None)
+    assert json.loads((tmp_path / "status.json").read_text())["state"] == "hung"
+    with pytest.raises(ValueError):
+        write_status(tmp_path, "fine", "")
+    assert [p.name for p in tmp_path.iterdir()] == ["status.json"]
+
+
+def test_files_fit_the_virtio_serial_bus() -> None:
+    assert len(appended_files(16)) <= 30
+    assert "latency-gitk-16.log" in appended_files(16)
+
+
+def test_the_guests_own_word_comes_first(tmp_path: Path) -> None:
+    console = tmp_path / "console.log"
+    console.write_bytes(b"[ 1.0] Kernel panic - not syncing: sysrq triggered crash\r\n")
+    said = [{"event": "status", "state": "completed", "why": "done"}]
+    assert classify([], console, ("hung", "silent")) == ("hung", "silent")
+    # The status record is written before the teardown, which may still kill the kernel.
+    state, why = classify(said, console, None)
+    assert state == "panicked" and "sysrq triggered crash" in why and "completed: done" in why
+    state, why = classify(said, console, ("hung", "no power-off"))
+    assert state == "hung" and "completed: done" in why
+    assert classify([], console, None) == ("panicked", "kernel panic: sysrq triggered crash")
+    console.write_bytes(b"DESKTOP-FREEZE-INIT failed: no root disk\r\n")
+    assert classify([], console, None) == ("aborted", "the guest was not set up: no root disk")
+    console.write_bytes(b"login:")
+    assert classify(said, console, None) == ("completed", "done")
+    assert classify(said, console, ("aborted", "Ctrl-C")) == ("completed", "done")
+    assert classify([], console, None)[0] == "lost"
+    assert classify([], tmp_path / "absent", None)[0] == "lost"

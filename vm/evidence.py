@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where a guest hung: what QEMU's monitor and the guest's own kernel can still tell."""
+
+import contextlib
+import time
+from pathlib import Path
+
+from vm.machine import Machine
+from vm.qmp import MonitorLost
+
+WAIT_S = {"l": 3.0, "w": 2.0, "m": 2.0}
+NMI_WAIT_S = 6.0
+
+
+def collect(machine: Machine, console_log: Path, out: Path) -> None:
+    """Fill out/ with registers.txt and console-evidence.log.
+
+    The registers are read twice, so that a CPU that spins can be told from one that waits. Then the
+    kernel is asked by sysrq (all CPUs, blocked tasks, memory), which needs a CPU that takes
+    interrupts, and last by an NMI, which does not: with unknown_nmi_panic and panic_print on its
+    command line it prints where its CPUs are, and ends.
+    """
+    out.mkdir(exist_ok=True)
+    before = console_log.stat().st_size if console_log.exists() else 0
+    with contextlib.suppress(MonitorLost, TimeoutError, RuntimeError, OSError):
+        first = machine.monitor.human("info registers -a")
+        time.sleep(0.5)
+        second = machine.monitor.human("info registers -a")
+        (out / "registers.txt").write_text(f"{first}\n--- 0.5 s later\n{second}\n")
+        for letter, wait in WAIT_S.items():
+            machine.sysrq(letter)
+            time.sleep(wait)
+        machine.monitor.execute("inject-nmi")
+        end = time.monotonic() + NMI_WAIT_S
+        while machine.alive and time.monotonic() < end:
+            time.sleep(0.2)
+    with contextlib.suppress(OSError), open(console_log, "rb") as console:
+        console.seek(before)
+        (out / "console-evidence.log").write_bytes(console.read())

@@ -1,0 +1,56 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# PID 1 of the guest: makes the little that run_test.sh expects of a machine, runs it, powers off.
+# Input: /job (read-only: suite/, run/command), the disks "work" and "history" by their serials, and
+# virtio-serial ports named like the files of a result.
+set -eu
+
+# PID 1 must not end: that would be a panic, and not this kernel's.
+# shellcheck disable=SC2317  # called by the trap
+power_off() {
+    status=$?
+    if [ "$status" -ne 0 ]; then
+        echo "DESKTOP-FREEZE-INIT failed: guest_init.sh ended with status $status"
+    fi
+    sync
+    echo o >/proc/sysrq-trigger
+    sleep 60
+}
+trap power_off EXIT
+
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 PYTHONPATH=/suite
+
+mount -t tmpfs -o mode=755 tmpfs /run
+mount -t tmpfs tmpfs /tmp
+mkdir -p /run/results /run/lock /history /dev/pts /dev/shm
+mount -t devpts devpts /dev/pts
+mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null || true
+
+# Builtins where they will do: each program that is started costs an emulated machine 50 ms.
+for port in /sys/class/virtio-ports/*; do
+    read -r name <"$port/name"
+    ln -s "/dev/${port##*/}" "/run/results/$name"
+done
+for serial in /sys/block/vd*/serial; do
+    # No newline at its end: read says so, and has read it all the same.
+    read -r name <"$serial" || true
+    block=${serial%/serial}
+    case $name in
+        work) WORK=/dev/${block##*/} ;;
+        history) mount -o ro "/dev/${block##*/}" /history ;;
+    esac
+done
+export WORK
+
+ip link set lo up
+for nic in /sys/class/net/e*; do
+    ip addr add 10.0.2.15/24 dev "${nic##*/}"
+    ip link set "${nic##*/}" up
+done
+
+# Program text lives on a real disk, as on a desktop: it can be evicted and must be read again.
+cp -r /job/suite /suite
+status=0
+sh /job/run/command || status=$?
+echo "desktop-freeze: the guest's command ended with status $status"
+exit 0

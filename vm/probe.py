@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whether KVM works here: found out once by booting a real kernel to user space under a deadline.
+
+An openable /dev/kvm proves nothing: nested without hardware help it may create a VM, run a boot
+sector, and never bring a real kernel to its first line.
+"""
+
+import json
+import os
+import platform
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from setup import cache
+from setup.errors import UserError
+from vm.machine import running
+from vm.qemu import PROGRAM, Spec
+
+MARK = b"DESKTOP-FREEZE-PROBE"
+DEADLINE_S = 20.0
+
+
+def qemu_version() -> str:
+    """The first line's version of QEMU; UserError if there is none."""
+    try:
+        out = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise UserError(f"{PROGRAM} is missing", hint="run setup/packages.sh") from error
+    return out.stdout.split("\n")[0].removeprefix("QEMU emulator version ")
+
+
+def boots(accel: str, kernel: Path, initrd: Path, deadline: float = DEADLINE_S) -> bool:
+    """Whether this kernel reaches user space under this accelerator within deadline seconds."""
+    with tempfile.TemporaryDirectory(prefix="probe-", dir=cache.root()) as folder:
+        log = Path(folder) / "console.log"
+        spec = Spec(
+            accel=accel,
+            kernel=kernel,
+            initrd=initrd,
+            append="console=ttyS0 panic=-1 quiet probe=1",
+            memory=256 << 20,
+            cpus=1,
+            console_log=log,
+        )
+        end = time.monotonic() + deadline
+        with running(spec, Path(folder)) as machine:
+            while time.monotonic() < end:
+                alive = machine.alive
+                if log.exists() and MARK in log.read_bytes():
+                    return True
+                if not alive:
+                    return False
+                time.sleep(0.1)
+    return False
+
+
+def choose(asked: str, kernel: Path, initrd: Path) -> tuple[str, str]:
+    """The accelerator to use (`kvm` or `tcg`) and why, in one line. asked: auto, kvm or tcg."""
+    if asked == "tcg":
+        return "tcg", "asked for"
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        reason = "/dev/kvm is missing or not ours to open"
+        works = False
+    else:
+        works = _verdict(kernel, initrd)
+        reason = (
+            "a kernel booted to user space under KVM"
+            if works
+            else f"/dev/kvm opens, but no kernel reached user space in {DEADLINE_S:.0f} s"
+        )
+    if works:
+        return "kvm", reason
+    if asked == "kvm":
+        raise UserError(f"KVM does not work here: {reason}", hint="use --accel tcg")
+    return "tcg", reason
+
+
+def _verdict(kernel: Path, initrd: Path) -> bool:
+    model = "".join(
+        line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line
+    )
+    name = cache.key(platform.release(), model, qemu_version()) + ".json"
+
+    def build(path: Path) -> None:
+        works = boots("kvm", kernel, initrd)
+        if not works and not boots("tcg", kernel, initrd):
+            raise UserError(f"{kernel} reaches user space neither under KVM nor emulated")
+        path.write_text(json.dumps({"kvm": works}))
+
+    return bool(json.loads(cache.built("probe", name, build).read_text())["kvm"])

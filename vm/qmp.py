@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""QEMU's monitor over a socket pair that QEMU inherits: nothing listens anywhere."""
+
+import json
+import socket
+import time
+from typing import Any
+
+
+class MonitorLost(Exception):
+    """QEMU closed its monitor: it is gone, or going."""
+
+
+class Monitor:
+    """A synchronous QMP client."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._buffer = b""
+        self.events: list[dict[str, Any]] = []
+
+    def negotiate(self, timeout: float = 20.0) -> None:
+        """Wait for QEMU's greeting and leave capability negotiation."""
+        self._message(time.monotonic() + timeout)
+        self.execute("qmp_capabilities", timeout=timeout)
+
+    def execute(self, command: str, *, timeout: float = 10.0, **arguments: Any) -> Any:
+        """Run a QMP command and return its value; events met on the way are kept in `events`."""
+        request = {"execute": command, "arguments": arguments}
+        try:
+            self._sock.sendall(json.dumps(request).encode() + b"\n")
+        except OSError as error:
+            raise MonitorLost(str(error)) from error
+        deadline = time.monotonic() + timeout
+        while True:
+            message = self._message(deadline)
+            if "return" in message:
+                return message["return"]
+            if "error" in message:
+                raise RuntimeError(f"QMP {command}: {message['error'].get('desc')}")
+            self.events.append(message)
+
+    def human(self, line: str, *, timeout: float = 10.0) -> str:
+        """Run a command of the human monitor and return what it printed."""
+        return str(self.execute("human-monitor-command", timeout=timeout, **{"command-line": line}))
+
+    def close(self) -> None:
+        """Close our end."""
+        self._sock.close()
+
+    def _message(self, deadline: float) -> dict[str, Any]:
+        while b"\n" not in self._buffer:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("QEMU's monitor does not answer")
+            self._sock.settimeout(left)
+            try:
+                data = self._sock.recv(65536)
+            except TimeoutError:
+                continue
+            except OSError as error:
+                raise MonitorLost(str(error)) from error
+            if not data:
+                raise MonitorLost("QEMU closed its monitor")
+            self._buffer += data
+        line, self._buffer = self._buffer.split(b"\n", 1)
+        message: dict[str, Any] = json.loads(line)
+        return message

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One run in a VM: boots the guest, follows what it sends, ends it, and says how it ended."""
+
+import contextlib
+import os
+import shlex
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fake_player.feed import daemon_config
+from setup import cache, disk
+from setup.errors import UserError
+from setup.kernels import Kernel
+from vm import evidence, relay
+from vm.classify import classify
+from vm.machine import Machine, running
+from vm.qemu import CACHE, CPU, MACHINE, MUSIC_ADDRESS, Disk, Ports, Spec
+from workloads.inner import inner_argv
+from workloads.options import Options
+from workloads.results import appended_files, read_events, write_meta, write_status
+
+WORK_DISK_BYTES = 8 << 30
+HOST_RESERVE_BYTES = 16 << 20
+# Held while the guest runs, so that a full disk still takes status.json and the report.
+REPORT_RESERVE_BYTES = 8 << 20
+BOOT_DEADLINE_S = 90.0
+# Building the stack and cloning say nothing, and a slow disk or a large history take long.
+PREPARE_DEADLINE_S = 900.0
+POWER_OFF_S = 120.0
+POLL_S = 0.25
+# A kernel that hangs shall still say where: sysrq over the serial line, an NMI that panics, and a
+# panic that prints all CPUs' stacks (panic_print bit 6, kernel commit 60c958d8df9c, 5.18).
+APPEND = (
+    "console=ttyS0 panic=-1 sysrq_always_enabled unknown_nmi_panic panic_print=0x40 net.ifnames=0"
+)
+
+
+# QEMU's emulated CPUs share one time stamp counter, which Linux does not know: it would fall back
+# to the HPET, and each look at the clock would be a trapped access to an emulated device.
+APPEND_TCG = " tsc=reliable"
+
+
+def append(accel: str) -> str:
+    """The guest kernel's command line."""
+    return APPEND + (APPEND_TCG if accel == "tcg" else "")
+
+
+@dataclass(frozen=True)
+class Guest:
+    """All that a run in a VM needs, ready on the host."""
+
+    kernel: Kernel
+    initrd: Path
+    root_image: Path
+    history_image: Path
+    music: str
+    accel: str
+    accel_reason: str
+    qemu_version: str
+
+
+def guest_command(options: Options, program: str = "/suite/run_test.sh") -> str:
+    """The script that the guest runs: run_test.sh with every parameter said."""
+    module = "music"
+    if (options.music or "").startswith("rsync://"):
+        module = str(options.music).removeprefix("rsync://").partition("/")[2]
+    argv = inner_argv(
+        options,
+        repo="/history/history.git",
+        music=f"rsync://{MUSIC_ADDRESS}/{module}",
+        run_dir="/run/results",
+    )
+    return f'{program} --device "$WORK" {shlex.join(argv)}\n'
+
+
+def music_command(music: str, scratch: Path) -> str:
+    """The command that plays the other machine's part: an rsync daemon on its standard input.
+
+    A remote rsync:// is relayed, so that the guest itself still reaches nothing else.
+    """
+    if music.startswith("rsync://"):
+        host = music.removeprefix("rsync://").partition("/")[0]
+        return relay.command(host)
+    config = scratch / "rsyncd.conf"
+    config.write_text(daemon_config(music, str(scratch / "rsyncd.log")))
+    return shlex.join(["rsync", "--daemon", f"--config={config}"])
+
+
+def outside_facts(options: Options, guest: Guest) -> dict[str, Any]:
+    """What meta.json says that only the host knows."""
+    kernel = guest.kernel
+    return {
+        "accelerator": guest.accel,
+        "accelerator_reason": guest.accel_reason,
+        "machine": {"qemu": guest.qemu_version, "type": MACHINE, "cpu": CPU[guest.accel]},
+        "disk": {
+            "size_bytes": WORK_DISK_BYTES,
+            "cache": CACHE,
+            "iops": options.disk_iops,
+            "bps": options.disk_bps,
+            "model": "virtio-blk, sparse file",
+        },
+        "kernel": {
+            "spec": kernel.spec,
+            "image_digest": kernel.image_digest,
+            "config_digest": kernel.config_digest,
+        },
+        "parameters": options.parameters.as_dict(),
+    }
+
+
+class Session:
+    """Follows one guest to its end; each reason to end it early is a method."""
+
+    def __init__(
+        self, options: Options, run_dir: Path, scratch: Path, tick: Callable[[], None]
+    ) -> None:
+        self._options = options
+        self._run = run_dir
+        self._scratch = scratch
+        self._tick = tick
+        self._files = [run_dir / n for n in appended_files(options.parameters.gitk)]
+        self._size = -1
+        self._console_size = -1
+        self._heard = time.monotonic()
+        self._console_heard = self._heard
+        self._began = self._heard
+        self._status_at: float | None = None
+        self._started = False
+        self._events_size = -1
+
+    @property
+    def console_log(self) -> Path:
+        """The serial console's log."""
+        return self._run / "console.log"
+
+    def follow(self, machine: Machine, stopped: Callable[[], bool]) -> tuple[str, str] | None:
+        """Return when QEMU has ended (None) or has to be ended: then (state, why)."""
+        while machine.alive:
+            self._tick()
+            reason = self._reason_to_end(stopped)
+            if reason is not None and reason[0] == "hung":
+                if machine.paused():
+                    return "aborted", "QEMU stopped the guest: the host's disk is full"
+                evidence.collect(machine, self.console_log, self._run / "hang")
+            if reason is not None:
+                return reason
+            time.sleep(POLL_S)
+        return None
+
+    def _reason_to_end(self, stopped: Callable[[], bool]) -> tuple[str, str] | None:
+        now = time.monotonic()
+        if stopped():
+            return "aborted", "interrupted by the user"
+        for place in (self._run, self._scratch):
+            free = shutil.disk_usage(place).free
+            if free < HOST_RESERVE_BYTES:
+                return "aborted", f"the host's disk is full: {free >> 20} MiB free at {place}"
+        self._look(now)
+        if self._status_at is not None:
+            if now - self._status_at > POWER_OFF_S:
+                return "hung", f"the guest did not power off within {POWER_OFF_S:.0f} s of its end"
+            return None
+        silent = now - self._heard
+        if self._size == 0:
+            # No result yet: the boot. The console counts as a sign of life there.
+            if now - max(self._heard, self._console_heard) > BOOT_DEADLINE_S:
+                return "hung", f"the guest did not boot: silent for {BOOT_DEADLINE_S:.0f} s"
+        elif silent > (self._options.hang_after if self._started else PREPARE_DEADLINE_S):
+            return "hung", f"the guest sent nothing for {silent:.0f} s"
+        limit = self._options.timeout + BOOT_DEADLINE_S + PREPARE_DEADLINE_S
+        if now - self._began > limit:
+            return "hung", f"the guest did not end within {self._options.timeout} s"
+        return None
+
+    def _look(self, now: float) -> None:
+        size = sum(file.stat().st_size for file in self._files if file.exists())
+        if size != self._size:
+            self._size, self._heard = size, now
+        console = self.console_log.stat().st_size if self.console_log.exists() else 0
+        if console != self._console_size:
+            self._console_size, self._console_heard = console, now
+        events = self._run / "events.jsonl"
+        events_size = events.stat().st_size if events.exists() else 0
+        if events_size != self._events_size:
+            self._events_size = events_size
+            said = {event["event"] for event in read_events(events)}
+            self._started = "start" in said
+            if self._status_at is None and "status" in said:
+                self._status_at = now
+
+
+def run(
+    options: Options,
+    guest: Guest,
+    run_dir: Path,
+    *,
+    tick: Callable[[], None],
+    stopped: Callable[[], bool],
+    facts: dict[str, Any],
+    booted: Callable[[Machine], None] = lambda machine: None,
+    program: str = "/suite/run_test.sh",
+) -> tuple[str, str]:
+    """Do one run in run_dir; its (state, why), which status.json then says too.
+
+    tick is called a few times a second; booted once, with the running machine. program is what the
+    guest runs with run_test.sh's arguments.
+    """
+    facts = {**outside_facts(options, guest), **facts}
+    write_meta(run_dir, facts)
+    try:
+        reason = _supervise(options, guest, run_dir, tick, stopped, booted, program)
+    except BaseException as error:
+        why = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+        write_status(run_dir, "aborted", why, elapsed_s=None)
+        raise
+    events = read_events(run_dir / "events.jsonl")
+    state, why = classify(events, run_dir / "console.log", reason)
+    write_meta(run_dir, facts)
+    elapsed = next((e["elapsed"] for e in events if e["event"] == "end"), None)
+    write_status(run_dir, state, why, elapsed_s=elapsed)
+    return state, why
+
+
+def _supervise(
+    options: Options,
+    guest: Guest,
+    run_dir: Path,
+    tick: Callable[[], None],
+    stopped: Callable[[], bool],
+    booted: Callable[[Machine], None],
+    program: str,
+) -> tuple[str, str] | None:
+    with reserved(run_dir), scratch_folder() as scratch, work_disk(scratch) as work:
+        job = scratch / "job.img"
+        command = scratch / "run" / "command"
+        command.parent.mkdir()
+        command.write_text(guest_command(options, program))
+        disk.job_disk(job, {"run": command.parent})
+        spec = Spec(
+            accel=guest.accel,
+            kernel=guest.kernel.image,
+            initrd=guest.initrd,
+            append=append(guest.accel),
+            memory=options.parameters.memory,
+            cpus=options.cpus,
+            console_log=run_dir / "console.log",
+            disks=[
+                Disk("root", str(guest.root_image), snapshot=True),
+                Disk("job", str(job), read_only=True),
+                Disk("history", str(guest.history_image), read_only=True),
+                Disk("work", "/dev/fdset/1", iops=options.disk_iops, bps=options.disk_bps),
+            ],
+            ports=Ports(run_dir, appended_files(options.parameters.gitk)),
+            music_command=music_command(guest.music, scratch),
+            fdsets={1: work},
+        )
+        with running(spec, scratch) as machine:
+            booted(machine)
+            reason = Session(options, run_dir, scratch, tick).follow(machine, stopped)
+        tick()
+    return reason
+
+
+@contextlib.contextmanager
+def reserved(folder: Path) -> Iterator[None]:
+    """Hold REPORT_RESERVE_BYTES of folder's disk within; UserError if they are not there."""
+    reserve = folder / ".reserve"
+    try:
+        try:
+            with open(reserve, "wb") as file:
+                os.posix_fallocate(file.fileno(), 0, REPORT_RESERVE_BYTES)
+        except OSError as error:
+            raise UserError(f"{folder}: {error.strerror}", hint="free some space") from error
+        yield
+    finally:
+        reserve.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A folder in the cache for what only this run needs; `cache.sweep` clears what is left."""
+    with tempfile.TemporaryDirectory(prefix="vm-", dir=cache.root()) as folder:
+        yield Path(folder)
+
+
+@contextlib.contextmanager
+def work_disk(scratch: Path) -> Iterator[list[int]]:
+    """File descriptors of the disk under test: a sparse file without a name.
+
+    So nothing is left of it, whoever dies. One is for reading only: QEMU opens a disk so at first,
+    and takes an fd of just that mode.
+    """
+    with tempfile.TemporaryFile(dir=scratch) as work:
+        os.truncate(work.fileno(), WORK_DISK_BYTES)
+        with open(f"/proc/self/fd/{work.fileno()}", "rb") as reader:
+            yield [work.fileno(), reader.fileno()]
+
+
+def check_space(folder: Path, needed: int, what: str) -> None:
+    """UserError unless the file system where folder is, or will be, has needed bytes free."""
+    nearest = next(place for place in (folder, *folder.parents) if place.exists())
+    free = shutil.disk_usage(nearest).free
+    if free < needed:
+        raise UserError(
+            f"{what} needs {needed >> 20} MiB free at {folder}, and {free >> 20} MiB are",
+            hint="free some, or name another place",
+        )

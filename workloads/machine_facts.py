@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Facts of the machine under test, read from its own /proc: what meta.json keeps of it."""
+
+import os
+import re
+import stat
+import time
+from pathlib import Path
+from typing import Any
+
+
+def facts() -> dict[str, Any]:
+    """Kernel, command line, memory, CPUs and a clock anchor; what cannot be read is left out."""
+    uname = os.uname()
+    found: dict[str, Any] = {
+        "kernel": {"release": uname.release, "version": uname.version},
+        "cmdline": _text("/proc/cmdline").strip(),
+        "cpus": os.cpu_count(),
+        "anchor": {"monotonic_s": time.monotonic(), "realtime_s": time.time()},
+    }
+    total = re.search(r"MemTotal:\s+(\d+) kB", _text("/proc/meminfo"))
+    if total:
+        found["mem_total_kib"] = int(total[1])
+    model = re.search(r"model name\s*:\s*(.+)", _text("/proc/cpuinfo"))
+    if model:
+        found["cpu_model"] = model[1].strip()
+    return found
+
+
+def counter(name: str) -> int | None:
+    """A counter of /proc/vmstat, or None if this kernel has none of that name."""
+    match = re.search(rf"^{re.escape(name)} (\d+)$", _text("/proc/vmstat"), re.MULTILINE)
+    return int(match[1]) if match else None
+
+
+def block_name(device: str) -> str:
+    """The kernel's name (`vdb`, `dm-2`, `loop0`) of a block device, or of the loop over a file."""
+    found = Path(device).stat()
+    if stat.S_ISBLK(found.st_mode):
+        number = f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
+        return (Path("/sys/dev/block") / number).resolve().name
+    for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
+        if Path(backing.read_text().strip()) == Path(device).resolve():
+            return backing.parent.parent.name
+    raise FileNotFoundError(f"no loop device stands on {device}")
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return ""
