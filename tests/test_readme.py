@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The README's examples run, and its output is a real run's own."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SUITE = Path(__file__).resolve().parent.parent
+README = (SUITE / "README.md").read_text()
+EXAMPLES = [
+    line
+    for block in re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    for line in block.splitlines()
+]
+
+
+@pytest.mark.parametrize("line", EXAMPLES)
+def test_examples(line: str) -> None:
+    words = shlex.split(line)
+    if words[0] == "sudo":
+        del words[0]
+    program = words[0]
+    if program == "./run_test.sh":
+        words += [] if "--dry-run" in words else ["--dry-run"]
+    elif program == "tests/run.sh":
+        words = ["test", "-x", program]
+    elif program == "python3":
+        words = [sys.executable, *words[1:3], "--help"]
+    done = subprocess.run(words, cwd=SUITE, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    if program == "./latency_output.py":
+        return
+    assert done.stdout or program == "tests/run.sh"
+
+
+def test_there_are_examples_of_each_kind() -> None:
+    text = "\n".join(EXAMPLES)
+    for part in (
+        "--kernel debian:",
+        "--device",
+        "--profile quick",
+        "latency_output.py",
+        "tests/run",
+    ):
+        assert part in text
+
+
+def test_the_output_shown_is_a_real_runs() -> None:
+    summary = (SUITE / "docs" / "example" / "summary.txt").read_text()
+    assert f"\n```\n{summary}```\n" in README
+
+
+def test_pictures_and_links_are_there() -> None:
+    targets = re.findall(r"\]\(([^)#]+)\)", README)
+    assert len(targets) >= 4
+    for target in targets:
+        assert (SUITE / target).exists(), target
