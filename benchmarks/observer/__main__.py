@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How well the observers observe, one table from one run: `python3 -m benchmarks.observer`.
+
+Takes run_test.sh's options (default: the standard test). Input: a VM as run_test.sh's, in
+which in_guest.py adds a stall of known length and a naive monitor. Output: the table; the run's
+files stay in results/observer/.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from setup.errors import UserError, run_command
+from vm import session
+from workloads import machine_lock
+from workloads.live import View
+from workloads.main import Stopped, make_ready
+from workloads.options import parse
+from workloads.results import read_events
+
+SUITE = Path(__file__).resolve().parents[2]
+
+
+def rows(run_dir: Path, cpus: int) -> list[tuple[str, str, str]]:
+    """(what, target, measured) for the table."""
+    events = read_events(run_dir / "events.jsonl")
+    named = {event["event"]: event for event in events}
+    if "benchmark" not in named:
+        raise UserError(f"the guest did not finish the benchmark: see {run_dir}/console.log")
+    bench = named["benchmark"]
+    observers = {e["name"]: e for e in events if e["event"] == "observer"}
+    elapsed = named["end"]["elapsed"]
+    share = sum(o["cpu_s"] for o in observers.values()) / (elapsed * cpus)
+    locked = sum(o["locked_kib"] for o in observers.values()) / 1024
+    vmlck = sum(o["vmlck_kib"] for o in observers.values()) / 1024
+    sampler = observers["sampler"]
+    header, *samples = (run_dir / "vmstat.tsv").read_text().splitlines()
+    late = [float(row.split("\t")[header.split("\t").index("late_s")]) for row in samples]
+    naive = bench["naive"]
+    freeze = worst_gap(run_dir)
+
+    def stall(found: list[dict[str, float]], part: str) -> str:
+        worst = max(abs(f[part] - (2.0 if part == "recorded" else 0)) for f in found)
+        return f"{1000 * worst:.1f} ms worst of {len(found)}"
+
+    return [
+        ("worst gitk gap of this run", "(a freeze)", f"{freeze:.1f} s"),
+        ("2.000 s stall, idle: recorded - 2.000", "<= 5 ms", stall(bench["idle"], "recorded")),
+        ("2.000 s stall, freeze: recorded - 2.000", "<= 50 ms", stall(bench["freeze"], "recorded")),
+        ("  same, recorded - victim's own clock", "", stall(bench["freeze"], "error")),
+        ("sampler's worst lateness", "<= 0.25 s", f"{max(late):.3f} s of {len(late)} samples"),
+        ("naive 1 Hz loop's worst lateness", "", f"{naive['worst_late_s']:.2f} s"),
+        ("CPU a sample: sampler", "", f"{1e6 * sampler['cpu_s'] / len(late):.0f} us"),
+        ("CPU a sample: naive loop", "", f"{naive['cpu_us']:.0f} us"),
+        ("CPU of a bare read of /proc/vmstat", "", f"{bench['bare_read_us']:.0f} us"),
+        ("locked memory of all observers", "<= 24 MiB", f"{locked:.1f} MiB (VmLck {vmlck:.1f})"),
+        ("CPU of all observers", "<= 1 %", f"{100 * share:.2f} % of {cpus} CPUs"),
+    ]
+
+
+def worst_gap(run_dir: Path) -> float:
+    """The longest gap of any gitk, in seconds."""
+    gaps: list[float] = []
+    for log in run_dir.glob("latency-gitk-*.log"):
+        gaps += [float(line.split(" ", 2)[1]) for line in log.read_text().splitlines()]
+    return max(gaps)
+
+
+def main() -> int:
+    """Run and print the table."""
+    options = parse(sys.argv[1:])
+    run_dir = SUITE / "results" / "observer"
+    run_dir.mkdir(parents=True, exist_ok=True)
+    stopped = Stopped()
+    with machine_lock.held():
+        guest = make_ready(options)
+        p = options.parameters
+        facts: dict[str, Any] = {"label": "observer", "variant": "observer"}
+        with View("observer", run_dir, p.gitk, p.commits, p.passes) as view, stopped.armed():
+            state, why = session.run(
+                options,
+                guest,
+                run_dir,
+                tick=view.tick,
+                stopped=stopped,
+                facts=facts,
+                program="python3 -m benchmarks.observer.in_guest",
+            )
+    if state != "completed":
+        raise UserError(f"the run did not complete: {state}: {why}")
+    print(f"{guest.kernel.release}, {guest.accel}, {options.cpus} CPUs, {p.memory >> 20} MiB")
+    for what, target, measured in rows(run_dir, options.cpus):
+        print(f"{what:42} {target:12} {measured}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("benchmarks.observer", main))

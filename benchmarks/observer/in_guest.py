@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs in the guest: the standard workload with a victim and a naive monitor beside it.
+
+Arguments: those of run_test.sh --bare. Writes one `benchmark` event into events.jsonl.
+"""
+
+import itertools
+import os
+import re
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from monitors.child import Stream
+from monitors.launch import RecorderProcess
+from setup.errors import run_command
+from workloads import desktop, measure
+from workloads.options import parse
+from workloads.results import Events
+
+IDLE_STOPS = 5
+BARE_READS = 400
+NAIVE = (
+    "exec 3>/run/naive.log; echo ready; read -r go; "
+    "while sleep 1; do date +%s.%N; { date; cat /proc/vmstat; } >&3; times; done"
+)
+
+
+def extra(naive: bool) -> list[Stream]:
+    """The streams that the benchmark adds; both log to files that stay in the guest."""
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(desktop.SUITE), "LC_ALL": "C.UTF-8"}
+    victim = [sys.executable, "-S", "-m", "benchmarks.observer.victim"]
+    streams = [Stream("victim", [*victim, "0" if naive else str(IDLE_STOPS)], env, waits=True)]
+    if naive:
+        streams.append(Stream("naive", ["bash", "-c", NAIVE], env, waits=True))
+    return streams
+
+
+def idle(folder: Path) -> None:
+    """Record the victim alone."""
+    folder.mkdir()
+    recorder = RecorderProcess(folder, extra(naive=False), 2, until={"victim"}, timeout_s=120)
+    if recorder.wait() is None:
+        raise RuntimeError("the idle recorder died")
+
+
+def victim_errors(path: Path) -> list[dict[str, float]]:
+    """For each stop: the recorder's gap, the victim's own, and the difference, in seconds."""
+    found = []
+    before = 0.0
+    for line in path.read_text().splitlines():
+        _, gap, word, *clock = line.split()
+        if word == "before":
+            before = float(clock[0])
+        elif word == "after":
+            own = float(clock[0]) - before
+            found.append({"recorded": float(gap), "own": own, "error": float(gap) - own})
+    return found
+
+
+def naive_figures(path: Path) -> dict[str, Any]:
+    """Worst lateness against its 1 s period (by its own dates), samples and CPU of the loop."""
+    dates: list[float] = []
+    spent: list[float] = []
+    for line in path.read_text().splitlines():
+        text = line.split(" ", 2)[2]
+        if re.fullmatch(r"\d+\.\d+", text):
+            dates.append(float(text))
+        else:  # two lines of `times`: the shell's own, its children's
+            found = re.findall(r"(\d+)m([\d.]+)s", text)
+            spent.append(sum(60 * int(minutes) + float(part) for minutes, part in found))
+    rounds = len(spent) // 2
+    worst = max(later - earlier for earlier, later in itertools.pairwise(dates)) - 1
+    cpu = (spent[2 * rounds - 2] + spent[2 * rounds - 1]) / rounds
+    return {"samples": len(dates), "worst_late_s": worst, "cpu_us": 1e6 * cpu}
+
+
+def bare_read_us() -> float:
+    """CPU microseconds of one pread of an open /proc/vmstat."""
+    fd = os.open("/proc/vmstat", os.O_RDONLY)
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    for _ in range(BARE_READS):
+        os.pread(fd, 65536, 0)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    os.close(fd)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return 1e6 * spent / BARE_READS
+
+
+def main() -> int:
+    """The idle part, then the workload with everything beside it."""
+    options = parse(sys.argv[1:])
+    run_dir = Path(str(options.run_dir))
+    bare = bare_read_us()
+    time.sleep(2)
+    idle(Path("/run/idle"))
+    original = desktop.streams
+    desktop.streams = lambda *given: original(*given) + extra(naive=True)
+    status = measure.run(options)
+    Events(run_dir / "events.jsonl").write(
+        "benchmark",
+        idle=victim_errors(Path("/run/idle/latency-victim.log")),
+        freeze=victim_errors(run_dir / "latency-victim.log"),
+        naive=naive_figures(run_dir / "latency-naive.log"),
+        bare_read_us=bare,
+    )
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("in_guest", main))

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A stall of known length: a child prints its own clock, is stopped for 2.000 s and goes on.
+
+Standard output: `before MONO` and `after MONO` lines with CLOCK_MONOTONIC seconds taken right
+before each is written, so that the recorder's gap can be held against the victim's own.
+"""
+
+import os
+import signal
+import sys
+import time
+
+from monitors import observe
+from workloads import starting_line
+
+STOP_S = 2.000
+PRIORITY = 10  # below the recorder's: the instrument is tested, not the freeze
+
+
+def say(word: str) -> None:
+    """Print word and the clock, unbuffered."""
+    os.write(1, b"%s %.6f\n" % (word.encode(), time.monotonic()))
+
+
+def victim() -> None:
+    """Be stopped twice without a word, then print, be stopped, print, for ever."""
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
+    for _ in range(2):
+        os.kill(os.getpid(), signal.SIGSTOP)
+    while True:
+        say("before")
+        os.kill(os.getpid(), signal.SIGSTOP)
+        say("after")
+        time.sleep(1.0)
+
+
+def stopped_for(child: int, seconds: float) -> None:
+    """Wait until the child has stopped itself, and let it go on that much later."""
+    os.waitid(os.P_PID, child, os.WSTOPPED)
+    until = time.monotonic() + seconds
+    time.sleep(max(0.0, until - time.monotonic()))
+    os.kill(child, signal.SIGCONT)
+
+
+def main() -> int:
+    """Stop the child for STOP_S whenever it stops itself, times times (0: until SIGTERM)."""
+    times = int(sys.argv[1])
+    observe.become_observer(PRIORITY + 1)
+    child = os.fork()
+    if child == 0:
+        observe.become_observer(PRIORITY)
+        victim()
+    try:
+        stopped_for(child, 0.1)  # a rehearsal: what it needs is in memory from here on
+        os.waitid(os.P_PID, child, os.WSTOPPED | os.WNOWAIT)
+        starting_line.wait()
+        stopped_for(child, 0.0)
+        done = 0
+        while times == 0 or done < times:
+            stopped_for(child, STOP_S)
+            done += 1
+        time.sleep(0.2)
+    finally:
+        os.kill(child, signal.SIGKILL)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
