@@ -2,6 +2,13 @@
 """Order of the tests: fast ones first, those that boot a kernel last."""
 
 import pytest
+from hypothesis import settings
+
+# The same examples each time, however slow the machine: a red test means a change, not luck.
+# `--hypothesis-profile=search` looks for new ones.
+settings.register_profile("suite", derandomize=True, deadline=None)
+settings.register_profile("search", deadline=None, max_examples=1000)
+settings.load_profile("suite")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
