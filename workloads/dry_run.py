@@ -5,7 +5,7 @@ import shlex
 import subprocess
 import sys
 
-from setup import device_check, kernels
+from setup import device_check, image, kernels
 from setup.errors import UserError, run_command
 from vm.session import WORK_DISK_BYTES, append, guest_command
 from workloads import campaign, measure
@@ -59,7 +59,7 @@ def lines(options: Options) -> list[str]:
     return [
         f"packages: {packages}{install}",
         f"kernel: {kernels.describe(options.kernel)}",
-        "guest image: Debian, about 400 MB in the cache, built with mmdebstrap if it is not there",
+        image.describe(),
         f"accelerator: {options.accel}"
         + (" (KVM if a kernel boots under it here, else TCG)" if options.accel == "auto" else ""),
         f"VM: {p.memory >> 20} MiB, {options.cpus} CPUs, a throw-away disk of "

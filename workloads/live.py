@@ -50,6 +50,7 @@ class Follower:
         self.heard: float | None = None
         self.ended = False
         self.froze = False
+        self.passes = 1
         self.commits = 0
         self.counts: list[tuple[float, int]] = []
         self.lines = 0
@@ -77,8 +78,6 @@ class Follower:
         while self.counts[0][0] < now - RATE_WINDOW_S:
             self.counts.pop(0)
         return longest
-
-    passes = 1
 
     def rate(self) -> float:
         """Lines a second over the last ten seconds."""
