@@ -13,10 +13,15 @@ from pathlib import Path
 NAME = "desktop-freeze"
 
 
-def root() -> Path:
-    """`${XDG_CACHE_HOME:-~/.cache}/desktop-freeze`, made if absent."""
+def place() -> Path:
+    """`${XDG_CACHE_HOME:-~/.cache}/desktop-freeze`, which may not be there yet."""
     base = os.environ.get("XDG_CACHE_HOME")
-    path = (Path(base) if base else Path.home() / ".cache") / NAME
+    return (Path(base) if base else Path.home() / ".cache") / NAME
+
+
+def root() -> Path:
+    """place(), made if absent."""
+    path = place()
     path.mkdir(parents=True, exist_ok=True)
     return path
 

@@ -326,7 +326,7 @@ def _mounted_at(stack: Stack) -> list[str]:
 
 def main() -> int:
     """The command line."""
-    from workloads.options import size
+    from workloads.arguments import size
 
     parser = argparse.ArgumentParser(
         prog="python3 -m setup.crypt_lvm", description=(__doc__ or "").split("\n\n")[0]

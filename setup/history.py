@@ -19,7 +19,7 @@ from pathlib import Path
 
 from setup import apt, cache
 from setup.errors import UserError, run_command
-from workloads import options
+from workloads import arguments
 
 FORMAT = 1
 SEED = 20091102
@@ -213,7 +213,7 @@ def count(repo: Path) -> int:
 def main() -> int:
     """python3 -m setup.history COMMITS: build the history and print its path."""
     parser = argparse.ArgumentParser(prog="setup.history", description=__doc__)
-    parser.add_argument("commits", nargs="?", type=options.count, default=165_000)
+    parser.add_argument("commits", nargs="?", type=arguments.count, default=165_000)
     print(build(parser.parse_args().commits))
     return 0
 

@@ -56,7 +56,7 @@ for argument in "$@"; do
     esac
 done
 if ((dev)); then
-    packages+=(shellcheck)
+    packages+=(chromium shellcheck)
 fi
 
 missing_packages() {

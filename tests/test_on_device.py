@@ -91,6 +91,7 @@ def test_the_first_word_stays(
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("setup.crypt_lvm.prepared", Prepared)
     monkeypatch.setattr(measure, "_stack_facts", lambda *_: {})
+    monkeypatch.setattr(measure, "_watched", lambda *_: {})
     monkeypatch.setattr(measure, "_workload", work)
     monkeypatch.setattr(desktop, "fill", lambda *_: None)
     if status is None:
@@ -176,7 +177,7 @@ class Here:
         monkeypatch.setattr(on_device, "command", lambda *_: ["sh", "-c", script])
 
     def run(self) -> tuple[str, str]:
-        _, state, why = on_device.run(self.options, self.out, Stopped())
+        _, state, why = on_device.run(self.options, Stopped(), [])
         return state, why
 
     def status(self) -> dict[str, Any]:
@@ -222,7 +223,7 @@ def test_the_inner_command_says_every_parameter(tmp_path: Path) -> None:
     words = "--device /dev/x --destroy-data /dev/x --profile quick --gitk 2 --every 7 --passes 3"
     words += " --touch 0.5 --fs xfs --no-crypt --timeout 9 --repo /other"
     asked = options.parse(words.split())
-    argv = inner_argv(asked, repo="/a repo", music="/music", run_dir=tmp_path)
+    argv = inner_argv(asked, asked.variants[0], repo="/a repo", music="/music", run_dir=tmp_path)
     inner = options.parse(["--device", "/dev/x", *argv])
     assert inner.parameters == asked.parameters
     assert (inner.repo, inner.music, inner.run_dir) == ("/a repo", "/music", str(tmp_path))

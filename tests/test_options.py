@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from workloads.options import PROFILES, parse, size
+from workloads.arguments import PROFILES, size
+from workloads.options import parse
+from workloads.plan import Variant
 
 SUITE = Path(__file__).resolve().parent.parent
 
@@ -25,7 +27,7 @@ def run_test(*argv: str, **env: str) -> "subprocess.CompletedProcess[str]":
 
 def test_default_is_the_original_test() -> None:
     options = parse([])
-    assert options.kernel == "debian:stable"
+    assert options.variants == (Variant("debian:stable"),)
     assert options.parameters.memory == 512 << 20
     assert options.parameters.gitk == 4
     assert options.parameters.commits == 165_000

@@ -3,12 +3,16 @@
 
 import dataclasses
 import json
+import os
 import socket
+import subprocess
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from vm import host, probe
 from vm.qemu import Disk, Ports, Spec, command_line
 from vm.qmp import Monitor, MonitorLost
 
@@ -81,3 +85,36 @@ def test_monitor_errors() -> None:
     theirs.close()
     with pytest.raises(MonitorLost):
         monitor.execute("stop")
+
+
+def test_a_qemu_that_dies_under_kvm_means_no_kvm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: `kvm_buf_set_msrs: Assertion … failed` where a hypervisor's KVM lacks an MSR."""
+    broken = tmp_path / "qemu"
+    broken.write_text("#!/bin/sh\necho 'kvm.c:3183: Assertion failed.' >&2\nexit 134\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr("vm.qemu.PROGRAM", str(broken))
+    works, why = probe._under_kvm(Path("/none"), Path("/none"))
+    assert not works
+    assert why == "/dev/kvm opens, but QEMU did not start: kvm.c:3183: Assertion failed."
+
+
+def test_what_others_take_of_the_host_is_seen() -> None:
+    others = host.Others()
+    # Not waited for by us: its time is not our children's.
+    spin = "timeout 1.5 sh -c 'while :; do :; done' >/dev/null 2>&1 &"
+    subprocess.run(["setsid", "sh", "-c", spin], check=True)
+    time.sleep(1.0)
+    share = others.share()
+    assert share is not None and 0.4 / (os.cpu_count() or 1) < share <= 1
+
+
+def test_our_own_children_are_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    # /proc/stat as of a machine on which nobody but our child did anything.
+    busy = iter([(10.0, 100.0), (11.0, 102.0)])
+    monkeypatch.setattr(host, "_host", lambda: next(busy))
+    others = host.Others()
+    subprocess.run(["timeout", "1", "sh", "-c", "while :; do :; done"], check=False)
+    share = others.share()
+    assert share is not None and share < 0.45

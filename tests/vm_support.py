@@ -26,7 +26,7 @@ SMALL = ["--profile", "quick", "--commits", "20000", "--gitk", "2", "--accel", "
 @functools.cache
 def guest(*argv: str) -> session.Guest:
     """Everything a run needs, made once for a test session."""
-    return make_ready(parse(list(argv)))
+    return make_ready(parse(list(argv)))[0]
 
 
 def options(*more: str) -> Options:

@@ -16,6 +16,10 @@ from vm.qemu import Spec, command_line
 from vm.qmp import Monitor, MonitorLost
 
 
+class DidNotStart(UserError):
+    """QEMU ended before its monitor answered."""
+
+
 class Machine:
     """One virtual machine; `running()` makes one and always ends it."""
 
@@ -69,8 +73,7 @@ class Machine:
 def running(spec: Spec, scratch: Path) -> Iterator[Machine]:
     """Start a QEMU for spec (its console_fd and monitor_fd are filled in here); end it on leaving.
 
-    scratch holds QEMU's throw-away overlays. Raises UserError with QEMU's own words if it does not
-    start.
+    scratch holds QEMU's throw-away overlays. Raises DidNotStart with QEMU's own words if so.
     """
     console, console_far = socket.socketpair()
     monitor, monitor_far = socket.socketpair()
@@ -101,7 +104,7 @@ def running(spec: Spec, scratch: Path) -> Iterator[Machine]:
         except (MonitorLost, TimeoutError) as error:
             machine.end()
             lines = errors.read_text(errors="replace").strip().splitlines()
-            raise UserError(
+            raise DidNotStart(
                 f"QEMU did not start: {lines[-1] if lines else error}",
                 hint="see its other options with --help, or choose --accel tcg",
             ) from error

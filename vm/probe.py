@@ -15,7 +15,7 @@ from pathlib import Path
 
 from setup import cache
 from setup.errors import UserError
-from vm.machine import running
+from vm.machine import DidNotStart, running
 from vm.qemu import PROGRAM, Spec
 
 MARK = b"DESKTOP-FREEZE-PROBE"
@@ -64,12 +64,7 @@ def choose(asked: str, kernel: Path, initrd: Path) -> tuple[str, str]:
         reason = "/dev/kvm is missing or not ours to open"
         works = False
     else:
-        works = _verdict(kernel, initrd)
-        reason = (
-            "a kernel booted to user space under KVM"
-            if works
-            else f"/dev/kvm opens, but no kernel reached user space in {DEADLINE_S:.0f} s"
-        )
+        works, reason = _verdict(kernel, initrd)
     if works:
         return "kvm", reason
     if asked == "kvm":
@@ -77,16 +72,27 @@ def choose(asked: str, kernel: Path, initrd: Path) -> tuple[str, str]:
     return "tcg", reason
 
 
-def _verdict(kernel: Path, initrd: Path) -> bool:
+def _under_kvm(kernel: Path, initrd: Path) -> tuple[bool, str]:
+    """Whether KVM works and why, in one line."""
+    try:
+        if boots("kvm", kernel, initrd):
+            return True, "a kernel booted to user space under KVM"
+    except DidNotStart as error:
+        return False, f"/dev/kvm opens, but {Exception.__str__(error)}"
+    return False, f"/dev/kvm opens, but no kernel reached user space in {DEADLINE_S:.0f} s"
+
+
+def _verdict(kernel: Path, initrd: Path) -> tuple[bool, str]:
     model = "".join(
         line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line
     )
-    name = cache.key(platform.release(), model, qemu_version()) + ".json"
+    name = cache.key("2", platform.release(), model, qemu_version()) + ".json"
 
     def build(path: Path) -> None:
-        works = boots("kvm", kernel, initrd)
+        works, why = _under_kvm(kernel, initrd)
         if not works and not boots("tcg", kernel, initrd):
             raise UserError(f"{kernel} reaches user space neither under KVM nor emulated")
-        path.write_text(json.dumps({"kvm": works}))
+        path.write_text(json.dumps({"kvm": works, "why": why}))
 
-    return bool(json.loads(cache.built("probe", name, build).read_text())["kvm"])
+    found = json.loads(cache.built("probe", name, build).read_text())
+    return bool(found["kvm"]), str(found["why"])

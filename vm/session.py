@@ -18,10 +18,12 @@ from setup.errors import UserError
 from setup.kernels import Kernel
 from vm import evidence, relay
 from vm.classify import classify
+from vm.host import Others, cpu_model
 from vm.machine import Machine, running
 from vm.qemu import CACHE, CPU, MACHINE, MUSIC_ADDRESS, Disk, Ports, Spec
 from workloads.inner import inner_argv
 from workloads.options import Options
+from workloads.plan import Variant
 from workloads.results import appended_files, read_events, write_meta, write_status
 
 WORK_DISK_BYTES = 8 << 30
@@ -45,15 +47,16 @@ APPEND = (
 APPEND_TCG = " tsc=reliable"
 
 
-def append(accel: str) -> str:
-    """The guest kernel's command line."""
-    return APPEND + (APPEND_TCG if accel == "tcg" else "")
+def append(accel: str, more: str = "") -> str:
+    """The guest kernel's command line; more: the variant's own words."""
+    return APPEND + (APPEND_TCG if accel == "tcg" else "") + (f" {more}" if more else "")
 
 
 @dataclass(frozen=True)
 class Guest:
-    """All that a run in a VM needs, ready on the host."""
+    """All that a run of one variant in a VM needs, ready on the host."""
 
+    variant: Variant
     kernel: Kernel
     initrd: Path
     root_image: Path
@@ -64,13 +67,14 @@ class Guest:
     qemu_version: str
 
 
-def guest_command(options: Options, program: str = "/suite/run_test.sh") -> str:
+def guest_command(options: Options, variant: Variant, program: str = "/suite/run_test.sh") -> str:
     """The script that the guest runs: run_test.sh with every parameter said."""
     module = "music"
     if (options.music or "").startswith("rsync://"):
         module = str(options.music).removeprefix("rsync://").partition("/")[2]
     argv = inner_argv(
         options,
+        variant,
         repo="/history/history.git",
         music=f"rsync://{MUSIC_ADDRESS}/{module}",
         run_dir="/run/results",
@@ -111,6 +115,8 @@ def outside_facts(options: Options, guest: Guest) -> dict[str, Any]:
             "config_digest": kernel.config_digest,
         },
         "parameters": options.parameters.as_dict(),
+        "append": guest.variant.append,
+        "host": {"cpu_model": cpu_model()},
     }
 
 
@@ -213,6 +219,7 @@ def run(
     """
     facts = {**outside_facts(options, guest), **facts}
     write_meta(run_dir, facts)
+    others = Others()
     try:
         reason = _supervise(options, guest, run_dir, tick, stopped, booted, program)
     except BaseException as error:
@@ -221,6 +228,7 @@ def run(
         raise
     events = read_events(run_dir / "events.jsonl")
     state, why = classify(events, run_dir / "console.log", reason)
+    facts["host"] = {**facts["host"], "busy_by_others": others.share()}
     write_meta(run_dir, facts)
     elapsed = next((e["elapsed"] for e in events if e["event"] == "end"), None)
     write_status(run_dir, state, why, elapsed_s=elapsed)
@@ -240,13 +248,13 @@ def _supervise(
         job = scratch / "job.img"
         command = scratch / "run" / "command"
         command.parent.mkdir()
-        command.write_text(guest_command(options, program))
+        command.write_text(guest_command(options, guest.variant, program))
         disk.job_disk(job, {"run": command.parent})
         spec = Spec(
             accel=guest.accel,
             kernel=guest.kernel.image,
             initrd=guest.initrd,
-            append=append(guest.accel),
+            append=append(guest.accel, guest.variant.append),
             memory=options.parameters.memory,
             cpus=options.cpus,
             console_log=run_dir / "console.log",

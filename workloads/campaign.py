@@ -1,65 +1,292 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A campaign's folder: where a run's files go, and the plan that says what was asked for."""
+"""A campaign's folder: which runs it holds, which are missing, and the plan that says what for.
+
+Everything needed to go on after a crash is on disk before a run begins, and each change of
+plan.toml is a rename: a runner that is killed anywhere leaves a campaign that can be resumed.
+"""
 
 import json
-import subprocess
+import os
+import shlex
+import shutil
 import time
+import tomllib
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from setup.errors import UserError
+from setup.kernels import Kernel
+from workloads import suite
 from workloads.options import Options
+from workloads.plan import ALPHA, Variant, can_decide, schedule
 
-SUITE = Path(__file__).resolve().parent.parent
+PLAN_FORMAT = 1
+RESERVED = ("report",)  # names in the folder that are no variant's
 
 
 def folder(options: Options) -> Path:
-    """The campaign's folder: --out, or results/<time>-<profile> in the suite."""
-    if options.out is not None:
-        return Path(options.out)
-    return SUITE / "results" / f"{time.strftime('%Y-%m-%d-%H%M%S')}-{options.parameters.profile}"
+    """The campaign's folder: --resume, --out, or results/<time>-<profile> in the suite."""
+    named = options.resume or options.out
+    if named is not None:
+        return Path(named)
+    stamp = time.strftime("%Y-%m-%d-%H%M%S")
+    return suite.ROOT / "results" / f"{stamp}-{options.parameters.profile}"
 
 
-def new_run(campaign: Path, variant: str, options: Options) -> Path:
-    """Make the variant's next run folder and enter the run into plan.toml."""
+def read_plan(place: Path) -> dict[str, Any]:
+    """The folder's plan.toml; empty if there is none. UserError if it cannot be read."""
+    path = place / "plan.toml"
     try:
-        (campaign / variant).mkdir(parents=True, exist_ok=True)
-        taken = [int(p.name) for p in (campaign / variant).iterdir() if p.name.isdigit()]
-        run = campaign / variant / str(max(taken, default=0) + 1)
-        run.mkdir()
-        with open(campaign / "plan.toml", "a") as plan:
-            plan.write(_entry(variant, run.name, options))
-    except OSError as error:
-        raise UserError(
-            f"cannot write results: {error}", hint="name another folder: --out"
-        ) from error
-    return run
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: {' '.join(str(error).split())}") from None
 
 
-def suite_commit() -> str:
-    """The suite's commit, with `-dirty` if its files differ from it; `unknown` outside git."""
-    done = subprocess.run(
-        ["git", "-C", str(SUITE), "describe", "--always", "--dirty", "--abbrev=12"],
-        capture_output=True,
-        text=True,
-    )
-    return done.stdout.strip() if done.returncode == 0 else "unknown"
+def ended(run: Path) -> str | None:
+    """How a run ended (a state of docs/FORMAT.md); None if it was cut short."""
+    try:
+        status = json.loads((run / "status.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+    state = status.get("state") if isinstance(status, dict) else None
+    return state if isinstance(state, str) else None
 
 
-def _entry(variant: str, number: str, options: Options) -> str:
-    asked: dict[str, object] = {
-        "variant": variant,
-        "number": int(number),
-        "kernel": "the running one" if options.device else options.kernel,
-        "suite": suite_commit(),
-        "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "timeout": options.timeout,
-        **options.parameters.as_dict(),
+def numbered(variant: Path) -> dict[int, Path]:
+    """The run folders of a variant by number."""
+    if not variant.is_dir():
+        return {}
+    return {int(p.name): p for p in variant.iterdir() if p.name.isdigit() and p.is_dir()}
+
+
+def completed(variant: Path) -> set[int]:
+    """Numbers of the runs that have a result; a hang, a panic, an OOM kill is one."""
+    return {
+        number for number, run in numbered(variant).items() if ended(run) not in (None, "aborted")
     }
-    if options.device is None:
-        asked["cpus"] = options.cpus
-        asked["accel"] = options.accel
-        asked["disk_iops"] = options.disk_iops or 0
-        asked["disk_bps"] = options.disk_bps or 0
-    # A JSON string, number or boolean is the same in TOML.
-    lines = [f"{key} = {json.dumps(value)}" for key, value in asked.items()]
-    return "[[run]]\n" + "\n".join(lines) + "\n\n"
+
+
+def remaining(place: Path, options: Options) -> list[tuple[str, int]]:
+    """(label or kernel, run number) still to do, in order; for --dry-run, nothing is resolved."""
+    labels = [variant.label or variant.kernel for variant in options.variants]
+    done = {label: completed(place / label) for label in labels}
+    return schedule(labels, targets(options, done), done)
+
+
+def targets(options: Options, done: dict[str, set[int]]) -> dict[str, int]:
+    """Runs that each variant shall have: so many in all with --resume, so many more with --out."""
+    more = options.resume is None
+    return {
+        label: options.runs + (max(numbers, default=0) if more else 0)
+        for label, numbers in done.items()
+    }
+
+
+class Campaign:
+    """An open campaign; only the holder of the machine's lock has one."""
+
+    def __init__(self, options: Options, command: Iterable[str]) -> None:
+        self.path = folder(options)
+        self._options = options
+        self._command = shlex.join(["./run_test.sh", *command])
+        self._plan = read_plan(self.path)
+        self._refuse_other_parameters()
+        # The order in which variants entered; the folder of each is its label.
+        self._entries: list[dict[str, Any]] = list(self._plan.get("variant", []))
+        self._runs: list[dict[str, Any]] = list(self._plan.get("run", []))
+        self._targets: dict[str, int] = {}
+
+    @property
+    def labels(self) -> list[str]:
+        """The variants of this command, in order."""
+        return list(self._targets)
+
+    def enter(self, found: list[tuple[Variant, Kernel | None]]) -> list[Variant]:
+        """Take in the variants with the kernels they were resolved to; each with its label.
+
+        UserError if a stored variant's kernel is not the one that its runs were made with.
+        """
+        labelled: list[Variant] = []
+        for variant, kernel in found:
+            label = variant.label or self._free_label(kernel, labelled)
+            labelled.append(replace(variant, label=label))
+            self._enter(labelled[-1], label, kernel)
+        labels = [str(variant.label) for variant in labelled]
+        known = [entry["label"] for entry in self._entries]
+        if self._options.baseline not in (None, *known):
+            raise UserError(
+                f"--baseline {self._options.baseline}: no such variant",
+                hint=f"there are {', '.join(known)}",
+            )
+        self.make_folders(labels)
+        for label, (_, kernel) in zip(labels, found, strict=True):
+            self._keep_config(label, kernel)
+        self._set_aside_cut(labels)
+        self._targets = targets(
+            self._options, {label: completed(self.path / label) for label in labels}
+        )
+        if self._plan.get("variant"):
+            self._note_extension(int(self._plan.get("runs", 1)))
+        self._write()
+        return labelled
+
+    def make_folders(self, labels: list[str]) -> None:
+        """UserError if results cannot be written there."""
+        try:
+            for label in labels:
+                (self.path / label).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(
+                f"cannot write results: {error}", hint="name another folder: --out"
+            ) from error
+
+    def left(self, up_to: int | None = None) -> list[tuple[str, int]]:
+        """(label, number) of the runs still to do, in order; up to so many of each variant."""
+        done = {label: completed(self.path / label) for label in self.labels}
+        runs = {label: min(n, up_to or n) for label, n in self._targets.items()}
+        return schedule(self.labels, runs, done)
+
+    def begin(self, label: str, number: int) -> tuple[Path, int]:
+        """Make that run's folder and enter it into plan.toml; it, and its place in the order."""
+        order = 1 + max((entry.get("order", 0) for entry in self._runs), default=0)
+        run = self.path / label / str(number)
+        self._runs.append(
+            {
+                "variant": label,
+                "number": number,
+                "order": order,
+                "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+                "suite": suite.commit(),
+            }
+        )
+        try:
+            run.mkdir(parents=True)
+            self._write()
+        except OSError as error:
+            raise UserError(
+                f"cannot write results: {error}", hint="name another folder: --out"
+            ) from error
+        return run, order
+
+    def set_aside(self, run: Path) -> None:
+        """Rename a run that was cut short to <n>.cut-<k>: kept, but not in its repeat's way."""
+        taken = [1]
+        for other in run.parent.glob(f"{run.name}.cut-*"):
+            number = other.name.rpartition("-")[2]
+            taken += [int(number) + 1] if number.isdigit() else []
+        aside = run.with_name(f"{run.name}.cut-{max(taken)}")
+        run.rename(aside)
+        for entry in self._runs:
+            if (entry.get("variant"), entry.get("number")) == (run.parent.name, int(run.name)):
+                entry["cut"] = entry.get("cut", aside.name)
+
+    def _set_aside_cut(self, labels: list[str]) -> None:
+        for label in labels:
+            for run in numbered(self.path / label).values():
+                if ended(run) in (None, "aborted"):
+                    self.set_aside(run)
+
+    def _free_label(self, kernel: Kernel | None, others: list[Variant]) -> str:
+        """The kernel's own name; `-2` and so on for the same kernel once more."""
+        assert kernel is not None
+        taken = {variant.label for variant in others}
+        label, count = kernel.label, 1
+        while label in taken:
+            count += 1
+            label = f"{kernel.label}-{count}"
+        return label
+
+    def _enter(self, variant: Variant, label: str, kernel: Kernel | None) -> None:
+        if label in RESERVED:
+            raise UserError(f"a variant cannot be called {label!r}", hint="choose another --label")
+        entry: dict[str, Any] = {"label": label, "kernel": variant.kernel}
+        if variant.append:
+            entry["append"] = variant.append
+        if kernel is not None:
+            entry |= {"release": kernel.release, "image_digest": kernel.image_digest}
+        if variant.knobs:
+            entry["knobs"] = dict(variant.knobs)
+        before = next((one for one in self._entries if one.get("label") == label), None)
+        if before is None:
+            self._entries.append(entry)
+            return
+        for key in ("append", "knobs", "image_digest"):
+            old, new = before.get(key), entry.get(key)
+            if old != new and (key != "image_digest" or None not in (old, new)):
+                what = {"image_digest": "kernel"}.get(key, key)
+                was, now = (
+                    (before.get("release"), entry.get("release"))
+                    if key == "image_digest"
+                    else (old or "none", new or "none")
+                )
+                raise UserError(
+                    f"{label}: its runs in {self.path} have another {what} ({was}, now {now})",
+                    hint="give this one a --label of its own",
+                )
+
+    def _refuse_other_parameters(self) -> None:
+        """What differs could not be compared: better said now than after hours of runs."""
+        stored = self._plan.get("parameters", {})
+        asked = {
+            **self._options.parameters.as_dict(),
+            **({} if self._options.device else self._options.machine()),
+        }
+        stored = {**stored, **self._plan.get("machine", {})}
+        for key, value in asked.items():
+            if key in stored and stored[key] != value and key not in ("mirror", "accel"):
+                raise UserError(
+                    f"{self.path} holds runs with {key} {stored[key]}, and this asks for {value}",
+                    hint="name another folder: --out",
+                )
+
+    def _keep_config(self, label: str, kernel: Kernel | None) -> None:
+        kept = self.path / label / "config"
+        if kernel is None or kernel.config is None or kept.exists():
+            return
+        aside = kept.with_name(".config.new")
+        shutil.copyfile(kernel.config, aside)
+        aside.rename(kept)
+
+    def _note_extension(self, asked: int) -> None:
+        """A finished campaign that grows: the look taken before costs some of the level."""
+        looks = self._options.looks or tuple(self._plan.get("stop_when_sure", {}).get("looks", ()))
+        planned = max(self._targets.values(), default=0)
+        finished = all(len(completed(self.path / one["label"])) >= asked for one in self._entries)
+        if looks and planned > looks[-1]:
+            looks = (*looks, planned)
+        elif not looks and finished and planned > asked and can_decide(asked):
+            looks = (asked, planned)
+        self._options = replace(self._options, looks=looks)
+
+    def _write(self) -> None:
+        import tomli_w  # --dry-run reads plans too, and has no .venv yet
+
+        o = self._options
+        sources = {key: value for key in ("repo", "music") if (value := getattr(o, key))}
+        plan: dict[str, Any] = {
+            "format": PLAN_FORMAT,
+            "runs": max([self._plan.get("runs", 0), *self._targets.values()]),
+            "margin": o.margin,
+            "alpha": ALPHA,
+            "baseline": o.baseline or self._plan.get("baseline") or self._entries[0]["label"],
+            "command": self._plan.get("command", self._command),
+            "suite": suite.commit(),
+            "parameters": {**o.parameters.as_dict(), **sources},
+            "machine": {} if o.device else o.machine(),
+            "stop_when_sure": {"looks": list(o.looks)},
+            "variant": self._entries,
+            "run": self._runs,
+        }
+        if not o.looks:
+            del plan["stop_when_sure"]
+        path = self.path / "plan.toml"
+        aside = path.with_name(".plan.toml.new")
+        with open(aside, "wb") as file:
+            tomli_w.dump(plan, file)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.rename(path)

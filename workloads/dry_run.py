@@ -8,8 +8,9 @@ import sys
 from setup import device_check, image, kernels
 from setup.errors import UserError, run_command
 from vm.session import WORK_DISK_BYTES, append, guest_command
-from workloads import campaign, measure
+from workloads import campaign, durations, measure, suite
 from workloads.options import Options, parse
+from workloads.plan import Variant
 
 
 def lines(options: Options) -> list[str]:
@@ -17,7 +18,7 @@ def lines(options: Options) -> list[str]:
     p = options.parameters
     check = subprocess.run(
         [
-            str(campaign.SUITE / "setup" / "packages.sh"),
+            str(suite.ROOT / "setup" / "packages.sh"),
             "--no-install",
             *(["--device"] if options.device else []),
         ],
@@ -58,18 +59,46 @@ def lines(options: Options) -> list[str]:
         throttle.append(f"{options.disk_bps} bytes/s")
     return [
         f"packages: {packages}{install}",
-        f"kernel: {kernels.describe(options.kernel)}",
+        *(_variant(variant, options) for variant in options.variants),
         image.describe(),
         f"accelerator: {options.accel}"
         + (" (KVM if a kernel boots under it here, else TCG)" if options.accel == "auto" else ""),
         f"VM: {p.memory >> 20} MiB, {options.cpus} CPUs, a throw-away disk of "
         f"{WORK_DISK_BYTES >> 30} GiB" + (f" at {', '.join(throttle)}" if throttle else ""),
-        f"its kernel's command line: {append('kvm' if options.accel == 'kvm' else 'tcg')}",
-        f"inside: {guest_command(options).strip()}",
+        f"inside: {guest_command(options, options.variants[0]).strip()}",
         f"build there: {build}",
         *workload,
+        *_order(options),
         report,
     ]
+
+
+def _variant(variant: Variant, options: Options) -> str:
+    name = f"variant {variant.label}" if variant.label else "kernel"
+    line = append("kvm" if options.accel == "kvm" else "tcg", variant.append)
+    text = f"{name}: {kernels.describe(variant.kernel)}; command line: {line}"
+    knobs = "; ".join(f"{path} = {value}" for path, value in variant.knobs)
+    return text + (f"; knobs: {knobs}" if knobs else "")
+
+
+def _order(options: Options) -> list[str]:
+    """Which runs, in which order, and how long they will take."""
+    todo = campaign.remaining(campaign.folder(options), options)
+    if not todo:
+        return ["runs: nothing is missing"]
+    about = durations.estimate(options.parameters, options.accel, len(todo))
+    time = (
+        f"about {durations.words(about)}" if about else "how long is not known yet on this machine"
+    )
+    shown = ", ".join(f"{label} {number}" for label, number in todo[:60])
+    lines = [
+        f"runs: {len(todo)} ({len(options.variants)} variants, up to {options.runs} each), {time}",
+        f"order: {shown}{', …' if len(todo) > 60 else ''}",
+    ]
+    if options.looks:
+        looks = ", ".join(str(look) for look in options.looks)
+        lines.append(f"looked at after {looks} runs of each; ended once all is decided")
+    return lines
 
 
 def verdict(options: Options) -> str:

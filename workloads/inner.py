@@ -4,9 +4,12 @@
 from pathlib import Path
 
 from workloads.options import Options
+from workloads.plan import Variant
 
 
-def inner_argv(options: Options, *, repo: str | Path, music: str, run_dir: str | Path) -> list[str]:
+def inner_argv(
+    options: Options, variant: Variant, *, repo: str | Path, music: str, run_dir: str | Path
+) -> list[str]:
     """What follows `run_test.sh --device DEV`: every parameter said, no profile's default left."""
     p = options.parameters
     argv = ["--bare", "--run-dir", str(run_dir), "--no-install"]
@@ -17,4 +20,6 @@ def inner_argv(options: Options, *, repo: str | Path, music: str, run_dir: str |
         argv.append("--no-crypt")
     if options.destroy_data is not None:
         argv += ["--destroy-data", options.destroy_data]
+    for path, value in variant.knobs:
+        argv += ["--knob", f"{path}={value}"]
     return argv

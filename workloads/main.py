@@ -3,20 +3,24 @@
 
 import concurrent.futures
 import contextlib
+import functools
+import shlex
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from setup import cache, disk, history, image, initramfs, kconfig, kernels
 from setup.errors import Exit, run_command
 from vm import probe, session
-from workloads import campaign, machine_lock, on_device
-from workloads.live import View
+from workloads import machine_lock, on_device
+from workloads.campaign import Campaign
 from workloads.options import Options, parse
+from workloads.runner import Outcome, Runner, say
 
 T = TypeVar("T")
 SCRATCH_BYTES = 3 << 30
@@ -47,12 +51,6 @@ class Stopped:
         self._came = True
 
 
-def say(text: str) -> None:
-    """Print a line; a reader that went away is no reason to end a measurement."""
-    with contextlib.suppress(OSError):
-        print(text, flush=True)
-
-
 def timed(what: str, work: Callable[[], T]) -> T:
     """Run work, saying on one line when it is done and how long it took, if that was long."""
     began = time.monotonic()
@@ -63,16 +61,27 @@ def timed(what: str, work: Callable[[], T]) -> T:
     return result
 
 
-def make_ready(options: Options) -> session.Guest:
-    """Kernel, initramfs, image, history, music and accelerator; what can be is made at once."""
+def make_ready(options: Options) -> list[session.Guest]:
+    """For each variant a guest: kernel, initramfs, image, history, music and accelerator.
+
+    What can be made at once is.
+    """
     p = options.parameters
 
-    def initrd_and_accelerator() -> tuple[Path, str, str]:
-        initrd = timed("initramfs", lambda: initramfs.build(kernel, fs=p.fs, crypt=p.crypt))
+    def initrds_and_accelerator() -> tuple[dict[str, Path], str, str]:
+        initrds = {
+            spec: timed(
+                f"initramfs of {kernel.label}",
+                functools.partial(initramfs.build, kernel, fs=p.fs, crypt=p.crypt),
+            )
+            for spec, kernel in kernel_of.items()
+        }
+        spec, kernel = next(iter(kernel_of.items()))
         accel, why = timed(
-            "whether KVM works here", lambda: probe.choose(options.accel, kernel.image, initrd)
+            "whether KVM works here",
+            lambda: probe.choose(options.accel, kernel.image, initrds[spec]),
         )
-        return initrd, accel, why
+        return initrds, accel, why
 
     def history_image() -> Path:
         return disk.history_disk(repo or history.build(p.commits))
@@ -82,12 +91,16 @@ def make_ready(options: Options) -> session.Guest:
     # What the user named comes first: if it will not do, nothing else has to be built to say so.
     repo = history.use(Path(options.repo)) if options.repo else None
     music = remote or str(on_device.music_folder(options))
-    kernel = timed(
-        f"kernel {options.kernel}", lambda: kernels.resolve(options.kernel, mirror=options.mirror)
-    )
-    kconfig.check(kernel, p.fs, p.crypt)
+    kernel_of = {
+        spec: timed(
+            f"kernel {spec}", functools.partial(kernels.resolve, spec, mirror=options.mirror)
+        )
+        for spec in dict.fromkeys(variant.kernel for variant in options.variants)
+    }
+    for kernel in kernel_of.values():
+        kconfig.check(kernel, p.fs, p.crypt)
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        accel_job = pool.submit(initrd_and_accelerator)
+        accel_job = pool.submit(initrds_and_accelerator)
         image_job = pool.submit(timed, "guest image", lambda: image.build(mirror=options.mirror))
         history_job = pool.submit(timed, "history", history_image)
         jobs: list[concurrent.futures.Future[Any]] = [accel_job, image_job, history_job]
@@ -95,42 +108,38 @@ def make_ready(options: Options) -> session.Guest:
         for job in jobs:
             if job.done():
                 job.result()
-    initrd, accel, why = accel_job.result()
+    initrds, accel, why = accel_job.result()
     say(f"  accelerator: {accel} ({why})")
-    return session.Guest(
-        kernel=kernel,
-        initrd=initrd,
-        root_image=image_job.result(),
-        history_image=history_job.result(),
-        music=music,
-        accel=accel,
-        accel_reason=why,
-        qemu_version=probe.qemu_version(),
-    )
+    return [
+        session.Guest(
+            variant=variant,
+            kernel=kernel_of[variant.kernel],
+            initrd=initrds[variant.kernel],
+            root_image=image_job.result(),
+            history_image=history_job.result(),
+            music=music,
+            accel=accel,
+            accel_reason=why,
+            qemu_version=probe.qemu_version(),
+        )
+        for variant in options.variants
+    ]
 
 
-def in_vm(options: Options, folder: Path, stopped: Stopped) -> tuple[Path, str, str]:
-    """One run in a VM: its folder, state and why."""
-    session.check_space(cache.root(), SCRATCH_BYTES, "the VM's throw-away disk")
-    session.check_space(folder.resolve(), RESULT_BYTES, "a result")
+def in_vms(options: Options, stopped: Stopped, command: list[str]) -> Outcome:
+    """The campaign, in VMs: every run that it still lacks."""
     cache.sweep("vm-", "probe-")
-    guest = make_ready(options)
-    variant = options.label or guest.kernel.label
-    p = options.parameters
-    commits = p.commits or history.count(Path(str(options.repo)))
-    facts = {
-        "suite": campaign.suite_commit(),
-        "label": variant,
-        "variant": variant,
+    opened = Campaign(options, command)
+    session.check_space(cache.root(), SCRATCH_BYTES, "the VM's throw-away disk")
+    session.check_space(opened.path.resolve(), RESULT_BYTES, "a result")
+    guests = make_ready(options)
+    variants = opened.enter([(guest.variant, guest.kernel) for guest in guests])
+    by_label = {
+        str(variant.label): replace(guest, variant=variant)
+        for variant, guest in zip(variants, guests, strict=True)
     }
     with stopped.armed():
-        run_dir = campaign.new_run(folder, variant, options)
-        say(f"run {run_dir.name} of {variant}: {guest.kernel.release} in {run_dir}")
-        with View(variant, run_dir, p.gitk, commits, p.passes) as view:
-            state, why = session.run(
-                options, guest, run_dir, tick=view.tick, stopped=stopped, facts=facts
-            )
-    return run_dir, state, why
+        return Runner(options, opened, by_label, stopped).go()
 
 
 def report(folder: Path) -> int:
@@ -142,30 +151,33 @@ def report(folder: Path) -> int:
     return done.returncode
 
 
-def exit_status(state: str, interrupted: bool) -> Exit:
-    """run_test.sh's status for how a run ended."""
+def exit_status(outcome: Outcome, interrupted: bool) -> Exit:
+    """run_test.sh's status for how its runs ended."""
     if interrupted:
         return Exit.INTERRUPTED
-    if state in ("hung", "panicked", "lost"):
-        return Exit.KERNEL_LOST
-    return Exit.MISSING if state == "aborted" else Exit.OK
+    if "aborted" in outcome.states:
+        return Exit.MISSING
+    return Exit.KERNEL_LOST if {"hung", "panicked", "lost"} & set(outcome.states) else Exit.OK
 
 
 def main() -> int:
     """Everything between the command line and the exit status."""
-    options = parse(sys.argv[1:])
+    argv = sys.argv[1:]
+    options = parse(argv)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-    folder = campaign.folder(options)
     stopped = Stopped()
     with machine_lock.held():
         if options.device is not None:
-            run_dir, state, why = on_device.run(options, folder, stopped)
+            run_dir, state, why = on_device.run(options, stopped, argv)
+            say(f"{run_dir}: {state}: {why}")
+            outcome = Outcome(run_dir.parent.parent, [state])
         else:
-            run_dir, state, why = in_vm(options, folder, stopped)
-    say(f"{run_dir}: {state}: {why}")
-    drawn = report(folder)
-    return int(exit_status(state, stopped())) or (int(Exit.MISSING) if drawn else 0)
+            outcome = in_vms(options, stopped, argv)
+    drawn = report(outcome.folder)
+    if outcome.left:
+        say(f"\n{outcome.left}\n  ./run_test.sh --resume {shlex.quote(str(outcome.folder))}")
+    return int(exit_status(outcome, stopped())) or (int(Exit.MISSING) if drawn else 0)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from monitors.launch import RecorderProcess, SamplerProcess
 from setup import crypt_lvm, stack_build
 from setup.errors import Exit, UserError
 from setup.stack import Stack
-from workloads import desktop, machine_facts
+from workloads import desktop, knobs, machine_facts
 from workloads.options import Options
 from workloads.results import Events
 
@@ -104,11 +104,13 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
         events.write("meta", **_stack_facts(stack, p.crypt))
         events.write("phase", name="clone")
         desktop.fill(SCRATCH, str(options.repo))
-        events.write("phase", name="workload")
-        state, why = _workload(options, run_dir, events, stack)
-        # The run has ended: from here on a signal changes neither that nor the undoing.
-        stop.late = True
-        verdict.say(state, why)
+        with knobs.applied(options.variants[0].knobs, _watched(stack)) as applied:
+            events.write("meta", knobs=applied)
+            events.write("phase", name="workload")
+            state, why = _workload(options, run_dir, events, stack)
+            # The run has ended: from here on a signal changes neither that nor the undoing.
+            stop.late = True
+            verdict.say(state, why)
         events.write("phase", name="teardown")
 
 

@@ -7,12 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from setup import crypt_lvm, device_check, history, music, swaps
 from setup.errors import UserError
-from workloads import campaign
+from workloads import suite
+from workloads.campaign import Campaign
 from workloads.inner import inner_argv
 from workloads.live import View
 from workloads.options import Options
@@ -44,10 +46,10 @@ def command(options: Options, run_dir: Path, repo: Path, source: str) -> list[st
     """The measuring process's argv: the same run_test.sh that a guest runs."""
     argv = ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "workloads.measure"]
     argv += ["--device", str(options.device)]
-    return argv + inner_argv(options, repo=repo, music=source, run_dir=run_dir)
+    return argv + inner_argv(options, options.variants[0], repo=repo, music=source, run_dir=run_dir)
 
 
-def run(options: Options, folder: Path, stopped: Arming) -> tuple[Path, str, str]:
+def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, str]:
     """Measure on options.device; the run's folder, state and why.
 
     Whatever is raised once that folder is there, status.json says it, and the device is cleared.
@@ -63,17 +65,22 @@ def run(options: Options, folder: Path, stopped: Arming) -> tuple[Path, str, str
     remote = (options.music or "").startswith("rsync://")
     source = str(options.music) if remote else str(music_folder(options))
     commits = p.commits or history.count(repo)
-    variant = options.label or os.uname().release
-    run_dir = campaign.new_run(folder, variant, options).resolve()
+    label = options.variants[0].label or os.uname().release
+    campaign = Campaign(options, argv)
+    campaign.enter([(replace(options.variants[0], label=label), None)])
+    run_dir, order = campaign.begin(*campaign.left()[0])
+    run_dir = run_dir.resolve()
     facts = {
-        "suite": campaign.suite_commit(),
-        "label": variant,
-        "variant": variant,
+        "suite": suite.commit(),
+        "label": label,
+        "variant": label,
+        "order": order,
+        "append": "",
         "accelerator": "none",
         "disk": _disk_facts(options.device),
         "parameters": p.as_dict(),
     }
-    view = View(variant, run_dir, p.gitk, commits, p.passes)
+    view = View(label, run_dir, p.gitk, commits, p.passes)
     with stopped.armed():
         try:
             write_meta(run_dir, facts)
@@ -101,7 +108,7 @@ def _measure(argv: list[str], run_dir: Path, view: View, stopped: Callable[[], b
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=said,
-            cwd=campaign.SUITE,
+            cwd=suite.ROOT,
             start_new_session=True,
         )
     try:

@@ -1,46 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The options of run_test.sh: one parser, its profiles, and the workload's parameters."""
+"""The options of run_test.sh, with the profile's values and the plan's filled in."""
 
 import argparse
-import re
 import sys
 from dataclasses import asdict, dataclass
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any
 
-EXAMPLES = """\
-examples:
-  ./run_test.sh                             Debian stable's kernel, 512 MiB, four gitk's, in a VM
-  ./run_test.sh --profile quick             the same in two and a half minutes, with less of all
-  ./run_test.sh --kernel debian:6.1 --out results/mine
-  ./run_test.sh --kernel debian:7.2 --out results/mine       a second variant, same graphs
-  ./run_test.sh --kernel ~/linux            a kernel build tree
-  ./run_test.sh --kernel /boot/vmlinuz-6.12 --disk-iops 150 --disk-bps 80M
-  ./run_test.sh --dry-run                   say what would be done, and do nothing
-  sudo ./run_test.sh --device /dev/sdb5     on this machine, on that empty partition
+from workloads import plan
+from workloads.arguments import PROFILES, Parser, build_parser
+from workloads.plan import Variant
 
-exit status:
-  0 ran to its end (a freeze is a finding, not a failure)   2 usage   3 something needed is missing
-  4 the kernel hung, panicked or was lost (results are kept and reported)   130 interrupted
-"""
-
-
-@dataclass(frozen=True)
-class Profile:
-    """What a profile sets where no option says otherwise. Sizes in bytes, times in seconds."""
-
-    memory: int
-    commits: int
-    passes: int
-    timeout: int
-    hang_after: int
-    touch: float
-
-
-PROFILES = {
-    "quick": Profile(256 << 20, 60_000, 1, 600, 60, 0.25),
-    "standard": Profile(512 << 20, 165_000, 1, 1_800, 120, 0.25),
-    "full": Profile(512 << 20, 165_000, 4, 7_200, 120, 0.25),
-}
+RUNNING = "the running one"  # the kernel of a test of this machine
 
 
 @dataclass(frozen=True)
@@ -63,54 +34,20 @@ class Parameters:
         return asdict(self)
 
 
-def size(text: str) -> int:
-    """Bytes of `512M`, `2G`, `80k` or `4096` (powers of 1,024)."""
-    match = re.fullmatch(r"(\d+)([kKmMgGtT]?)(?:i?B)?", text)
-    if not match or int(match[1]) == 0:
-        raise argparse.ArgumentTypeError(f"not a size: {text!r} (for example 512M)")
-    return int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}[match[2].lower()]
-
-
-def count(text: str) -> int:
-    """A whole number of 1 or more."""
-    if not re.fullmatch(r"\d{1,9}", text) or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"not a number of 1 or more: {text!r}")
-    return int(text)
-
-
-def gitks(text: str) -> int:
-    """How many gitk's: 1 to 16 (each stream needs a port of the guest's virtio-serial bus)."""
-    number = count(text)
-    if number > 16:
-        raise argparse.ArgumentTypeError(f"at most 16: {text!r}")
-    return number
-
-
-def label(text: str) -> str:
-    """A label names a folder: letters, digits, `.`, `_`, `+` and `-`, at most 64 of them."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}", text):
-        raise argparse.ArgumentTypeError(
-            f"not a label: {text!r} (letters, digits, '.', '_', '+', '-', at most 64)"
-        )
-    return text
-
-
-def touch(text: str) -> float:
-    """A ratio from 0 to 100."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 100:
-        raise argparse.ArgumentTypeError(f"not a number from 0 to 100: {text!r}")
-    return value
-
-
 @dataclass(frozen=True)
 class Options:
-    """What the command line asked for, with the profile's values filled in."""
+    """What the command line and its plan asked for.
 
-    kernel: str
+    runs: of each variant, in all with `resume`, else more than there are; looks: see plan.looks.
+    """
+
+    variants: tuple[Variant, ...]
+    runs: int
+    baseline: str | None
+    margin: float
+    looks: tuple[int, ...]
+    resume: str | None
+    out: str | None
     device: str | None
     destroy_data: str | None
     bare: bool
@@ -124,137 +61,47 @@ class Options:
     repo: str | None
     music: str | None
     mirror: str | None
-    out: str | None
-    label: str | None
     dry_run: bool
     install: bool
     parameters: Parameters
 
-
-class Parser(argparse.ArgumentParser):
-    """argparse's, with a usage error in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (see --help)\n")
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of run_test.sh."""
-    parser = Parser(
-        prog="run_test.sh",
-        description="Reproduce a desktop freeze on a real kernel and draw it: encrypted LVM swap "
-        "and file system, music and four gitk's, every line's latency.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    what = parser.add_argument_group("what is tested")
-    what.add_argument(
-        "--kernel",
-        default=None,
-        metavar="SPEC",
-        help="debian:SUITE, debian:VERSION (debian:7.2), host, a bzImage or vmlinuz with its "
-        "modules beside it, PATH,modules=DIR, or a kernel build tree (default: debian:stable)",
-    )
-    what.add_argument(
-        "--device",
-        metavar="DEV",
-        help="test this machine, on this unused and empty block device (or file); needs root",
-    )
-    what.add_argument(
-        "--destroy-data",
-        metavar="DEV",
-        help="the device once more: it may hold data, which will be destroyed",
-    )
-    what.add_argument("--label", type=label, help="name of the variant in graphs and folders")
-
-    load = parser.add_argument_group("the workload")
-    load.add_argument("--profile", choices=sorted(PROFILES), default="standard")
-    load.add_argument("--memory", type=size, metavar="512M", help="memory of the VM")
-    load.add_argument("--gitk", type=gitks, default=4, metavar="4", help="how many gitk's")
-    load.add_argument("--commits", type=count, metavar="N", help="length of the history")
-    load.add_argument("--every", type=count, default=100, metavar="100", help="commits per line")
-    load.add_argument("--passes", type=count, metavar="N", help="times that each gitk reads it")
-    load.add_argument(
-        "--touch", type=touch, metavar="F", help="earlier commits looked up for each one loaded"
-    )
-    load.add_argument("--repo", metavar="PATH", help="a real git repository instead of a made one")
-    load.add_argument(
-        "--music", metavar="PATH|rsync://…", help="the music (default: made, incompressible)"
-    )
-    load.add_argument("--fs", choices=("ext4", "ext3", "ext2", "xfs"), default="ext4")
-    load.add_argument("--no-crypt", action="store_true", help="LVM without dm-crypt below it")
-
-    machine = parser.add_argument_group("the machine")
-    machine.add_argument("--accel", choices=("auto", "kvm", "tcg"), help="default: auto")
-    machine.add_argument("--cpus", type=count, metavar="N", help="CPUs of the VM (default: 2)")
-    machine.add_argument("--disk-iops", type=count, metavar="N", help="throttle of the VM's disk")
-    machine.add_argument(
-        "--disk-bps", type=size, metavar="N", help="bytes a second, for example 80M"
-    )
-    machine.add_argument("--timeout", type=count, metavar="S", help="end the run after S seconds")
-
-    rest = parser.add_argument_group("the rest")
-    rest.add_argument("--out", metavar="DIR", help="campaign folder (default: results/<time>)")
-    rest.add_argument("--mirror", metavar="URL", help="Debian mirror (default: the host's own)")
-    rest.add_argument(
-        "--dry-run", action="store_true", help="say what would be done, touch nothing"
-    )
-    rest.add_argument(
-        "--no-install", action="store_true", help="install nothing; say what is missing"
-    )
-    rest.add_argument(
-        "--bare",
-        action="store_true",
-        help="with --device: measure only, with the standard library and pexpect; no live view, no "
-        "pictures (what the VM runs inside)",
-    )
-    rest.add_argument(
-        "--run-dir", metavar="DIR", help="with --bare: the folder of this run's own files"
-    )
-    return parser
+    def machine(self) -> dict[str, Any]:
+        """What plan.toml keeps of the VM: 0 stands for an option that was not given."""
+        return {
+            "accel": self.accel,
+            "cpus": self.cpus,
+            "disk_iops": self.disk_iops or 0,
+            "disk_bps": self.disk_bps or 0,
+            "timeout": self.timeout,
+            **({"mirror": self.mirror} if self.mirror else {}),
+        }
 
 
 def parse(argv: list[str]) -> Options:
     """Parse a command line; a usage error exits with status 2, as argparse does."""
     parser = build_parser()
-    args = parser.parse_args(argv)
-    if args.device is None:
-        for option in ("destroy_data", "bare", "run_dir"):
-            if getattr(args, option):
-                parser.error(f"--{option.replace('_', '-')} goes with --device")
-    else:
-        for option in ("kernel", "memory", "disk_iops", "disk_bps", "accel", "cpus", "mirror"):
-            if getattr(args, option) is not None:
-                parser.error(f"--{option.replace('_', '-')} is for a VM, not for --device")
-    if args.bare != (args.run_dir is not None):
-        parser.error("--bare and --run-dir go together")
-    if args.bare and args.dry_run:
-        parser.error("--bare and --dry-run do not go together")
-    if args.bare and not (args.repo and args.music):
-        parser.error("--bare needs --repo and --music")
-    if args.repo is not None and args.commits is not None:
-        parser.error("--commits is for the made history, not for --repo")
-
+    given = parser.parse_args(argv)
+    if given.plan is not None and given.resume is not None:
+        parser.error("--plan and --resume do not go together (DIR/plan.toml is the plan)")
+    if given.resume is not None and given.out is not None:
+        parser.error("--resume and --out do not go together (results go to DIR)")
+    stored = _stored(parser, given)
+    # What the command line says comes last, and so wins; a campaign's own folder refuses later
+    # what does not fit the runs that it holds.
+    args = parser.parse_args([*stored.argv, *argv])
+    _check(parser, args)
+    variants = _variants(parser, given, stored)
+    looks = _looks(parser, given, args, stored.looks, len(variants))
+    parameters = _parameters(parser, args)
     profile = PROFILES[args.profile]
-    memory = args.memory or profile.memory
-    if memory < 128 << 20:
-        parser.error("--memory: at least 128M")
-    commits = args.commits or profile.commits
-    parameters = Parameters(
-        profile=args.profile,
-        gitk=args.gitk,
-        commits=0 if args.repo else commits,
-        every=args.every,
-        passes=args.passes or profile.passes,
-        touch=profile.touch if args.touch is None else args.touch,
-        memory=0 if args.device else memory,
-        history="made" if args.repo is None else "repo",
-        fs=args.fs,
-        crypt=not args.no_crypt,
-    )
     return Options(
-        kernel=args.kernel or "debian:stable",
+        variants=variants,
+        runs=looks[-1] if looks else args.runs or 1,
+        baseline=args.baseline,
+        margin=args.margin or 0.1,
+        looks=looks,
+        resume=args.resume,
+        out=args.out,
         device=args.device,
         destroy_data=args.destroy_data,
         bare=args.bare,
@@ -268,11 +115,126 @@ def parse(argv: list[str]) -> Options:
         repo=args.repo,
         music=args.music,
         mirror=args.mirror,
-        out=args.out,
-        label=args.label,
         dry_run=args.dry_run,
         install=not args.no_install,
         parameters=parameters,
+    )
+
+
+def _stored(parser: Parser, given: argparse.Namespace) -> plan.PlanFile:
+    """The plan that was named, or an empty one."""
+    path = given.plan
+    if given.resume is not None:
+        path = Path(given.resume) / "plan.toml"
+        if not path.is_file():
+            parser.error(f"--resume {given.resume}: no campaign there (it has no plan.toml)")
+    if path is None:
+        return plan.PlanFile((), ())
+    try:
+        found = plan.read(Path(path))
+    except ValueError as error:
+        parser.error(str(error))
+    # Said in the plan's own name: argparse knows only its own words.
+    parser.prefix = f"{path}: "
+    parser.parse_args(list(found.argv))
+    parser.prefix = ""
+    return found
+
+
+def _check(parser: Parser, args: argparse.Namespace) -> None:
+    if args.device is None:
+        for option in ("destroy_data", "bare", "run_dir"):
+            if getattr(args, option):
+                parser.error(f"--{option.replace('_', '-')} goes with --device")
+    else:
+        vm_only = ("kernel", "memory", "disk_iops", "disk_bps", "accel", "cpus", "mirror", "append")
+        for option in vm_only:
+            if getattr(args, option) is not None:
+                parser.error(f"--{option.replace('_', '-')} is for a VM, not for --device")
+        for option in ("runs", "plan", "resume", "stop_when_sure"):
+            if getattr(args, option) is not None:
+                parser.error(
+                    f"--{option.replace('_', '-')} is for VMs: a run on a machine is a fresh boot "
+                    "of it (reboot, and run this again with the same --out)"
+                )
+    if args.bare != (args.run_dir is not None):
+        parser.error("--bare and --run-dir go together")
+    if args.bare and args.dry_run:
+        parser.error("--bare and --dry-run do not go together")
+    if args.bare and not (args.repo and args.music):
+        parser.error("--bare needs --repo and --music")
+    if args.repo is not None and args.commits is not None:
+        parser.error("--commits is for the made history, not for --repo")
+
+
+def _variants(
+    parser: Parser, given: argparse.Namespace, stored: plan.PlanFile
+) -> tuple[Variant, ...]:
+    """The plan's variants, and those of the command line."""
+    own = [name for name in ("kernel", "label", "append", "knob") if getattr(given, name)]
+    if given.plan is not None and own:
+        parser.error(f"--{own[0]} does not go with --plan: write it there")
+    if given.resume is not None and own and not given.kernel:
+        parser.error(f"--{own[0]} needs the --kernel that it is for")
+    kernels = given.kernel or ["debian:stable"]
+    labels = given.label or [None] * len(kernels)
+    if len(labels) != len(kernels):
+        parser.error(f"{len(labels)} --label for {len(kernels)} --kernel: as many, or none")
+    asked = [
+        Variant(kernel, label, given.append or "", tuple(given.knob or ()))
+        for kernel, label in zip(kernels, labels, strict=True)
+    ]
+    if given.device is not None:
+        return (Variant(RUNNING, labels[0], "", tuple(given.knob or ())),)
+    if given.plan is not None or (given.resume is not None and not given.kernel):
+        asked = []
+    variants = plan.merged(stored.variants, asked) or (Variant("debian:stable"),)
+    said = [variant.label for variant in variants if variant.label is not None]
+    twice = next((label for label in said if said.count(label) > 1), None)
+    if twice is not None:
+        parser.error(f"two variants with the label {twice!r}")
+    return variants
+
+
+def _looks(
+    parser: Parser,
+    given: argparse.Namespace,
+    args: argparse.Namespace,
+    stored: tuple[int, ...],
+    variants: int,
+) -> tuple[int, ...]:
+    """The looks that were planned, and those of a limit that was raised since."""
+    if given.runs is not None and given.stop_when_sure is not None:
+        parser.error("--runs and --stop-when-sure do not go together")
+    if given.runs is not None and stored:
+        parser.error("--runs: this campaign stops when sure (raise --stop-when-sure)")
+    if args.stop_when_sure is None:
+        return stored
+    if variants < 2:
+        parser.error("--stop-when-sure compares: give two variants or more")
+    try:
+        asked = plan.looks(args.stop_when_sure, variants - 1)
+    except ValueError as error:
+        parser.error(f"--stop-when-sure: {error}")
+    return stored + tuple(one for one in asked if one > max(stored, default=0))
+
+
+def _parameters(parser: Parser, args: argparse.Namespace) -> Parameters:
+    profile = PROFILES[args.profile]
+    memory = args.memory or profile.memory
+    if memory < 128 << 20:
+        parser.error("--memory: at least 128M")
+    return Parameters(
+        profile=args.profile,
+        gitk=args.gitk,
+        commits=0 if args.repo else args.commits or profile.commits,
+        every=args.every,
+        passes=args.passes or profile.passes,
+        touch=profile.touch if args.touch is None else args.touch,
+        memory=0 if args.device else memory,
+        history="made" if args.repo is None else "repo",
+        fs=args.fs,
+        crypt=not args.no_crypt,
     )
 
 

@@ -73,7 +73,7 @@ def main() -> int:
     run_dir.mkdir(parents=True, exist_ok=True)
     stopped = Stopped()
     with machine_lock.held():
-        guest = make_ready(options)
+        (guest,) = make_ready(options)
         p = options.parameters
         facts: dict[str, Any] = {"label": "observer", "variant": "observer"}
         with View("observer", run_dir, p.gitk, p.commits, p.passes) as view, stopped.armed():

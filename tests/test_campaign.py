@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A campaign's folder: what is complete stays, what was cut short is kept and repeated."""
+
+import json
+import random
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from setup.errors import UserError
+from setup.kernels import Kernel
+from workloads.campaign import Campaign, completed, remaining
+from workloads.options import parse
+
+
+def kernel(label: str, digest: str = "d1", config: Path | None = None) -> Kernel:
+    return Kernel(
+        spec=f"debian:{label}",
+        label=label,
+        release=f"{label}-amd64",
+        image=Path("/none"),
+        modules=None,
+        config=config,
+        image_digest=digest,
+        config_digest=None,
+    )
+
+
+def opened(folder: Path, *argv: str, digest: str = "d1", config: Path | None = None) -> Campaign:
+    """A campaign of the kernels in argv, which resolve to what they are called."""
+    options = parse(list(argv))
+    campaign = Campaign(options, argv)
+    campaign.enter(
+        [
+            (variant, kernel(variant.kernel.removeprefix("debian:"), digest, config))
+            for variant in options.variants
+        ]
+    )
+    assert campaign.path == folder
+    return campaign
+
+
+def end(run: Path, state: str) -> None:
+    (run / "status.json").write_text(json.dumps({"format": 1, "state": state, "why": ""}))
+
+
+def finish(campaign: Campaign, state: str = "completed") -> None:
+    while todo := campaign.left():
+        run, _ = campaign.begin(*todo[0])
+        end(run, state)
+
+
+def plan(folder: Path) -> dict[str, Any]:
+    return tomllib.loads((folder / "plan.toml").read_text())
+
+
+TWO = ["--kernel", "debian:6.1", "--kernel", "debian:7.2"]
+
+
+def test_runs_interleave_and_are_entered(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    finish(opened(out, "--out", str(out), *TWO, "--runs", "2", "--baseline", "7.2"))
+    found = plan(out)
+    assert [(r["variant"], r["number"], r["order"]) for r in found["run"]] == [
+        ("6.1", 1, 1),
+        ("7.2", 1, 2),
+        ("6.1", 2, 3),
+        ("7.2", 2, 4),
+    ]
+    assert (found["baseline"], found["runs"], found["margin"]) == ("7.2", 2, 0.1)
+    assert [v["release"] for v in found["variant"]] == ["6.1-amd64", "7.2-amd64"]
+    assert found["command"].startswith("./run_test.sh --out ")
+
+
+def test_the_same_command_with_resume_repeats_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    campaign = opened(out, "--out", str(out), *TWO, "--runs", "2")
+    for state in ("completed", "hung", "aborted"):
+        run, _ = campaign.begin(*campaign.left()[0])
+        end(run, state)
+    campaign = opened(out, "--resume", str(out), *TWO, "--runs", "2")
+    assert campaign.left() == [("6.1", 2), ("7.2", 2)]
+    # The one that was cut short is kept beside its repeat.
+    assert (out / "6.1/2.cut-1/status.json").exists() and not (out / "6.1/2").exists()
+    finish(campaign)
+    assert opened(out, "--resume", str(out)).left() == []
+    assert [r.get("cut") for r in plan(out)["run"]] == [None, None, "2.cut-1", None, None]
+
+
+def test_killed_anywhere_it_ends_as_one_that_ran_through(tmp_path: Path) -> None:
+    """Each attempt is cut at a random place of begin … status; the result is the same runs."""
+    rng = random.Random(7)
+    through, cut = tmp_path / "through", tmp_path / "cut"
+    finish(opened(through, "--out", str(through), *TWO, "--runs", "3"))
+    campaign = opened(cut, "--out", str(cut), *TWO, "--runs", "3")
+    kills = 0
+    while todo := campaign.left():
+        where = rng.randrange(6)
+        if where == 0:  # killed between the folder and the plan
+            (cut / todo[0][0] / str(todo[0][1])).mkdir()
+        elif where == 1:  # killed while it ran
+            campaign.begin(*todo[0])
+        elif where == 2:  # killed while the plan or the status was written
+            run, _ = campaign.begin(*todo[0])
+            (cut / ".plan.toml.new").write_text("[[ru")
+            (run / ".status.json.new").write_text("{")
+        else:
+            run, _ = campaign.begin(*todo[0])
+            end(run, "completed")
+            continue
+        kills += 1
+        campaign = opened(cut, "--resume", str(cut), *TWO, "--runs", "3")
+    assert kills >= 3
+    for label in ("6.1", "7.2"):
+        assert completed(cut / label) == completed(through / label) == {1, 2, 3}
+        assert len(list((cut / label).glob("*.cut-*"))) > 0
+    orders = [run["order"] for run in plan(cut)["run"]]
+    assert orders == sorted(set(orders))
+    ran = [(r["variant"], r["number"]) for r in plan(cut)["run"] if "cut" not in r]
+    assert ran == [(r["variant"], r["number"]) for r in plan(through)["run"]]
+
+
+def test_variants_and_runs_are_added(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    finish(opened(out, "--out", str(out), *TWO, "--runs", "1"))
+    more = opened(out, "--resume", str(out), "--kernel", "debian:6.12", "--runs", "2")
+    assert more.left() == [("6.12", 1), ("6.1", 2), ("7.2", 2), ("6.12", 2)]
+    assert [entry["label"] for entry in plan(out)["variant"]] == ["6.1", "7.2", "6.12"]
+    # With --out: so many more of those that are named.
+    finish(more)
+    again = opened(out, "--out", str(out), "--kernel", "debian:7.2")
+    assert again.left() == [("7.2", 3)]
+
+
+def test_runs_added_after_a_look_cost_some_of_the_level(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    finish(opened(out, "--out", str(out), *TWO, "--runs", "5"))
+    assert "stop_when_sure" not in plan(out)
+    finish(opened(out, "--resume", str(out), "--runs", "8"))
+    assert plan(out)["stop_when_sure"] == {"looks": [5, 8]}
+    finish(opened(out, "--resume", str(out), "--stop-when-sure", "20"))
+    assert plan(out)["stop_when_sure"]["looks"][:2] == [5, 8]
+
+
+def test_going_on_with_an_unfinished_campaign_is_no_look(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    campaign = opened(out, "--out", str(out), *TWO, "--runs", "5")
+    run, _ = campaign.begin(*campaign.left()[0])
+    end(run, "completed")
+    finish(opened(out, "--resume", str(out), "--runs", "8"))
+    assert "stop_when_sure" not in plan(out)
+
+
+@pytest.mark.parametrize(
+    ("argv", "digest", "said"),
+    [
+        (["--kernel", "debian:6.1", "--gitk", "3"], "d1", "gitk 4, and this asks for 3"),
+        (["--kernel", "debian:6.1", "--cpus", "1"], "d1", "cpus 2, and this asks for 1"),
+        (["--kernel", "debian:6.1"], "d2", "6.1: its runs in .* have another kernel"),
+        (
+            [*["--kernel", "debian:6.1", "--label", "6.1", "--knob", "/proc/sys/vm/swappiness=1"]],
+            "d1",
+            "another knobs",
+        ),
+        (["--kernel", "debian:6.1", "--label", "report"], "d1", "cannot be called 'report'"),
+        (["--kernel", "debian:6.1", "--baseline", "x"], "d1", "--baseline x: no such variant"),
+    ],
+)
+def test_what_could_not_be_compared_is_refused(
+    tmp_path: Path, argv: list[str], digest: str, said: str
+) -> None:
+    out = tmp_path / "mine"
+    finish(opened(out, "--out", str(out), *TWO))
+    before = plan(out)
+    with pytest.raises(UserError, match=said):
+        opened(out, "--out", str(out), *argv, digest=digest)
+    assert plan(out) == before
+
+
+def test_the_same_kernel_twice_gets_two_labels(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    argv = ["--kernel", "debian:6.1", "--kernel", "debian:6.1"]
+    assert opened(out, "--out", str(out), *argv).left() == [("6.1", 1), ("6.1-2", 1)]
+    assert opened(out, "--resume", str(out), *argv).labels == ["6.1", "6.1-2"]
+
+
+def test_the_config_is_kept_once(tmp_path: Path) -> None:
+    out, config = tmp_path / "mine", tmp_path / "config-6.1"
+    config.write_text("CONFIG_SWAP=y\n")
+    opened(out, "--out", str(out), "--kernel", "debian:6.1", config=config)
+    assert (out / "6.1/config").read_text() == "CONFIG_SWAP=y\n"
+    assert completed(out / "6.1") == set()
+
+
+def test_a_damaged_plan_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text("[[run]\n")
+    with pytest.raises(UserError, match=r"plan\.toml"):
+        opened(tmp_path, "--out", str(tmp_path), *TWO)
+
+
+def test_a_dry_run_knows_what_is_missing(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    campaign = opened(out, "--out", str(out), *TWO, "--runs", "2")
+    run, _ = campaign.begin(*campaign.left()[0])
+    end(run, "completed")
+    assert remaining(out, parse(["--resume", str(out)])) == [("7.2", 1), ("6.1", 2), ("7.2", 2)]

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Does a campaign's runs, one after the other, each in a fresh VM, and says how far it is."""
+
+import contextlib
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from setup import history
+from vm import session
+from workloads import durations, suite
+from workloads.campaign import Campaign
+from workloads.live import View
+from workloads.options import Options
+
+ATTEMPTS = 2  # in a row, of a run that the suite or the machine cut short
+
+
+@dataclass
+class Outcome:
+    """What came of a command: each run's state, and what is left to do, if anything is."""
+
+    folder: Path
+    states: list[str] = field(default_factory=list)
+    left: str = ""
+
+
+def say(text: str) -> None:
+    """Print a line; a reader that went away is no reason to end a measurement."""
+    with contextlib.suppress(OSError):
+        print(text, flush=True)
+
+
+class Runner:
+    """The runs of an open campaign; guests by label."""
+
+    def __init__(
+        self,
+        options: Options,
+        campaign: Campaign,
+        guests: Mapping[str, session.Guest],
+        stopped: Callable[[], bool],
+    ) -> None:
+        self._options = options
+        self._campaign = campaign
+        self._guests = guests
+        self._stopped = stopped
+        self._cut_short: dict[str, int] = {}
+        self._suite = suite.commit()
+        self._commits = options.parameters.commits or history.count(Path(str(options.repo)))
+
+    def go(self) -> Outcome:
+        """Every run that is missing, interleaved; or up to the look at which all is decided."""
+        outcome = Outcome(self._campaign.path)
+        total = len(self._campaign.left())
+        if not total:
+            say(f"{self._campaign.path}: nothing is missing")
+        for look in self._options.looks or (None,):
+            while (todo := self._todo(look)) and not self._stopped():
+                label, number = todo[0]
+                place = f"{total - len(self._todo(None)) + 1} of {total}" if total > 1 else ""
+                outcome.states.append(self._one(label, number, place, todo, alone=total == 1))
+            if self._stopped() or (look and self._sure(look)):
+                break
+        left = len(self._campaign.left())
+        given_up = [label for label, cut in self._cut_short.items() if cut >= ATTEMPTS]
+        if given_up:
+            outcome.left = f"given up after {ATTEMPTS} runs cut short: {', '.join(given_up)}"
+        elif left and self._stopped():
+            outcome.left = f"interrupted; {left} of {total} runs are missing. To go on:"
+        return outcome
+
+    def _todo(self, look: int | None) -> list[tuple[str, int]]:
+        return [
+            (label, number)
+            for label, number in self._campaign.left(look)
+            if self._cut_short.get(label, 0) < ATTEMPTS
+        ]
+
+    def _one(
+        self, label: str, number: int, place: str, todo: list[tuple[str, int]], *, alone: bool
+    ) -> str:
+        """One run; its state."""
+        options, guest = self._options, self._guests[label]
+        p = options.parameters
+        run_dir, order = self._campaign.begin(label, number)
+        about = durations.estimate(p, guest.accel, len(todo))
+        say(
+            f"run {number} of {label}: {guest.kernel.release} in {run_dir}"
+            + (f" ({place}, about {durations.words(about)} left)" if place and about else "")
+        )
+        facts = {"suite": self._suite, "label": label, "variant": label, "order": order}
+        began = time.monotonic()
+        title = f"{label} ({place})" if place else label
+        with View(title, run_dir, p.gitk, self._commits, p.passes) as view:
+            state, why = session.run(
+                options, guest, run_dir, tick=view.tick, stopped=self._stopped, facts=facts
+            )
+        say(f"{run_dir}: {state}: {why}")
+        if state == "completed":
+            durations.note(p, guest.accel, time.monotonic() - began)
+        if state == "aborted" and not self._stopped():
+            self._cut_short[label] = ATTEMPTS if alone else self._cut_short.get(label, 0) + 1
+            if self._cut_short[label] < ATTEMPTS:
+                say(f"  once more, since it was cut short: {label} {number}")
+                self._campaign.set_aside(run_dir)
+        else:
+            self._cut_short.pop(label, None)
+        return state
+
+    def _sure(self, look: int) -> bool:
+        """Whether the runs so far decide each comparison; another process judges them."""
+        done = subprocess.run(
+            [sys.executable, "-m", "analysis.compare", str(self._campaign.path), "--json"],
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            say(f"the verdicts after {look} runs of each failed: {done.stderr.strip()}")
+            return False
+        sure = bool(json.loads(done.stdout)["sure"])
+        say(f"after {look} runs of each: " + ("all is decided" if sure else "not sure yet"))
+        return sure
