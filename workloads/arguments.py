@@ -13,7 +13,7 @@ examples:
   ./run_test.sh --kernel debian:6.1 --kernel debian:7.2 --runs 5       compare two kernels
   ./run_test.sh --resume results/mine       go on with what was interrupted
   ./run_test.sh --resume results/mine --kernel debian:6.12             add a variant
-  ./run_test.sh --plan plan.toml            variants with knobs and command lines (README.md)
+  ./run_test.sh --plan plan.toml            variants with knobs (docs/CAMPAIGNS.md)
   ./run_test.sh --kernel debian:6.1 --kernel debian:7.2 --stop-when-sure 20
   ./run_test.sh --kernel ~/linux            a kernel build tree
   ./run_test.sh --kernel /boot/vmlinuz-6.12 --disk-iops 150 --disk-bps 80M

@@ -152,7 +152,7 @@ class Campaign:
 
     def begin(self, label: str, number: int) -> tuple[Path, int]:
         """Make that run's folder and enter it into plan.toml; it, and its place in the order."""
-        order = 1 + max((entry.get("order", 0) for entry in self._runs), default=0)
+        order = 1 + max([len(self._runs), *(entry.get("order", 0) for entry in self._runs)])
         run = self.path / label / str(number)
         self._runs.append(
             {
