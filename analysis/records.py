@@ -7,7 +7,9 @@ line for each kind of damage: a figure is right, or it is said that it may not b
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -15,11 +17,58 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-END = "[end]"
+Bools = NDArray[np.bool_]
+Places = NDArray[np.intp]
+Chars = NDArray[np.uint8]
+
+END = b"[end]"
+NEWLINE, BLANK, POINT, ZERO = b"\n .0"
 LONGEST_TEXT = 4 * 4096 + 64  # the recorder cuts at 4,096 bytes, each at most four characters here
 ROUNDING = 0.0015  # a gap may differ by 0.001 s from the difference of its stamps
 STAMPED = re.compile(rb"^(\d{1,8}\.\d{3}) (\d{1,8}\.\d{3})(?: (.*))?$", re.MULTILINE)
-NUMBER = re.compile(rb"\d{1,20}(\.\d{1,9})?")
+LATE = re.compile(rb"(?:chunk|beat) \d+ late (\d{1,8}\.\d+)")
+LATE_LINE = re.compile(rb"^[\d.]+ [\d.]+ " + LATE.pattern + rb"$", re.MULTILINE)
+
+
+class Texts(Sequence[str]):
+    """The texts of a log's lines, kept as the log's bytes and made into words when asked for."""
+
+    def __init__(self, body: bytes, begins: Places, ends: Places) -> None:
+        self.body, self.begins, self.ends = body, begins, ends
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return Texts(self.body, self.begins[index], self.ends[index])
+        end = min(self.ends[index], self.begins[index] + LONGEST_TEXT)
+        return self.body[self.begins[index] : end].decode("ascii", "replace")
+
+    def pick(self, order: NDArray[Any]) -> "Texts":
+        """Those at these indices (or True in a mask), in this order."""
+        return Texts(self.body, self.begins[order], self.ends[order])
+
+    def which(self, text: bytes) -> Bools:
+        """Which of them are this text."""
+        found: Bools = self.ends - self.begins == len(text)
+        for index in np.flatnonzero(found):
+            found[index] = self.body[self.begins[index] : self.ends[index]] == text
+        return found
+
+    def lateness(self) -> Floats | None:
+        """Seconds of each `late S` text, NaN for any other; None if there is no such text."""
+        if b" late " not in self.body or not len(self):
+            return None
+        # As a rule every line of the log says so, and none was left out or put elsewhere.
+        lines = self.body[: self.ends[-1] + 1]
+        found = LATE_LINE.findall(lines)
+        if len(found) == len(self) == lines.count(b"\n") and np.all(np.diff(self.begins) > 0):
+            return np.array([float(seconds) for seconds in found])
+        ends = np.minimum(self.ends, self.begins + LONGEST_TEXT).tolist()
+        matches = map(LATE.fullmatch, repeat(self.body), self.begins.tolist(), ends)
+        late = np.array([float(match[1]) if match else np.nan for match in matches])
+        return None if np.isnan(late).all() else late
 
 
 @dataclass
@@ -28,23 +77,10 @@ class Lines:
 
     elapsed: Floats
     gap: Floats
-    text: list[str]
+    text: Texts
     end: tuple[float, float] | None = None  # elapsed and gap of the `[end]` line, seconds
     unaccounted: float = 0.0  # seconds between lines that no gap covers
     problems: list[str] = field(default_factory=list)
-
-
-@dataclass
-class Table:
-    """One *.tsv: column name -> values, NaN where a cell was empty; rows in order of time."""
-
-    columns: dict[str, Floats]
-    problems: list[str] = field(default_factory=list)
-
-    def get(self, name: str) -> Floats | None:
-        """The column, or None if this kernel does not have it or no cell of it could be read."""
-        values = self.columns.get(name)
-        return None if values is None or not np.isfinite(values).any() else values
 
 
 def whole_lines(raw: bytes, problems: list[str]) -> bytes:
@@ -64,101 +100,100 @@ def parse_lines(raw: bytes) -> Lines:
     """The lines of a latency-STREAM.log; elapsed and gap in seconds."""
     problems: list[str] = []
     body = whole_lines(raw, problems)
-    found = STAMPED.findall(body)
-    if damaged := body.count(b"\n") - len(found):
-        problems.append(f"{count(damaged, 'line')} could not be read and left out")
-    elapsed = np.array([float(one[0]) for one in found], dtype=np.float64)
-    gap = np.array([float(one[1]) for one in found], dtype=np.float64)
-    if huge := sum(len(one[2]) > LONGEST_TEXT for one in found):
+    elapsed, gap, text = undamaged(body) or line_by_line(body, problems)
+    if huge := int(np.count_nonzero(text.ends - text.begins > LONGEST_TEXT)):
         problems.append(f"the text of {count(huge, 'huge line')} was cut")
-    text = [one[2][:LONGEST_TEXT].decode("ascii", "replace") for one in found]
     step = np.diff(elapsed)
     # A gap within one millisecond is as impossible as a step back.
     backwards = int(np.count_nonzero((step < 0) | ((step == 0) & (gap[1:] > 0))))
     if backwards:
         problems.append(f"{count(backwards, 'line')} out of order, sorted by time")
         # Of two lines in one millisecond the first one has the gap; `[end]` comes last.
-        last = np.array([one == END for one in text])
-        order = np.lexsort((-gap, last, elapsed))
-        elapsed, gap, text = elapsed[order], gap[order], [text[i] for i in order]
+        order = np.lexsort((-gap, text.which(END), elapsed))
+        elapsed, gap, text = elapsed[order], gap[order], text.pick(order)
     keep = _believable(elapsed, gap)
-    if impossible := len(text) - len(keep):
-        elapsed, gap, text = elapsed[keep], gap[keep], [text[i] for i in keep]
+    if impossible := int(np.count_nonzero(~keep)):
+        elapsed, gap, text = elapsed[keep], gap[keep], text.pick(keep)
         problems.append(f"{count(impossible, 'line')} overlap the line before and are left out")
     lines = Lines(elapsed, gap, text, problems=problems)
     between = elapsed[1:] - elapsed[:-1] - gap[1:]
     lines.unaccounted = float(between[between > ROUNDING].sum())
-    if text and text[-1] == END:
+    ends = text.which(END)
+    if len(ends) and ends[-1]:
         lines.end = (float(elapsed[-1]), float(gap[-1]))
         lines.elapsed, lines.gap, lines.text = elapsed[:-1], gap[:-1], text[:-1]
-    if END in lines.text:
+        ends = ends[:-1]
+    if ends.any():
         problems.append("goes on after its [end] line")
     return lines
 
 
-def _believable(elapsed: Floats, gap: Floats) -> list[int]:
-    """Indices of the lines whose gap does not reach back beyond the line before them."""
+def undamaged(body: bytes) -> tuple[Floats, Floats, Texts] | None:
+    """Elapsed, gap and text of every line, at once; None if any line is not as it should be."""
+    chars = np.frombuffer(body, dtype=np.uint8)
+    ends = np.flatnonzero(chars == NEWLINE)
+    begins = np.concatenate(([0], ends[:-1] + 1))[: len(ends)]
+    # Two more blanks than there are: the last line may have no second one, or none at all.
+    blanks = np.concatenate((np.flatnonzero(chars == BLANK), [len(body), len(body)]))
+    first = np.searchsorted(blanks, begins)
+    middle, tail = blanks[first], np.minimum(blanks[first + 1], ends)
+    elapsed, gap = milliseconds(chars, begins, middle), milliseconds(chars, middle + 1, tail)
+    if elapsed is None or gap is None:
+        return None
+    return elapsed / 1000, gap / 1000, Texts(body, np.minimum(tail + 1, ends), ends)
+
+
+def milliseconds(chars: Chars, begins: Places, ends: Places) -> Floats | None:
+    """The numbers between these places, each 1 to 8 digits, a point and 3 digits; else None."""
+    width = ends - begins
+    if np.any((width < 5) | (width > 12)) or np.any(chars[ends - 4] != POINT):
+        return None
+    return _sums(chars, begins, ends, [*range(int(width.max(initial=0)), 4, -1), 3, 2, 1])
+
+
+def digits(chars: Chars, begins: Places, ends: Places) -> Floats | None:
+    """The whole numbers between these places (0 for none); None if one is none, or too long."""
+    longest = int((ends - begins).max(initial=0))
+    return _sums(chars, begins, ends, list(range(longest, 0, -1))) if longest <= 15 else None
+
+
+def _sums(chars: Chars, begins: Places, ends: Places, places: list[int]) -> Floats | None:
+    """The numbers that the characters in these places before `ends` spell; None if one cannot.
+
+    A place before `begins` is taken for a 0. Up to 15 digits are exact, in whatever order they are
+    added up; divided by a power of ten they then round as float() does.
+    """
+    at = ends[:, np.newaxis] - np.array(places, dtype=np.intp)
+    digit = chars[np.maximum(at, 0)] - ZERO
+    digit[at < begins[:, np.newaxis]] = 0
+    if digit.max(initial=0) > 9:
+        return None
+    return digit @ 10.0 ** np.arange(len(places) - 1, -1, -1)
+
+
+def line_by_line(body: bytes, problems: list[str]) -> tuple[Floats, Floats, Texts]:
+    """Elapsed, gap and text of every line that can be read; how many cannot is in problems."""
+    found = list(STAMPED.finditer(body))
+    if damaged := body.count(b"\n") - len(found):
+        problems.append(f"{count(damaged, 'line')} could not be read and left out")
+    elapsed = np.array([float(one[1]) for one in found], dtype=np.float64)
+    gap = np.array([float(one[2]) for one in found], dtype=np.float64)
+    spans = [one.span(3) if one[3] is not None else (one.end(), one.end()) for one in found]
+    begins, ends = np.array(spans, dtype=np.intp).reshape(-1, 2).T
+    return elapsed, gap, Texts(body, begins, ends)
+
+
+def _believable(elapsed: Floats, gap: Floats) -> Bools:
+    """Which lines' gaps do not reach back beyond the line before them."""
+    keep = np.ones(len(elapsed), dtype=np.bool_)
     if not np.any(elapsed[1:] - gap[1:] < elapsed[:-1] - ROUNDING):
-        return list(range(len(elapsed)))
-    keep: list[int] = []
+        return keep
     previous = -np.inf
     for index, (now, length) in enumerate(zip(elapsed, gap, strict=True)):
-        if now - length >= previous - ROUNDING:
-            keep.append(index)
+        keep[index] = now - length >= previous - ROUNDING
+        if keep[index]:
             previous = now
     return keep
-
-
-def parse_table(raw: bytes) -> Table | None:
-    """A *.tsv; None if it does not even have a whole header with `elapsed_s`."""
-    problems: list[str] = []
-    body = whole_lines(raw, problems)
-    header, _, rest = body.partition(b"\n")
-    names = [name.decode("ascii", "replace") for name in header.split(b"\t")]
-    if "elapsed_s" not in names:
-        return None
-    stamp = names.index("elapsed_s")
-    values: list[float] = []
-    unread = dropped = 0
-    for row in rest.split(b"\n")[:-1]:
-        cells = row.split(b"\t")
-        if len(cells) != len(names) or not NUMBER.fullmatch(cells[stamp]):
-            dropped += 1
-            continue
-        for cell in cells:
-            if NUMBER.fullmatch(cell):
-                values.append(float(cell))
-            else:
-                values.append(np.nan)
-                unread += bool(cell)
-    if dropped:
-        problems.append(f"{count(dropped, 'row')} could not be read and left out")
-    if unread:
-        problems.append(f"{count(unread, 'cell')} not a number and left out")
-    grid = np.array(values, dtype=np.float64).reshape(-1, len(names))
-    steps = np.diff(grid[:, stamp])
-    if np.any(steps < 0):
-        problems.append(f"{count(int(np.sum(steps < 0)), 'row')} out of order, sorted by time")
-        grid = grid[np.argsort(grid[:, stamp], kind="stable")]
-    columns: dict[str, Floats] = {}
-    for index, name in enumerate(names):
-        if name in columns:
-            problems.append("a column is there twice: the first one is taken")
-        else:
-            columns[name] = grid[:, index]
-    _check_steps(columns, problems)
-    return Table(columns, list(dict.fromkeys(problems)))
-
-
-def _check_steps(columns: dict[str, Floats], problems: list[str]) -> None:
-    """Say when samples are missing: a long step that its sample's own lateness does not explain."""
-    stamps, late = columns["elapsed_s"], columns.get("late_s")
-    if late is None or len(stamps) < 3:
-        return
-    steps = np.diff(stamps)
-    unexplained = steps - np.nan_to_num(late[1:]) > 10 * np.median(steps) + 1
-    if unexplained.any():
-        problems.append(f"samples are missing at {count(int(unexplained.sum()), 'place')}")
 
 
 def parse_object(raw: bytes) -> dict[str, Any] | None:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Stalls: gaps of at least a threshold, the open gap at the end included; all times in seconds."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+import numpy as np
 
 from analysis.load import Run, Stream
 
@@ -11,7 +12,6 @@ THRESHOLDS = (0.1, 1.0, 10.0)
 STALL = 1.0  # a gap of this length is a stall, unless said otherwise
 SKIP_TOLERANCE = 0.2  # s by which a chunk of audio may be late before somebody hears it
 BEAT_TOLERANCE = 0.1  # s by which a heartbeat may be late before its deadline counts as missed
-LATE = re.compile(r"(?:chunk|beat) (\d+) late (\d{1,8}\.\d+)")
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,12 @@ class Lateness:
 
 def stalls(stream: Stream, threshold: float = STALL) -> list[Stall]:
     """The stream's stalls in order of time; the open gap counts, as one that no line ended."""
+    long = stream.gap >= threshold
+    lengths = stream.gap[long]
+    begins = stream.elapsed[long] - lengths
     found = [
-        Stall(float(end - length), float(length), stream.name)
-        for end, length in zip(stream.elapsed, stream.gap, strict=True)
-        if length >= threshold
+        Stall(begin, length, stream.name)
+        for begin, length in zip(begins.tolist(), lengths.tolist(), strict=True)
     ]
     if stream.open_gap >= threshold:
         found.append(Stall(stream.last, stream.open_gap, stream.name, open=True))
@@ -95,10 +97,11 @@ def lateness(stream: Stream, tolerance: float) -> Lateness | None:
     None if no line says so. A maximal run of late chunks is one span (an audio skip), as long as
     its first chunk was late: the others are late only because the first one was.
     """
-    late = [float(match[2]) if (match := LATE.fullmatch(line)) else None for line in stream.lines]
-    known = [one for one in late if one is not None]
-    if not known:
+    if stream.late is None:
         return None
-    missed = [one > tolerance for one in known]
-    spans = tuple(one for i, one in enumerate(known) if missed[i] and not (i and missed[i - 1]))
-    return Lateness(len(known), sum(missed), spans, max(known), len(late) - len(known))
+    known = stream.late[np.isfinite(stream.late)]
+    missed = known > tolerance
+    begins = missed & ~np.concatenate(([False], missed[:-1]))
+    spans = tuple(known[begins].tolist())
+    unread = len(stream.late) - len(known)
+    return Lateness(len(known), int(missed.sum()), spans, float(known.max()), unread)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A campaign as plain text of at most 75 columns, ready to paste into a mail.
+"""Results as plain text of at most 75 columns, ready to paste into a mail.
 
-usage: python3 -m analysis.summary DIR
+usage: python3 -m analysis.summary DIR|BUNDLE [--all] [--baseline LABEL]
 
-It says what was measured, not whether a kernel is better: one run is a sign, not a finding.
+Of one run it says what was measured, not whether a kernel is better: one run is a sign, not a
+finding. Of a campaign it prints the verdicts and a line for each run; with --all each run.
 """
 
 import argparse
@@ -13,8 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from analysis import counters
+from analysis.choice import in_order, median_run
+from analysis.compare import Compared, compare
 from analysis.kernlog import count_failures
-from analysis.load import Campaign, Run, Stream, load_campaign
+from analysis.load import Campaign, Run, load_campaign
+from analysis.metrics import COMPLETED
+from analysis.overview import LISTED_RUNS, left_out, overview, run_elapsed, worst_stream
 from analysis.records import number
 from analysis.stalls import (
     BEAT_TOLERANCE,
@@ -43,63 +48,61 @@ PACED = ("heartbeat", "player")  # streams that print on a clock,
 PACE = 0.1  # every so many seconds
 
 
-def summary(campaign: Campaign) -> str:
-    """The text of summary.txt; UserError if no run is complete."""
+def summary(campaign: Campaign, judged: Compared | UserError | None = None) -> str:
+    """The text of summary.txt: the run, or of several the page of analysis.overview.
+
+    `judged`: the verdicts, or the reason why there are none. UserError if no run is complete.
+    """
+    if len(campaign.runs) > 1:
+        body = list(overview(campaign, judged))
+    else:
+        body = [line for one in left_out(campaign) for line in [*paragraph(one), ""]]
+        body += [*paragraph("One run is a sign, not a finding."), ""]
+        body += list(_run(_first(campaign), 1))
+    return _page(campaign, body)
+
+
+def details(campaign: Campaign, everything: bool = False) -> str:
+    """The text of details.txt: what summary.txt says of a single run, of each of them.
+
+    With many runs only of the failed ones and of each variant's median run, unless `everything`.
+    """
+    _first(campaign)
+    by_variant = campaign.variants()
+    runs = [run for variant in in_order(campaign) for run in by_variant[variant]]
+    body: list[str] = []
+    if len(runs) > LISTED_RUNS and not everything:
+        medians = [median_run(each) for each in by_variant.values()]
+        shown = [run for run in runs if run.state != COMPLETED or run in medians]
+        text = (
+            f"{len(shown):,} of {len(runs):,} runs: of each variant the one with the median "
+            "stalled seconds, and those that did not complete. All of them: "
+            "python3 -m analysis.summary DIR --all"
+        )
+        runs, body = shown, [*paragraph(text), ""]
+    for run in runs:
+        body += [*_run(run, len(by_variant[run.variant])), ""]
+    return _page(campaign, body[:-1])
+
+
+def _first(campaign: Campaign) -> Run:
+    """A run; UserError if none is complete."""
     if not campaign.runs:
         raise UserError(
             f"{campaign.path}: no run has a status.json: {plain(', '.join(campaign.incomplete))}",
             hint="a run that was cut short has nothing to report",
         )
+    return campaign.runs[0]
+
+
+def _page(campaign: Campaign, body: list[str]) -> str:
     title = plain(f"Desktop freezes: {campaign.path.resolve().name}", 75)
-    lines = [title, "=" * len(title), ""]
-    if campaign.incomplete:
-        names = plain(", ".join(campaign.incomplete), 2000)
-        lines += [*paragraph(f"Incomplete, left out: {names}"), ""]
-    variants = campaign.variants()
-    if len(campaign.runs) > 1:
-        lines += [*_overview(campaign.runs), ""]
-    single = [plain(runs[0].label, 40) for runs in variants.values() if len(runs) == 1]
-    if single:
-        which = "" if len(campaign.runs) == 1 else f" ({', '.join(single)})"
-        lines += [*paragraph(f"One run is a sign, not a finding{which}."), ""]
-    for run in campaign.runs:
-        lines += [*_run(run, len(variants[run.variant])), ""]
-    return "\n".join(line.rstrip() for line in lines[:-1]) + "\n"
+    return "\n".join(line.rstrip() for line in [title, "=" * len(title), "", *body]) + "\n"
 
 
 def run_name(run: Run, runs: int, limit: int = 60) -> str:
     """'6.12' or '6.12, run 2 of 3'."""
     return plain(run.label, limit) + (f", run {run.number} of {runs}" if runs > 1 else "")
-
-
-def worst_stream(streams: list[Stream]) -> Stream | None:
-    """The stream with the longest silence."""
-    return max(streams, key=worst, default=None)
-
-
-def _overview(runs: list[Run]) -> Iterator[str]:
-    """One line a run."""
-    yield f"{'variant':<27} {'run':>3}  {'ended':<9} {'worst':>9} {'stalled':>9} {'elapsed':>9}"
-    for run in runs:
-        longest = worst_stream(run.gitks)
-        figures = [
-            seconds(worst(longest)) if longest else "-",
-            seconds(stalled_seconds(run)) if longest else "-",
-            seconds(elapsed) if (elapsed := run_elapsed(run)) is not None else "-",
-        ]
-        yield (
-            f"{plain(run.label, 27):<27} {run.number % 1000:>3}  {plain(run.state, 9):<9} "
-            + " ".join(f"{figure[:9]:>9}" for figure in figures)
-        )
-    yield from paragraph(
-        "worst: the longest gap of any gitk; stalled: their gaps of 1 s or more, added up."
-    )
-
-
-def run_elapsed(run: Run) -> float | None:
-    """Seconds of the workload, as the run's own end says; None if it never began."""
-    elapsed = number(run.status.get("elapsed_s"))
-    return elapsed if elapsed is None or elapsed >= 0 else None
 
 
 def headline(run: Run) -> str:
@@ -252,7 +255,7 @@ def _counters(run: Run) -> Iterator[str]:
 
 
 def _kernel_log(run: Run) -> Iterator[str]:
-    if not (run.path / "kern.log").is_file():
+    if not run.has_kern_log:
         yield from entry("kernel log", NOT_AVAILABLE)
         return
     log = count_failures(run.kern_lines())
@@ -301,10 +304,29 @@ def main(arguments: list[str] | None = None) -> int:
     """Print the summary of a folder of results."""
     parser = argparse.ArgumentParser(prog="python3 -m analysis.summary", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("dir", type=Path, help="a campaign's folder, or one run's")
-    text = summary(load_campaign(parser.parse_args(arguments).dir))
+    parser.add_argument("dir", type=Path, help="a campaign's folder, one run's, or a bundle")
+    parser.add_argument("--all", action="store_true", help="each run of a campaign in detail")
+    parser.add_argument("--baseline", metavar="LABEL", help="compare with this variant")
+    asked = parser.parse_args(arguments)
+    campaign = load_campaign(asked.dir)
+    if asked.all:
+        text = details(campaign, everything=True)
+    elif len(campaign.runs) > 1:
+        text = summary(campaign, try_compare(campaign, asked.baseline))
+    else:
+        text = summary(campaign)
     sys.stdout.write(text)
     return 0
+
+
+def try_compare(
+    campaign: Campaign, baseline: str | None = None, force: bool = False
+) -> Compared | UserError:
+    """The verdicts, or the reason why there are none."""
+    try:
+        return compare(campaign, baseline=baseline, force=force)
+    except UserError as error:
+        return error
 
 
 if __name__ == "__main__":

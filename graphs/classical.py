@@ -7,18 +7,20 @@ and the two .png that `gnuplot FILE.gp` makes of them in the same folder.
 
 import math
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from analysis.choice import SHOWN, extremes, fourth_gitk, median_run, shown_words
 from analysis.load import Campaign, Run, Stream
-from analysis.stalls import stalled_seconds, worst
+from analysis.stalls import worst
 from analysis.words import plain, seconds
-from graphs.style import OPEN, WIDTH_PX, line_style
+from graphs.style import OPEN, WIDTH_PX, fitted, line_style, text_width
 from setup.errors import UserError
 
 FONT = "DejaVu Sans"
 GNUPLOT_S = 120  # a smooth curve through a million points may take its time
-CHAR_PX = 7.0  # of a title's font, about
+DPI = 96  # pngcairo's: a font of 10 points is 13 pixels high
 # Beyond the Latin letters a font may have gaps, and pngcairo draws a missing glyph as a box that
 # covers the whole picture.
 LATIN_END = "\u0250"
@@ -34,6 +36,7 @@ class Tooth:
     runs: int
     stream: Stream
     data: str  # name of the data file
+    place: int  # of the variant among all: its colour in every picture
 
     @property
     def is_open(self) -> bool:
@@ -41,42 +44,37 @@ class Tooth:
         return self.stream.open_gap >= OPEN_SHOWN_S
 
 
-def median_run(runs: list[Run]) -> Run | None:
-    """The run with a gitk whose stalled seconds are the median; of two the worse one.
+def write(campaign: Campaign, variants: list[str], report: Path, notes: list[str]) -> list[Path]:
+    """Write both scripts and their data into report; what cannot be drawn goes to notes.
 
-    A run that did not complete ranks behind all that did: a hang is the worst outcome.
+    `variants` is their order, the baseline first.
     """
-    ranked = sorted(
-        (run for run in runs if run.gitks),
-        key=lambda run: (run.state != "completed", stalled_seconds(run), run.number),
-    )
-    return ranked[len(ranked) // 2] if ranked else None
-
-
-def fourth_gitk(run: Run) -> Stream:
-    """The fourth gitk, the original's choice; the last one if there are fewer."""
-    return run.gitks[:4][-1]
-
-
-def draw(campaign: Campaign, report: Path, notes: list[str]) -> list[Path]:
-    """Write both graphs with their sources into report; what cannot be drawn goes to notes."""
-    teeth: list[Tooth] = []
-    for variant, runs in campaign.variants().items():
-        run = median_run(runs)
-        if run is None:
+    runs = campaign.variants()
+    medians = {variant: run for variant in variants if (run := median_run(runs[variant]))}
+    for variant in variants:
+        if variant not in medians:
             notes.append(f"{plain(variant, 60)}: no gitk ran, not in the sawtooth graphs")
-            continue
-        stream = fourth_gitk(run)
-        teeth.append(Tooth(run, len(runs), stream, f"gitk-latency-{len(teeth) + 1:02d}.dat"))
+    teeth: list[Tooth] = []
+    for variant in extremes(medians):
+        run, count = medians[variant], len(teeth)
+        # All have colours of their own; with too many for that, those shown have.
+        place = variants.index(variant) if len(medians) <= SHOWN else count
+        data = f"gitk-latency-{count + 1:02d}.dat"
+        teeth.append(Tooth(run, len(runs[variant]), fourth_gitk(run), data, place))
     if not teeth:
         return []
-    made: list[Path] = []
-    for tooth in teeth:
-        made.append(_write(report / tooth.data, _data(tooth)))
-    raw = _write(report / "gitk-latency.gp", _sawtooth(teeth))
-    smooth = _write(report / "gitk-latency-smooth.gp", _smooth(teeth))
-    pictures = [_gnuplot(raw), _gnuplot(smooth)]
-    return [*pictures, raw, smooth, *made]
+    made = [_write(report / tooth.data, _data(tooth)) for tooth in teeth]
+    left_out = shown_words(SHOWN, len(medians))
+    raw = _write(report / "gitk-latency.gp", _sawtooth(teeth, left_out))
+    smooth = _write(report / "gitk-latency-smooth.gp", _smooth(teeth, left_out))
+    return [raw, smooth, *made]
+
+
+def draw(sources: list[Path]) -> list[Path]:
+    """The pictures of the scripts among the sources. UserError if gnuplot is missing or fails."""
+    scripts = [path for path in sources if path.suffix == ".gp"]
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(_gnuplot, scripts))
 
 
 def _write(path: Path, text: str) -> Path:
@@ -137,6 +135,12 @@ def _head(picture: str, width: int, height: int, size: int = 10) -> str:
     )
 
 
+def _label(number: int, text: str, below: float, height: int, size: int) -> str:
+    """A centred text, so many pixels below the picture's upper edge."""
+    place = f"at screen 0.5,{1 - below / height:.4f} center font '{FONT},{size}'"
+    return f"set label {number} {quoted(text)} {place}"
+
+
 def _limits(teeth: list[Tooth]) -> tuple[float, float]:
     """Elapsed and gap that all panels reach to, seconds."""
     across = max(tooth.stream.until for tooth in teeth)
@@ -144,15 +148,11 @@ def _limits(teeth: list[Tooth]) -> tuple[float, float]:
     return max(across * 1.01, 1.0), max(up * 1.05, 0.1)
 
 
-def _fit(text: str, pixels: float, char_px: float = CHAR_PX) -> str:
-    return plain(text, max(16, int(pixels / char_px)))
-
-
 def _titles(tooth: Tooth, pixels: float) -> tuple[str, str]:
     """Two lines over a panel: who, and how bad."""
     run, stream = tooth.run, tooth.stream
     which = f", run {run.number} of {tooth.runs} (median)" if tooth.runs > 1 else ""
-    label = _fit(run.label, pixels - CHAR_PX * len(which)) + which
+    label = fitted(run.label, pixels - text_width(which, 10, DPI), 10, DPI) + which
     end = plain(run.state, 20)
     return label, f"worst gap {seconds(worst(stream))}; {end} after {seconds(stream.until)}"
 
@@ -162,12 +162,20 @@ def _what(teeth: list[Tooth]) -> str:
     return f"Gap before each line of {' or '.join(names)}"
 
 
-def _sawtooth(teeth: list[Tooth]) -> str:
+def _which(teeth: list[Tooth], left_out: str) -> str:
+    """What is drawn of the campaign, where that is not all of it."""
+    several = any(tooth.runs > 1 for tooth in teeth)
+    drawn = "of each variant the run with the median stalled seconds" if several else ""
+    return "; ".join(part for part in (left_out, drawn) if part)
+
+
+def _sawtooth(teeth: list[Tooth], left_out: str) -> str:
     """One panel a kernel, on the same axes; the margins are set so that the panels align."""
     across = 1 if len(teeth) <= 4 else 2 if len(teeth) <= 24 else 3
     down = -(-len(teeth) // across)
     panel = {1: 330, 2: 260, 3: 220, 4: 200}.get(down, 165)
-    top, bottom, left, right = 44, 84, 64, 14
+    which = _which(teeth, left_out)
+    top, bottom, left, right = 62 if which else 44, 84, 64, 14
     height = top + down * panel + bottom
     x_limit, y_limit = _limits(teeth)
     cell = (WIDTH_PX - left - right) / across
@@ -176,7 +184,8 @@ def _sawtooth(teeth: list[Tooth]) -> str:
         _head("gitk-latency.png", WIDTH_PX, height),
         f"set multiplot\nset xrange [0:{x_limit:.3f}]\nset yrange [0:{y_limit:.3f}]\nunset key\n"
         f"set ytics {_step(y_limit, panel / 42)}",
-        f"set label 1 {quoted(title)} at screen 0.5,{1 - 16 / height:.4f} center font '{FONT},13'",
+        _label(1, title, 16, height, 13),
+        _label(4, which, 38, height, 9),
         f"set label 2 'time since the start of the workload (s)' at screen 0.5,{44 / height:.4f} "
         "center",
         f"set label 3 'gap since the line before (s)' at screen {14 / WIDTH_PX:.4f},"
@@ -196,8 +205,8 @@ def _sawtooth(teeth: list[Tooth]) -> str:
             f'set title {quoted(first)}."\\n".{quoted(second)} offset 0,-0.6',
             "set format x" + ("" if lowest else " ''"),
             "set format y" + ("" if column == 0 else " ''"),
-            _panel(tooth, index),
-            *("unset label 1\nunset label 2\nunset label 3" for _ in range(index == 0)),
+            _panel(tooth),
+            *("unset label" for _ in range(index == 0)),
         ]
     return "\n".join(script) + "\n" + _key(teeth, height) + "unset multiplot\n"
 
@@ -209,8 +218,8 @@ def _step(limit: float, ticks: float) -> str:
     return f"{next(m * power for m in (1, 2, 5, 10) if m * power >= rough * 0.999):.12g}"
 
 
-def _panel(tooth: Tooth, index: int) -> str:
-    colour, _ = line_style(index)
+def _panel(tooth: Tooth) -> str:
+    colour, _ = line_style(tooth.place)
     # A tooth rises for as long as the gap lasted, to the height of the gap, and falls at once.
     parts = [
         f"'{tooth.data}' index 0 using ($1-$2):(0):2:2 with vectors nohead lw 1.3 "
@@ -220,12 +229,12 @@ def _panel(tooth: Tooth, index: int) -> str:
     return "plot " + ", \\\n     ".join(parts + _open_gap(tooth, OPEN))
 
 
-def _open_gap(tooth: Tooth, colour: str) -> list[str]:
+def _open_gap(tooth: Tooth, colour: str, dash: int = 2) -> list[str]:
     if not tooth.is_open:
         return []
     return [
-        f"'{tooth.data}' index 1 with lines lw 2 dt 2 lc rgb '{colour}' notitle",
-        f"'{tooth.data}' index 1 every ::1 with points pt 6 ps 1.4 lw 2 lc rgb '{colour}' notitle",
+        f"'{tooth.data}' index 1 with lines lw 2 dt {dash} lc rgb '{colour}'",
+        f"'{tooth.data}' index 1 every ::1 with points pt 6 ps 1.4 lw 2 lc rgb '{colour}'",
     ]
 
 
@@ -246,49 +255,45 @@ def _key(teeth: list[Tooth], height: int) -> str:
     )
 
 
-def _smooth(teeth: list[Tooth]) -> str:
+def _smooth(teeth: list[Tooth], left_out: str) -> str:
     """All kernels in one picture; the key and the caption say what the curves hide."""
     across = 1 if len(teeth) == 1 else 2
     rows = -(-len(teeth) // across)
     key, caption = 15 * rows + 16, 44
-    height = 500 + key + caption
+    title, which = f"{_what(teeth)}, smoothed (bezier)", _which(teeth, left_out)
+    top = 62 if which else 44
+    height = top + 456 + key + caption
     x_limit, _ = _limits(teeth)
     bottom = (key + caption + 56) / height
-    title = f"{_what(teeth)}, smoothed (bezier)"
     script = [
         _head("gitk-latency-smooth.png", WIDTH_PX, height),
         f"set xrange [0:{x_limit:.3f}]\nset yrange [0:STATS_max * 1.1 + 0.01]",
-        f"set title {quoted(title)} font '{FONT},13'",
+        _label(5, title, 16, height, 13),
+        _label(6, which, 38, height, 9),
         "set xlabel 'time since the start of the workload (s)'",
         "set ylabel 'smoothed gap (s)'",
         f"set lmargin at screen 0.07\nset rmargin at screen 0.98\nset tmargin at screen "
-        f"{1 - 40 / height:.4f}\nset bmargin at screen {bottom:.4f}",
-        f"set key at screen 0.5,{(key + caption) / height:.4f} center top horizontal "
-        f"maxcols {across} Left reverse samplen 4 font '{FONT},9'",
+        f"{1 - top / height:.4f}\nset bmargin at screen {bottom:.4f}",
+        "unset key",
         "set label 1 'Smoothing hides peaks: a curve is not the gap. The worst gap of each kernel "
         f"is in the key; the sawtooth shows every gap.' at screen 0.5,{28 / height:.4f} center",
     ]
     if any(tooth.is_open for tooth in teeth):
         script.append(
-            "set label 2 'Dashed, rising out of the picture: silent at the end (open gap), not "
-            "smoothed.' "
-            f"at screen 0.5,{11 / height:.4f} center"
+            "set label 2 'Dotted: silent at the end (open gap), not smoothed, and higher than the "
+            f"picture if need be.' at screen 0.5,{11 / height:.4f} center"
         )
     parts: list[str] = []
     open_gaps: list[str] = []
     for index, tooth in enumerate(teeth):
-        colour, dash = line_style(index)
-        figure = f", run {tooth.run.number} of {tooth.runs}" if tooth.runs > 1 else ""
-        figure += f": worst gap {seconds(worst(tooth.stream))}"
-        figure += "" if tooth.run.state == "completed" else f", {plain(tooth.run.state, 10)}"
-        title = _fit(tooth.run.label, WIDTH_PX / across - 120 - 6.5 * len(figure), 6.5) + figure
+        colour, dash = line_style(tooth.place)
         dashes = ("1", "(14,6)", "(4,4)", "(2,6)")[dash - 1]
+        line = f"lw 2.5 dt {dashes} lc rgb '{colour}'"
         curve = "smooth bezier with lines" if len(tooth.stream.elapsed) > 2 else "with lines"
-        parts.append(
-            f"'{tooth.data}' index 0 {curve} lw 2.5 dt {dashes} "
-            f"lc rgb '{colour}' title {quoted(title)}"
-        )
-        open_gaps += _open_gap(tooth, colour)[:1]
+        parts.append(f"'{tooth.data}' index 0 {curve} {line}")
+        open_gaps += _open_gap(tooth, colour, 3)[:1]
+        below = height - caption - key + 10 + 15 * (index // across)
+        script += _key_entry(tooth, index % across, across, 1 - below / height, line)
     # Twice: the curves alone set the height; an open gap would press them flat.
     curves, everything = (", \\\n     ".join(each) for each in (parts, parts + open_gaps))
     script.insert(
@@ -298,3 +303,18 @@ def _smooth(teeth: list[Tooth]) -> str:
     )
     script.append(f"plot {everything}")
     return "\n".join(script) + "\n"
+
+
+def _key_entry(tooth: Tooth, column: int, across: int, up: float, line: str) -> list[str]:
+    """A line and its words. (gnuplot's own key guesses how wide a text is, and gets it wrong.)"""
+    figure = f", run {tooth.run.number} of {tooth.runs}" if tooth.runs > 1 else ""
+    figure += f": worst gap {seconds(worst(tooth.stream))}"
+    figure += "" if tooth.run.state == "completed" else f", {plain(tooth.run.state, 10)}"
+    left, width = 0.07 + column * 0.91 / across, 0.91 / across
+    room = (width - 0.08) * WIDTH_PX - text_width(figure, 9, DPI)
+    text = quoted(fitted(tooth.run.label, room, 9, DPI) + figure)
+    return [
+        f"set arrow from screen {left:.4f},{up:.4f} to screen {left + 0.04:.4f},{up:.4f} "
+        f"nohead {line}",
+        f"set label {text} at screen {left + 0.05:.4f},{up:.4f} font '{FONT},9'",
+    ]

@@ -21,9 +21,8 @@ from analysis import counters
 from analysis.load import Run, Stream
 from analysis.records import ROUNDING, Floats
 from analysis.stalls import STALL, freezes, worst
-from analysis.summary import run_name
 from analysis.words import plain, seconds
-from graphs.style import OKABE_ITO, OPEN, SHADE, WIDTH_PX
+from graphs.style import OKABE_ITO, OPEN, SHADE, WIDTH_PX, fitted, text_width
 
 DPI = 100
 FLOOR = 0.02  # s: the bottom of a stream's row, well under a heartbeat
@@ -133,8 +132,9 @@ def _figure(run: Run, runs: int) -> Figure:
         place = (0.105, at / total, 0.755, (height - 0.05) / total)
         axes = figure.add_axes(place, sharex=first)
         first = first or axes
-        for begin, end in still:
-            axes.axvspan(begin, end, color=SHADE, alpha=0.35, lw=0, zorder=0)
+        spans = [(begin, end - begin) for begin, end in still]
+        behind: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "zorder": 0}
+        axes.broken_barh(spans, (0, 1), color=SHADE, alpha=0.35, lw=0, **behind)
         axes.spines[["top", "right"]].set_visible(False)
         if index < len(shown):
             _stream_row(axes, shown[index], tallest)
@@ -151,10 +151,13 @@ def _figure(run: Run, runs: int) -> Figure:
 
 def _captions(figure: Figure, run: Run, runs: int, total: float, hidden: int) -> None:
     kernel = plain(run.fact("kernel", "release"), 60)
-    name = run_name(run, runs, 70)
+    room = 0.88 * WIDTH_PX
+    which = f", run {run.number} of {runs}" if runs > 1 else ""
+    # Bold letters are wider, by a seventh at the most.
+    name = fitted(run.label, room / 1.15 - text_width(which, 13, DPI), 13, DPI) + which
     figure.text(0.105, 1 - 0.28 / total, name, fontsize=13, weight="bold")
-    ended = f"kernel {kernel}; {plain(run.state, 20)}: {plain(run.status.get('why'), 70)}"
-    figure.text(0.105, 1 - 0.50 / total, plain(ended, 140))
+    ended = f"kernel {kernel}; {plain(run.state, 20)}: {plain(run.status.get('why'))}"
+    figure.text(0.105, 1 - 0.50 / total, fitted(ended, room, 9, DPI))
     text = "Rows: the gap that each moment lies in (s, log scale). "
     text += f"Grey: a gitk is silent for {STALL:.0f} s or more."
     if hidden > 0:
@@ -172,7 +175,7 @@ def _stream_row(axes: Axes, stream: Stream, tallest: float) -> None:
         # Where lines are lost the gap is not known, and left white.
         known = np.abs(np.diff(edges) - stream.gap) <= 2 * ROUNDING
         values = np.where(known, np.maximum(stream.gap, FLOOR), np.nan)
-        axes.stairs(values, edges, baseline=FLOOR, fill=True, color=colour, lw=0)
+        axes.fill_between(*_steps(edges, values), FLOOR, color=colour, lw=0)
     if stream.open_gap > FLOOR:
         axes.fill_between(
             [stream.last, stream.until],
@@ -195,6 +198,16 @@ def _stream_row(axes: Axes, stream: Stream, tallest: float) -> None:
     axes.text(1.015, 0.5, text, transform=axes.transAxes, va="center", fontsize=8)
 
 
+def _steps(stamps: Floats, values: Floats) -> Edges:
+    """The points of a line: steps if there are edges, one more of them than of values.
+
+    (Axes.stairs draws the same, but walks through every corner in Python.)
+    """
+    if len(stamps) == len(values):
+        return stamps, values
+    return np.repeat(stamps, 2)[1:-1], np.repeat(values, 2)
+
+
 def _counter_panel(axes: Axes, panel: Panel, run: Run) -> None:
     missing: list[str] = []
     top = 0.0
@@ -207,14 +220,8 @@ def _counter_panel(axes: Axes, panel: Panel, run: Run) -> None:
         style: dict[str, Any] = {"color": OKABE_ITO[index], "lw": 1.0, "label": curve.name}
         if index == 0:  # an area and a line can be told apart without their colours
             shade: dict[str, Any] = {"color": style["color"], "alpha": 0.3, "lw": 0}
-            if len(stamps) == len(values):
-                axes.fill_between(stamps, values, **shade)
-            else:
-                axes.stairs(values, stamps, fill=True, **shade)
-        if len(stamps) == len(values) + 1:
-            axes.stairs(values, stamps, baseline=None, **style)
-        else:
-            axes.plot(stamps, values, **style)
+            axes.fill_between(*_steps(stamps, values), 0, **shade)
+        axes.plot(*_steps(stamps, values), **style)
         top = max(top, float(np.nanmax(values, initial=0.0)))
     axes.set_ylim(0, top * 1.08 or 1.0)
     axes.set_ylabel(f"{panel.title}\n({panel.unit})", fontsize=8)

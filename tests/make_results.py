@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """TEST HELPER: synthetic results in the form of docs/FORMAT.md. Nothing here was measured.
 
-usage: python3 -m tests.make_results DIR [VARIANTS [RUNS]]
+usage: python3 -m tests.make_results DIR [VARIANTS [RUNS]] [--all-counters] [--hostile]
+
+With --all-counters it is as large as a real campaign: every counter of a real kernel, a whole
+.config a variant, a kernel's log of several hundred lines.
 """
 
+import argparse
+import hashlib
 import json
-import random
-import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-Teeth = tuple[tuple[float, float], ...]
-STALLS: dict[str, Teeth] = {
-    "6.1": ((31, 46.1), (92, 12.0), (130, 4.0)),
-    "6.12": ((25, 30.5), (70, 3.0)),
-    "7.2": ((22, 34.5),),
-    "7.3-rc7": ((20, 8.1), (40, 1.5)),
-}
+import numpy as np
+import tomli_w
+
+from tests import hostile
+from tests.synthetic import STALLS, config, kern_log, streams, tables
+
+MGLRU = "/sys/kernel/mm/lru_gen/enabled"
 EXTRA = tuple(f"{kernel}-{knob}" for knob in ("mglru-off", "revert-8aa7e847") for kernel in STALLS)
 
 
@@ -83,94 +87,140 @@ def write_run(
     return run
 
 
-def gitk_gaps(rng: random.Random, stalls: Teeth) -> list[tuple[float, str]]:
-    """1,650 lines of about 0.08 s, with stalls where they are asked for."""
-    now, todo, gaps = 0.0, sorted(stalls), []
-    for n in range(1, 1651):
-        gap = rng.gammavariate(8, 0.01)
-        if todo and now > todo[0][0] * 0.6:
-            gap += todo.pop(0)[1] * rng.uniform(0.8, 1)
-        elif rng.random() < 0.02:
-            gap += rng.expovariate(1.2)
-        now += gap
-        gaps.append((gap, f"pass 1 commits {n * 100}"))
-    return gaps
+@dataclass(frozen=True)
+class Asked:
+    """What a run is to be like; `hung`: silent after two thirds, and it never ends."""
+
+    label: str
+    seed: int
+    hung: bool = False
+    all_counters: bool = False
+    hostile: bool = False
+    order: int | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
 
 
 def make_run(run: Path, label: str, seed: int, *, hung: bool = False) -> Path:
-    """A whole synthetic run; hung: it goes silent after two thirds and never ends."""
-    rng = random.Random(seed)
-    kernel = next((k for k in sorted(STALLS, key=len, reverse=True) if label.startswith(k)), "7.2")
-    files: dict[str, str | bytes] = {"meta.json": json.dumps(meta(label))}
-    end = 0.0
-    stalled: list[tuple[float, float]] = []
-    for n in range(1, 5):
-        gaps = gitk_gaps(rng, STALLS[kernel])
-        if hung:
-            gaps = gaps[: 900 + 20 * n]
-        files[f"latency-gitk-{n}.log"] = line_log(gaps, None if hung else 0.05)
-        now = 0.0
-        for gap, _ in gaps:
-            stalled += [(now, now + gap)] if gap > 5 else []
-            now += gap
-        end = max(end, now)
-    end += 45 if hung else 0
-    for name, word in (("heartbeat", "beat"), ("player", "chunk")):
-        rows, previous = [], 0.0
-        for n in range(1, int(end * 10) + 1):
-            due, late = n / 10, 0.0
-            if any(a + 1 < due < a + 1 + (b - a) / 9 for a, b in stalled[:3]):
-                late = next(a + 1 + (b - a) / 9 for a, b in stalled[:3] if due > a) - due
-            at = max(previous, due + max(late, 0))
-            rows.append((at - previous, f"{word} {n} late {max(late, 0):.3f}"))
-            previous = at
-        files[f"latency-{name}.log"] = line_log(rows, None if hung else 0.0)
-    stamps = [round(i / 4, 3) for i in range(int(end * 4))]
-    totals = dict.fromkeys(("pswpin", "pswpout", "pgpgin", "pgpgout", "some", "full"), 100)
-    columns: dict[str, list[float | int | None]] = {name: [] for name in (*totals, "nr_writeback")}
-    free: list[float | int | None] = []
-    swap_free: list[float | int | None] = []
-    for at in stamps:
-        busy = any(a < at < b for a, b in stalled)
-        totals["pswpin"] += rng.randrange(900 if busy else 60)
-        totals["pswpout"] += rng.randrange(700 if busy else 40)
-        totals["pgpgin"] += rng.randrange(9000 if busy else 900)
-        totals["pgpgout"] += rng.randrange(6000 if busy else 600)
-        totals["some"] += rng.randrange(250_000 if busy else 30_000)
-        totals["full"] += rng.randrange(200_000 if busy else 9_000)
-        for name, total in totals.items():
-            columns[name].append(total)
-        columns["nr_writeback"].append(rng.randrange(4000 if busy else 90))
-        free.append(18_000 + rng.randrange(8000))
-        swap_free.append(2097152 - int(900_000 * min(1, at / end)))
-    lags: list[float | int | None] = [round(rng.expovariate(400), 3) for _ in stamps]
-    head: dict[str, list[float | int | None]] = {"elapsed_s": [*stamps], "late_s": lags}
-    some, full = columns.pop("some"), columns.pop("full")
-    files["vmstat.tsv"] = table({**head, **columns})
-    files["psi.tsv"] = table({**head, "memory_some_us": some, "memory_full_us": full})
-    total_swap: list[float | int | None] = [2097152 for _ in stamps]
-    files["meminfo.tsv"] = table(
-        {**head, "MemFree": free, "SwapTotal": total_swap, "SwapFree": swap_free}
+    """A whole synthetic run of four gitk's, heartbeat and player with their counters."""
+    return write_asked(run, Asked(label, seed, hung=hung))
+
+
+def write_asked(run: Path, asked: Asked) -> Path:
+    """A whole synthetic run."""
+    rng = np.random.default_rng(asked.seed)
+    logs, stalled, end = streams(rng, asked.label, asked.hung, asked.hostile)
+    files: dict[str, str | bytes] = {**logs}
+    files |= tables(rng, end, stalled, asked.all_counters)
+    files["kern.log"] = kern_log(asked.all_counters, asked.hostile)
+    facts = {"host": {"cpu_model": "Synthetic CPU", "busy_by_others": 0.05}, "knobs": []}
+    files["meta.json"] = json.dumps(
+        meta(asked.label, **({} if asked.order is None else {"order": asked.order}))
+        | facts
+        | asked.facts
+        | (hostile.FACTS if asked.hostile else {})
     )
-    files["kern.log"] = (
-        "[    0.000000] <5> Linux version\n"
-        "[   50.1] <4> gitk: page allocation failure: order:2, mode:0x820(GFP_ATOMIC)\n"
-    )
-    if hung:
+    why = hostile.WHY if asked.hostile else "every gitk read the whole history"
+    if asked.hung:
         why = "the machine stopped sending 45 s after its last line"
-        return write_run(run, files, "hung", why=why, elapsed_s=round(end, 3))
-    return write_run(run, files, elapsed_s=round(end, 3))
+        return write_run(run, files, "hung", why=why, elapsed_s=end / 1000)
+    return write_run(run, files, why=why, elapsed_s=end / 1000)
 
 
-def make_campaign(folder: Path, variants: int, runs: int = 1) -> Path:
-    """A campaign of up to twelve variants; from three on, the last variant's last run hangs."""
-    labels = (*STALLS, *EXTRA)[:variants]
-    for index, label in enumerate(labels):
-        for n in range(1, runs + 1):
-            hung = variants > 2 and label == labels[-1] and n == runs
-            make_run(folder / label / str(n), label, 100 * index + n, hung=hung)
+def labels_of(variants: int) -> list[str]:
+    """Four kernels, their variants, and from the thirteenth on names like 6.1-v017."""
+    kernels = list(STALLS)
+    more = [f"{kernels[n % 4]}-v{n + 1:03d}" for n in range(len(STALLS) + len(EXTRA), variants)]
+    return [*STALLS, *EXTRA, *more][:variants]
+
+
+def make_campaign(
+    folder: Path,
+    variants: int,
+    runs: int = 1,
+    *,
+    all_counters: bool = False,
+    is_hostile: bool = False,
+) -> Path:
+    """A campaign with its plan; from three variants on, the last one's last run hangs.
+
+    is_hostile: the labels, and whatever else a stranger can write, are those of tests.hostile.
+    """
+    labels = labels_of(variants)
+    shown = {label: label for label in labels}
+    if is_hostile:
+        shown = {hostile.folder_name(one): one for one in hostile.LABELS[:variants]}
+        labels = list(shown)
+    plan: dict[str, Any] = {
+        "format": 1,
+        "baseline": labels[0],
+        "margin": 0.1,
+        "alpha": 0.05,
+        "runs": runs,
+        "command": f"./run_test.sh --kernel debian:6.1 --runs {runs}",
+        "suite": "synthetic",
+        "parameters": meta("")["parameters"],
+        "machine": {"accel": "tcg", "cpus": 2, "disk_iops": 400, "disk_bps": 0, "timeout": 1800},
+        "variant": [],
+        "run": [],
+    }
+    kernels: dict[str, dict[str, str]] = {}
+    for label in labels:
+        text = config(label, all_counters, is_hostile)
+        (folder / label).mkdir(parents=True, exist_ok=True)
+        (folder / label / "config").write_text(text, encoding="utf-8", newline="\n")
+        kernels[label] = {
+            "release": f"{label}-cloud-amd64",
+            "version": "#1 SMP Debian (2026-11-01)",
+            "spec": f"debian:{label.split('-')[0]}",
+            "config_digest": hashlib.sha256(text.encode("utf-8", "replace")).hexdigest(),
+        }
+        knobs = {MGLRU: "0"} if label.endswith("mglru-off") else {}
+        plan["variant"].append(
+            {
+                "label": label,
+                "kernel": f"debian:{label.split('-')[0]}",
+                "append": "",
+                "knobs": knobs,
+            }
+        )
+    for order in range(1, len(labels) * runs + 1):
+        n, index = 1 + (order - 1) // len(labels), (order - 1) % len(labels)
+        label = labels[index]
+        date = f"2026-11-{1 + order // 480:02d}T{order // 20 % 24:02d}:{order % 20 * 3:02d}:00+0000"
+        plan["run"].append(
+            {"variant": label, "number": n, "order": order, "date": date, "suite": "synthetic"}
+        )
+        facts: dict[str, Any] = {"kernel": kernels[label]}
+        if label.endswith("mglru-off"):
+            facts["knobs"] = [
+                {"path": MGLRU, "asked": "0", "before": "0x0007", "read_back": "0x0000"}
+            ]
+        asked = Asked(
+            shown[label],
+            100 * index + n,
+            hung=variants > 2 and label == labels[-1] and n == runs,
+            all_counters=all_counters,
+            hostile=is_hostile,
+            order=order,
+            facts=facts,
+        )
+        write_asked(folder / label / str(n), asked)
+    (folder / "plan.toml").write_text(tomli_w.dumps(plan), encoding="utf-8", newline="\n")
     return folder
 
 
 if __name__ == "__main__":
-    make_campaign(Path(sys.argv[1]), *(int(one) for one in sys.argv[2:]))
+    parser = argparse.ArgumentParser(prog="python3 -m tests.make_results", description=__doc__)
+    parser.add_argument("dir", type=Path)
+    parser.add_argument("variants", type=int, nargs="?", default=3)
+    parser.add_argument("runs", type=int, nargs="?", default=1)
+    parser.add_argument("--all-counters", action="store_true")
+    parser.add_argument("--hostile", action="store_true")
+    asked_for = parser.parse_args()
+    make_campaign(
+        asked_for.dir,
+        asked_for.variants,
+        asked_for.runs,
+        all_counters=asked_for.all_counters,
+        is_hostile=asked_for.hostile,
+    )

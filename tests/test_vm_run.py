@@ -117,12 +117,14 @@ def test_with_memory_to_spare_it_does_not(quick: Path, control: Path) -> None:
 
 def test_the_plan_is_what_was_asked_for(quick: Path) -> None:
     plan = tomllib.loads((quick / "plan.toml").read_text())
-    (asked,) = plan["run"]
-    assert (asked["variant"], asked["number"]) == ("stock", 1)
+    (run,) = plan["run"]
+    assert (run["variant"], run["number"], run["order"]) == ("stock", 1, 1)
+    (variant,) = plan["variant"]
     default = parse(["--profile", "quick"])
-    assert asked["kernel"] == default.kernel
+    assert (variant["label"], variant["kernel"]) == ("stock", default.variants[0].kernel)
     parameters = default.parameters.as_dict()
-    assert {name: asked[name] for name in parameters} == parameters
+    assert plan["parameters"] == parameters
+    assert (quick / "stock" / "config").read_text().count("CONFIG_") > 1000
     meta = json.loads((quick / "stock" / "1" / "meta.json").read_text())
     assert meta["parameters"] == parameters
 

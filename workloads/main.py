@@ -144,9 +144,11 @@ def in_vms(options: Options, stopped: Stopped, command: list[str]) -> Outcome:
 
 def report(folder: Path) -> int:
     """Draw the campaign's pictures and print its summary; data flows only one way: a process."""
-    done = subprocess.run([sys.executable, "-m", "graphs", str(folder)], check=False)
     summary = folder / "report" / "summary.txt"
-    if done.returncode == 0 and summary.exists():
+    # What cannot be drawn or compared must not hide what was measured, nor an old summary show.
+    summary.unlink(missing_ok=True)
+    done = subprocess.run([sys.executable, "-m", "graphs", str(folder)], check=False)
+    if summary.exists():
         say(f"\n{summary.read_text().rstrip()}")
     return done.returncode
 

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which run stands for its variant, and which variants for all, where not all can be shown."""
+
+import math
+from collections.abc import Iterable
+
+from analysis.load import Campaign, Run, Stream
+from analysis.metrics import counted, failed
+from analysis.stalls import stalled_seconds
+
+SHOWN = 12  # variants that a picture on one screen can tell apart
+
+
+def median_run(runs: Iterable[Run]) -> Run | None:
+    """The run with a gitk whose stalled seconds are the median; of two the worse one.
+
+    A run that failed ranks behind all that ended: a hang is the worst outcome. One that was
+    aborted stands for its variant only if there is no other.
+    """
+    found = [run for run in runs if run.gitks]
+    found = [run for run in found if counted(run)] or found
+    ranked = sorted(found, key=lambda run: (*badness(run), run.number))
+    return ranked[len(ranked) // 2] if ranked else None
+
+
+def badness(run: Run) -> tuple[float, float]:
+    """What a run is ranked by: the stalled seconds, infinite if it failed; then those so far."""
+    stalled = stalled_seconds(run)
+    return (math.inf if failed(run) else stalled), stalled
+
+
+def fourth_gitk(run: Run) -> Stream:
+    """The fourth gitk, the original's choice; the last one if there are fewer."""
+    return run.gitks[:4][-1]
+
+
+def in_order(campaign: Campaign, baseline: str | None = None) -> list[str]:
+    """The variants that have runs: the baseline, then as planned, then the others by name."""
+    there = campaign.variants()
+    asked = [baseline or campaign.plan.baseline, *(one.label for one in campaign.plan.variants)]
+    return [one for one in dict.fromkeys([*asked, *there]) if one in there]
+
+
+def extremes(runs: dict[str, Run], limit: int = SHOWN) -> list[str]:
+    """At most limit of the variants, in their order: the first (baseline), the best, the worst.
+
+    `runs`: the median run of each variant.
+    """
+    if len(runs) <= limit:
+        return list(runs)
+    first, *others = runs
+    ranked = sorted(others, key=lambda variant: badness(runs[variant]))
+    best = (limit - 1) // 2
+    kept = {first, *ranked[:best], *ranked[best + 1 - limit :]}
+    return [variant for variant in runs if variant in kept]
+
+
+def shown_words(limit: int, count: int) -> str:
+    """What `extremes` left out, in words; empty if nothing."""
+    if count <= limit:
+        return ""
+    best = (limit - 1) // 2
+    return (
+        f"{limit} of {count} variants shown: the baseline, the {best} that stalled least "
+        f"and the {limit - 1 - best} that stalled most"
+    )

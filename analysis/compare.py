@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which kernel stalls more: a campaign's variants against its baseline, and how sure that is.
+
+usage: python3 -m analysis.compare DIR|BUNDLE [--baseline LABEL] [--csv|--json] [--force]
+
+docs/VERDICTS.md tells what a verdict means and how often it errs.
+"""
+
+import argparse
+import math
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis import facts, table
+from analysis.judge import Pair, judge, judge_failures, judge_spread
+from analysis.load import Campaign, Run, load_campaign
+from analysis.metrics import METRICS, PRIMARY, counted, failed, measure
+from analysis.sentences import alone, sentence
+from analysis.verdict import Comparison, Failures, Sample, Word
+from analysis.words import plain
+from setup.errors import UserError, run_command
+
+__all__ = ["Compared", "Comparison", "Failures", "Sample", "Word", "compare"]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A campaign judged; every dict is by variant, and none of them but samples has the baseline.
+
+    With one variant there are samples only.
+    """
+
+    campaign: Campaign
+    baseline: str
+    variants: list[str]  # baseline first, then as planned
+    labels: dict[str, str]
+    primary: dict[str, Comparison]
+    spread: dict[str, Comparison]  # of the primary metric between runs; ratio is of the sd
+    failures: dict[str, Failures]
+    secondary: dict[str, dict[str, Comparison]]  # metric key, variant; exploratory
+    samples: dict[str, dict[str, Sample]]  # metric key, variant; the baseline too
+    notes: list[str]
+    forced: list[str]  # differing facts that --force overrode; empty: comparable
+    sentences: dict[str, str]  # the answer, one for each variant
+    level: float  # of each look
+
+    @property
+    def sure(self) -> bool:
+        """Whether every comparison of the primary metric has a verdict."""
+        return all(one.verdict != "undecided" for one in self.primary.values())
+
+
+def compare(campaign: Campaign, *, baseline: str | None = None, force: bool = False) -> Compared:
+    """The verdicts of a campaign; UserError names the fact in which its runs differ."""
+    runs = [run for run in campaign.runs if counted(run)]
+    differing = facts.differences(runs)
+    if differing and not force:
+        more = f" (and {len(differing) - 1} more)" if len(differing) > 1 else ""
+        raise UserError(f"{differing[0]}{more}", hint="--force compares them all the same")
+    notes = _notes(campaign, runs)
+    by_variant = campaign.variants()
+    variants = _ordered(campaign, baseline, notes)
+    base, others = variants[0], variants[1:]
+    labels = {one: plain(by_variant[one][0].label, 60) for one in variants}
+    samples = _samples(by_variant, variants)
+    level = campaign.plan.alpha / max(1, len(campaign.plan.looks))
+    pairs = {
+        metric.key: [
+            Pair(metric, one, samples[metric.key][base], samples[metric.key][one]) for one in others
+        ]
+        for metric in METRICS
+    }
+    first = pairs.pop(PRIMARY.key)
+    primary = judge(first, level=level, margin=campaign.plan.margin)
+    spread = judge_spread(first, level=level)
+    everything = [pair for one in pairs.values() for pair in one]
+    secondary: dict[str, dict[str, Comparison]] = {key: {} for key in pairs}
+    for one in judge(everything, level=level, margin=campaign.plan.margin):
+        secondary[one.metric.key][one.variant] = one
+    ends = _ends(by_variant, variants)
+    failures = judge_failures({one: ends[one] for one in others}, ends[base], level=level)
+    sentences = {base: alone(labels[base], samples[PRIMARY.key][base], PRIMARY, bool(others))}
+    for one, scatter in zip(primary, spread, strict=True):
+        sentences[one.variant] = sentence(
+            labels[one.variant], labels[base], one, scatter, failures[one.variant]
+        )
+    return Compared(
+        campaign=campaign,
+        baseline=base,
+        variants=variants,
+        labels=labels,
+        primary={one.variant: one for one in primary},
+        spread={one.variant: one for one in spread},
+        failures=failures,
+        secondary=secondary,
+        samples=samples,
+        notes=notes,
+        forced=differing,
+        sentences=sentences,
+        level=level,
+    )
+
+
+def _ordered(campaign: Campaign, asked: str | None, notes: list[str]) -> list[str]:
+    """The variants that have runs, baseline first, then as planned."""
+    there = campaign.variants()
+    if not there:
+        raise UserError(f"{campaign.path}: no run is complete, there is nothing to compare")
+    planned = [variant.label for variant in campaign.plan.variants]
+    names = [name for name in planned if name in there]
+    names += [name for name in there if name not in names]
+    if asked is not None:
+        found = [name for name in names if asked in (name, there[name][0].label)]
+        if not found:
+            known = plain(", ".join(names))
+            raise UserError(f"no variant {plain(asked, 60)!r} to compare with: there is {known}")
+        base = found[0]
+    else:
+        wanted = campaign.plan.baseline
+        base = wanted if wanted in there else names[0]
+        if wanted is not None and wanted != base:
+            notes.append(
+                f"The plan's baseline {plain(wanted, 60)} has no run: compared with "
+                f"{plain(base, 60)}."
+            )
+    return [base, *(name for name in names if name != base)]
+
+
+def _samples(by_variant: dict[str, list[Run]], variants: list[str]) -> dict[str, dict[str, Sample]]:
+    samples: dict[str, dict[str, Sample]] = {metric.key: {} for metric in METRICS}
+    for variant in variants:
+        runs = [run for run in by_variant[variant] if counted(run)]
+        figures = [measure(run) for run in runs]
+        for key, of_variants in samples.items():
+            known = [
+                (value, run.number, run.order)
+                for run, figure in zip(runs, figures, strict=True)
+                if (value := figure[key]) is not None
+            ]
+            values, numbers, orders = zip(*known, strict=True) if known else ((), (), ())
+            of_variants[variant] = Sample(values, numbers, orders, len(runs) - len(known))
+    return samples
+
+
+def _ends(by_variant: dict[str, list[Run]], variants: list[str]) -> dict[str, Sample]:
+    """How the runs ended: math.inf for those that failed, 0 for the others."""
+    return {
+        one: Sample(
+            tuple(math.inf if failed(run) else 0.0 for run in by_variant[one] if counted(run))
+        )
+        for one in variants
+    }
+
+
+def _notes(campaign: Campaign, runs: list[Run]) -> list[str]:
+    """What a reader must know of the runs before he believes the figures."""
+    notes: list[str] = []
+
+    def listed(words: str, names: list[str]) -> None:
+        if names:
+            notes.append(f"{words}: {plain(', '.join(names), 1000)}.")
+
+    listed("Incomplete, left out", campaign.incomplete)
+    listed("Cut short and run again, left out", campaign.set_aside)
+    others = [run for run in campaign.runs if not counted(run)]
+    listed(
+        "Ended from outside, not counted", [f"{r.variant}/{r.number} ({r.state})" for r in others]
+    )
+    bad = [run for run in runs if failed(run)]
+    listed("Failed, counted as the worst", [f"{r.variant}/{r.number} ({r.state})" for r in bad])
+    listed(
+        "Read with care (damage is named in the summary)",
+        [f"{run.variant}/{run.number}" for run in runs if run.warnings],
+    )
+    listed("Problems", campaign.problems)
+    notes += facts.unknown(runs) + facts.disturbed(runs)
+    if looks := campaign.plan.looks:
+        notes.append(
+            f"Looked at after {', '.join(map(str, looks))} runs of each: every look has the level "
+            f"{campaign.plan.alpha:g} / {len(looks)} = {campaign.plan.alpha / len(looks):.2g}, so "
+            f"that all of them together err in at most {100 * campaign.plan.alpha:g} %."
+        )
+    return notes
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the verdicts of a folder of results or a bundle."""
+    parser = argparse.ArgumentParser(prog="python3 -m analysis.compare", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("dir", type=Path, help="a campaign's folder, or a bug-report.tar.gz")
+    parser.add_argument("--baseline", metavar="LABEL", help="compare with this variant")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--csv", action="store_true", help="a row for each variant and metric")
+    form.add_argument("--json", action="store_true", help="everything; `sure`: all have a verdict")
+    parser.add_argument("--force", action="store_true", help="compare runs of differing machines")
+    parser.add_argument("--colour", choices=("auto", "always", "never"), default="auto")
+    asked = parser.parse_args(arguments)
+    compared = compare(load_campaign(asked.dir), baseline=asked.baseline, force=asked.force)
+    if asked.csv:
+        sys.stdout.write(table.csv(compared))
+    elif asked.json:
+        sys.stdout.write(table.json(compared))
+    else:
+        colour = asked.colour == "always" or (
+            asked.colour == "auto" and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        )
+        sys.stdout.write(table.text(compared, colour=colour))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("analysis.compare", main))

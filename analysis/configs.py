@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernel configs: which options of two differ."""
+
+import re
+
+OPTION = re.compile(r"(CONFIG_\w+)=(.*)|# (CONFIG_\w+) is not set")
+NOT_SET = "n"  # "is not set" and "not there" are the same to the kernel
+
+
+def options(config: str) -> dict[str, str]:
+    """The options that are set, by name, in a .config's text."""
+    found: dict[str, str] = {}
+    for line in config.splitlines():
+        match = OPTION.fullmatch(line)
+        if match and match[1]:
+            found[match[1]] = match[2]
+    return found
+
+
+def differences(base: str, other: str) -> list[tuple[str, str, str]]:
+    """(option, base's value, other's) of each that differs, by name; NOT_SET where it is not."""
+    before, after = options(base), options(other)
+    return [
+        (name, before.get(name, NOT_SET), after.get(name, NOT_SET))
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name, NOT_SET) != after.get(name, NOT_SET)
+    ]

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a campaign asked for: plan.toml (docs/FORMAT.md), read by anybody, written by workloads.
+
+Damage never raises: what cannot be believed takes its default, and is named in the problems.
+"""
+
+import tomllib
+from dataclasses import dataclass, field
+from typing import Any
+
+MARGIN = 0.1
+ALPHA = 0.05
+MOST_LOOKS = 1000
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One kernel and how it was booted; `knobs`: path -> the value asked for."""
+
+    label: str
+    kernel: str = ""
+    append: str = ""
+    knobs: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan; every part of it may be absent.
+
+    `margin` is the ratio within which two kernels count as equivalent, `alpha` the level of the
+    verdicts, `looks` the numbers of runs a variant at which they were looked at, `orders` the place
+    (1, 2, ...) of (variant, number) among all runs begun, `format` its version as it was found.
+    """
+
+    baseline: str | None = None
+    margin: float = MARGIN
+    alpha: float = ALPHA
+    runs: int | None = None
+    looks: tuple[int, ...] = ()
+    command: str = ""
+    variants: tuple[Variant, ...] = ()
+    orders: dict[tuple[str, int], int] = field(default_factory=dict)
+    text: str = ""
+    format: Any = 1
+
+
+def parse_plan(raw: bytes) -> tuple[Plan, list[str]]:
+    """The plan, and one line for each part of it that could not be believed."""
+    problems: list[str] = []
+    text = raw.decode("utf-8", "replace")
+    try:
+        found = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        why = str(error) if isinstance(error, tomllib.TOMLDecodeError) else type(error).__name__
+        return Plan(text=text), [f"cannot be read, nothing of it is known ({why})"]
+    table = _Table(found, problems)
+    variants, orders = _runs(table.tables("run"), problems)
+    asked = _variants(table.tables("variant"), problems)
+    plan = Plan(
+        baseline=table.text("baseline") or None,
+        margin=table.real("margin", MARGIN, 0, 10),
+        alpha=table.real("alpha", ALPHA, 0, 0.5),
+        runs=table.whole("runs"),
+        looks=_looks(found.get("stop_when_sure"), problems),
+        command=table.text("command"),
+        variants=asked or variants,
+        orders=orders,
+        text=text,
+        format=found.get("format", 1),
+    )
+    return plan, list(dict.fromkeys(problems))
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A TOML table whose values are of the wrong kind until shown otherwise."""
+
+    values: dict[str, Any]
+    problems: list[str]
+    name: str = ""
+
+    def _bad(self, key: str) -> None:
+        where = f" of {self.name}" if self.name else ""
+        self.problems.append(f"{key}{where}: not a value that it can have, its default is taken")
+
+    def text(self, key: str) -> str:
+        value = self.values.get(key, "")
+        if isinstance(value, str):
+            return value
+        self._bad(key)
+        return ""
+
+    def real(self, key: str, default: float, above: float, below: float) -> float:
+        value = self.values.get(key, default)
+        if isinstance(value, int | float) and not isinstance(value, bool) and above < value < below:
+            return float(value)
+        self._bad(key)
+        return default
+
+    def whole(self, key: str) -> int | None:
+        value = self.values.get(key)
+        if value is None or _is_whole(value):
+            return value
+        self._bad(key)
+        return None
+
+    def tables(self, key: str) -> list[dict[str, Any]]:
+        value = self.values.get(key, [])
+        if isinstance(value, list) and all(isinstance(one, dict) for one in value):
+            return value
+        self._bad(key)
+        return []
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9
+
+
+def _variants(tables: list[dict[str, Any]], problems: list[str]) -> tuple[Variant, ...]:
+    variants: dict[str, Variant] = {}
+    for values in tables:
+        table = _Table(values, problems, "a variant")
+        label = table.text("label")
+        if not label or label in variants:
+            problems.append("a variant without a label of its own, left out")
+            continue
+        knobs = values.get("knobs", {})
+        if not isinstance(knobs, dict) or not all(isinstance(one, str) for one in knobs.values()):
+            problems.append("knobs of a variant: not texts, left out")
+            knobs = {}
+        variants[label] = Variant(label, table.text("kernel"), table.text("append"), knobs)
+    return tuple(variants.values())
+
+
+def _runs(
+    tables: list[dict[str, Any]], problems: list[str]
+) -> tuple[tuple[Variant, ...], dict[tuple[str, int], int]]:
+    """The variants as far as the runs name them, and each run's place among all that were begun.
+
+    A run that was cut short and repeated is there twice: the later one counts.
+    """
+    variants: dict[str, Variant] = {}
+    orders: dict[tuple[str, int], int] = {}
+    for place, values in enumerate(tables, 1):
+        label, number = values.get("variant"), values.get("number")
+        order = values.get("order", place)
+        if not (isinstance(label, str) and label and _is_whole(number) and _is_whole(order)):
+            problems.append("a run without its variant, number or order, left out")
+            continue
+        kernel = values.get("kernel")
+        variants.setdefault(label, Variant(label, kernel if isinstance(kernel, str) else ""))
+        orders[label, int(str(number))] = order
+    return tuple(variants.values()), orders
+
+
+def _looks(value: object, problems: list[str]) -> tuple[int, ...]:
+    """Growing numbers of runs; none if the campaign was not to stop by its verdicts."""
+    if value is None:
+        return ()
+    looks = value.get("looks") if isinstance(value, dict) else None
+    if (
+        isinstance(looks, list)
+        and 0 < len(looks) <= MOST_LOOKS
+        and all(_is_whole(one) for one in looks)
+        and looks == sorted(set(looks))
+    ):
+        return tuple(looks)
+    problems.append("stop_when_sure: its looks cannot be read, the verdicts do not allow for them")
+    return ()

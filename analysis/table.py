@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The verdicts as plain text of at most `width` columns.
+
+A percentage is always the raw change against the baseline. Whether that is better or worse is said
+by a word (and by colour, never by colour alone), with a ? while it is not established.
+"""
+
+from collections.abc import Iterator
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from analysis.metrics import METRICS, PRIMARY, Metric
+from analysis.sentences import more_word, times
+from analysis.table_files import csv, json
+from analysis.verdict import Comparison, Sample
+from analysis.words import plain, plural
+
+if TYPE_CHECKING:
+    from analysis.compare import Compared
+
+__all__ = ["csv", "json", "text"]
+
+RED, GREEN, CYAN = 31, 32, 36
+COLOURS = {
+    "worse": RED,
+    "regressed": RED,
+    "better": GREEN,
+    "improved": GREEN,
+    "equivalent": CYAN,
+}
+NAMES = {  # rows of the table of all metrics, where they differ from the title and the unit
+    "stalled": "stalled s per run",
+    "share-0.1": "% of time in gaps >= 0.1 s",
+    "share-1": "% of time in gaps >= 1 s",
+    "share-10": "% of time in gaps >= 10 s",
+    "wait": "wait at a random moment s",
+    "window-p50": "10 s windows' p95 gap, p50 s",
+    "window-p95": "10 s windows' p95 gap, p95 s",
+    "elapsed": "all gitk's done after s",
+    "skipped": "audio skips s",
+}
+
+
+def text(compared: "Compared", width: int = 100, colour: bool = False) -> str:
+    """Sentences, table of verdicts, table of spread and failures, all metrics, notes."""
+    lines: list[str] = []
+    for variant in compared.variants:
+        lines += wrap(compared.sentences[variant], width, subsequent_indent="  ")
+    others = compared.variants[1:]
+    if others:
+        lines += ["", f"Stalled seconds per run, against {_base(compared)}:", ""]
+        lines += _grid(verdict_rows(compared), width, colour)
+        lines += ["", "Spread between runs (of the runs that ended), and runs that failed:", ""]
+        lines += _grid(spread_rows(compared), width, colour)
+    lines += ["", "All metrics (mean ±sd of the runs that ended, change of the mean):"]
+    lines += _metrics(compared, width, colour)
+    lines.append("")
+    for note in notes(compared):
+        lines += wrap(f"- {note}", width, subsequent_indent="  ")
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _base(compared: "Compared") -> str:
+    return plain(compared.labels[compared.baseline], 40)
+
+
+def verdict_rows(compared: "Compared") -> Iterator[list[str]]:
+    yield [
+        "variant",
+        "runs",
+        "failed",
+        "stalled s",
+        "sd",
+        "ratio (95 %)",
+        "p (Holm)",
+        "delta",
+        "verdict",
+    ]
+    for variant in compared.variants:
+        sample = compared.samples[PRIMARY.key][variant]
+        row = [
+            compared.labels[variant],
+            str(len(sample.values)),
+            str(sample.failed),
+            _mean(PRIMARY, sample),
+            "-" if sample.sd is None else _number(PRIMARY, sample.sd),
+        ]
+        one = compared.primary.get(variant)
+        if one is None:
+            yield [*row, "", "", "", "baseline"]
+            continue
+        yield [
+            *row,
+            _ratio(one),
+            _p(one.p_adjusted),
+            "-" if one.delta is None else f"{one.delta:+.2f}",
+            one.verdict,
+        ]
+
+
+def spread_rows(compared: "Compared") -> Iterator[list[str]]:
+    yield ["variant", "sd s", "ratio", "p (Holm)", "spread", "failed", "p (Fisher)", "failures"]
+    for variant in compared.variants:
+        sample = compared.samples[PRIMARY.key][variant]
+        sd = "-" if sample.sd is None else _number(PRIMARY, sample.sd)
+        if variant == compared.baseline:
+            failed = f"{sample.failed} of {len(sample.values)}"
+            yield [compared.labels[variant], sd, "", "", "baseline", failed, "", "baseline"]
+            continue
+        one, ends = compared.spread[variant], compared.failures[variant]
+        none = not (ends.failed or ends.base_failed)
+        yield [
+            compared.labels[variant],
+            sd,
+            "-" if one.ratio is None else times(one.ratio),
+            _p(one.p_adjusted),
+            one.verdict,
+            f"{ends.failed} of {ends.runs}",
+            "" if none else _p(ends.p_adjusted),
+            "none" if none else ends.verdict,
+        ]
+
+
+def _metrics(compared: "Compared", width: int, colour: bool) -> Iterator[str]:
+    """Blocks of columns, the baseline's first in each of them."""
+    shown = [m for m in METRICS if any(s.ended for s in compared.samples[m.key].values())]
+    names = ["", *(NAMES.get(m.key, f"{m.title} {m.unit}".strip()) for m in shown)]
+    columns = {
+        variant: [
+            plain(compared.labels[variant], 26),
+            *_aligned([cell(compared, metric, variant) for metric in shown]),
+        ]
+        for variant in compared.variants
+    }
+    if compared.primary:
+        names.append("verdict (stalled s per run)")
+        for variant, column in columns.items():
+            one, failed = compared.primary.get(variant), _failed(compared, variant)
+            column.append((one.verdict if one else "baseline") + failed)
+    base, *others = columns.values()
+    first = max(map(len, names)) + 2 + max(map(len, base))
+    block: list[list[str]] = [base]
+    used = first
+    for column in others:
+        size = 2 + max(map(len, column))
+        if used + size > width and len(block) > 1:
+            yield ""
+            yield from _grid(zip(names, *block, strict=True), width, colour)
+            block, used = [base], first
+        block.append(column)
+        used += size
+    yield ""
+    yield from _grid(zip(names, *block, strict=True), width, colour)
+
+
+def cell(compared: "Compared", metric: Metric, variant: str) -> tuple[str, str, str, str]:
+    """'31.4', '±8.0', '(-50.2%)', 'better'; no percentage without a baseline to take it of."""
+    sample = compared.samples[metric.key][variant]
+    base = compared.samples[metric.key][compared.baseline]
+    value = _mean(metric, sample)
+    sd = "" if sample.sd is None else f"±{_number(metric, sample.sd)}"
+    if variant == compared.baseline:
+        return value, sd, "( 0.00%)" if base.mean else "", ""
+    if sample.mean is None or base.mean is None:
+        return value, sd, "", ""
+    one = compared.primary if metric.primary else compared.secondary[metric.key]
+    word = _direction(one[variant], sample.mean - base.mean)
+    change = f"({_change(sample.mean / base.mean - 1)})" if base.mean else ""
+    return value, sd, change, word
+
+
+def _failed(compared: "Compared", variant: str) -> str:
+    failed = compared.samples[PRIMARY.key][variant].failed
+    return f", {failed} failed" if failed else ""
+
+
+def _aligned(cells: list[tuple[str, str, str, str]]) -> list[str]:
+    """Each part of the cells under its like."""
+    sizes = [max(map(len, part), default=0) for part in zip(*cells, strict=True)]
+    return [
+        f"{value:>{sizes[0]}} {sd:<{sizes[1]}} {change:>{sizes[2]}} {word}".rstrip()
+        for value, sd, change, word in cells
+    ]
+
+
+def _direction(one: Comparison, change: float) -> str:
+    if one.differs and one.delta and change * one.delta < 0:
+        return "mixed"  # most runs went one way, their mean the other
+    word = "worse" if change > 0 else "better" if change < 0 else ""
+    return word if one.differs or not word else f"{word}?"
+
+
+def _change(share: float) -> str:
+    percent = 100 * share
+    return f"{percent:+.1f}%" if abs(percent) < 999.95 else f"{percent:+.0f}%"
+
+
+def _mean(metric: Metric, sample: Sample) -> str:
+    if sample.mean is None:
+        return "failed" if sample.values else "-"
+    return f"{'>=' if sample.failed else ''}{_number(metric, sample.mean)}"
+
+
+def _number(metric: Metric, value: float) -> str:
+    if metric.digits == 0 and value != int(value):
+        return f"{value:.1f}" if abs(value) < 1e5 else f"{value:.3g}"
+    return f"{value:.{metric.digits}f}" if abs(value) < 1e5 else f"{value:.3g}"
+
+
+def _ratio(one: Comparison) -> str:
+    if one.ratio is None:
+        return "-"
+    bound = ">=" if one.sample.failed and not one.base.failed else ""
+    figure = f"{bound}{times(one.ratio)}"
+    if one.low is None and one.high is None:
+        return figure
+    return f"{figure} ({_bound(one.low)}-{_bound(one.high)})"
+
+
+def _bound(value: float | None) -> str:
+    if value is None:
+        return "inf"
+    return times(value) if value < 999.5 else f"{value:.0e}"
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return "<0.0001" if value < 0.0001 else f"{value:.2g}" if value < 0.0995 else f"{value:.2f}"
+
+
+def _grid(
+    rows: "Iterator[list[str]] | zip[tuple[str, ...]]", width: int, colour: bool
+) -> list[str]:
+    """Rows under each other; the first column gives way if all do not fit."""
+    cells = [list(row) for row in rows]
+    sizes = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    sizes[0] = max(8, min(sizes[0], width - sum(sizes[1:]) - 2 * (len(sizes) - 1)))
+    lines = []
+    for row in cells:
+        row[0] = plain(row[0], sizes[0]) if row[0] else ""
+        padded = [f"{cell:<{size}}" for cell, size in zip(row, sizes, strict=True)]
+        lines.append("  ".join(_coloured(cell) if colour else cell for cell in padded).rstrip())
+    return lines
+
+
+def _coloured(cell: str) -> str:
+    """The verdict or direction that ends the cell, in its colour; a ? stays uncoloured."""
+    word = cell.split()[-1] if cell.split() else ""
+    code = COLOURS.get(word)
+    if code is None:
+        return cell
+    before, _, after = cell.rpartition(word)
+    return f"{before}\x1b[{code}m{word}\x1b[0m{after}"
+
+
+def notes(compared: "Compared") -> Iterator[str]:
+    plan = compared.campaign.plan
+    for fact in compared.forced:
+        yield f"FORCED (--force): these runs are not comparable: {fact}."
+    yield from compared.notes
+    if not compared.primary:
+        return
+    yield (
+        f"A verdict needs p (Holm) <= {compared.level:.2g}; equivalent: the 95 % interval of the "
+        f"ratio within {1 / (1 + plan.margin):.3f} to {1 + plan.margin:.3f}, and both one-sided "
+        "tests against these bounds."
+    )
+    yield (
+        "Only stalled seconds per run was fixed in advance. The spread and the failures are a "
+        "family each, all other metrics one together: exploratory."
+    )
+    yield (
+        "Every change is raw, against the baseline; lower is better for all metrics. A ? says that "
+        "the difference is not established, which is not to say that there is none."
+    )
+    undecided = [one for one in compared.primary.values() if one.more_runs is not None]
+    if undecided:
+        most = max(one.more_runs or 0 for one in undecided)
+        count = plural(len(undecided), "comparison")
+        yield f"{count} undecided: {more_word(most)} would probably decide all of them."

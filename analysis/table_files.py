@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The verdicts as CSV and as JSON, every figure unrounded; NaN and infinity do not occur.
+
+A run that failed has no figure: it is null (CSV: `failed`) among the values, and counted in
+`failed`; mean, sd, median and ratio are of the runs that ended.
+"""
+
+import csv as writer
+import io
+import json as encoder
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from analysis.metrics import METRICS, PRIMARY
+from analysis.verdict import Comparison, Sample
+
+if TYPE_CHECKING:
+    from analysis.compare import Compared
+
+FORMAT_VERSION = 1
+SAMPLE = ("runs", "failed", "missing", "mean", "sd", "median")
+FIGURES = (
+    *("ratio", "low", "high", "p", "p_adjusted", "delta", "p_equivalent"),
+    *("smallest", "needed", "verdict", "more_runs"),
+)
+HEADER = (
+    *("variant", "label", "family", "metric", "unit", *SAMPLE, *FIGURES),
+    *("values", "numbers", "orders"),
+)
+
+
+def json(compared: "Compared") -> str:
+    """One object: for each variant its verdict and all figures; `sure` for --stop-when-sure."""
+    found = {
+        "format": FORMAT_VERSION,
+        "baseline": compared.baseline,
+        "sure": compared.sure,
+        "level": compared.level,
+        "alpha": compared.campaign.plan.alpha,
+        "margin": compared.campaign.plan.margin,
+        "looks": list(compared.campaign.plan.looks),
+        "metrics": [
+            {"key": m.key, "title": m.title, "unit": m.unit, "better": m.better} for m in METRICS
+        ],
+        "variants": [_variant(compared, variant) for variant in compared.variants],
+        "forced": compared.forced,
+        "notes": compared.notes,
+    }
+    return encoder.dumps(found, indent=1, allow_nan=False) + "\n"
+
+
+def _variant(compared: "Compared", variant: str) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "variant": variant,
+        "label": compared.labels[variant],
+        "sentence": compared.sentences[variant],
+        "verdict": compared.primary[variant].verdict if variant in compared.primary else None,
+        "samples": {key: _sample(samples[variant]) for key, samples in compared.samples.items()},
+    }
+    if variant in compared.primary:
+        ends = compared.failures[variant]
+        found["primary"] = _comparison(compared.primary[variant])
+        found["spread"] = _comparison(compared.spread[variant])
+        found["failures"] = {
+            "failed": ends.failed,
+            "runs": ends.runs,
+            "base_failed": ends.base_failed,
+            "base_runs": ends.base_runs,
+            "p": ends.p,
+            "p_adjusted": ends.p_adjusted,
+            "verdict": ends.verdict,
+        }
+        found["exploratory"] = {
+            key: _comparison(of_variants[variant])
+            for key, of_variants in compared.secondary.items()
+        }
+    return found
+
+
+def _sample(sample: Sample) -> dict[str, Any]:
+    return {
+        "runs": len(sample.values),
+        "failed": sample.failed,
+        "missing": sample.missing,
+        "mean": sample.mean,
+        "sd": sample.sd,
+        "median": sample.median,
+        "values": [value if math.isfinite(value) else None for value in sample.values],
+        "numbers": list(sample.numbers),
+        "orders": list(sample.orders),
+    }
+
+
+def _comparison(one: Comparison) -> dict[str, Any]:
+    return {key: getattr(one, key) for key in (*FIGURES, "why")}
+
+
+def csv(compared: "Compared") -> str:
+    """One row for each variant and metric, and one each for its spread and its failures."""
+    text = io.StringIO()
+    rows = writer.DictWriter(text, HEADER, lineterminator="\n")
+    rows.writeheader()
+    for variant in compared.variants:
+        for row in _rows(compared, variant):
+            row["label"] = _no_formula(compared.labels[variant])
+            rows.writerow({"variant": _no_formula(variant), **row})
+    return text.getvalue()
+
+
+def _rows(compared: "Compared", variant: str) -> Iterator[dict[str, Any]]:
+    for metric in METRICS:
+        sample = _sample(compared.samples[metric.key][variant])
+        row = {key: sample[key] for key in SAMPLE}
+        row |= {
+            "family": "primary" if metric.primary else "exploratory",
+            "metric": metric.key,
+            "unit": metric.unit,
+            "values": " ".join("failed" if v is None else repr(v) for v in sample["values"]),
+            "numbers": " ".join(map(str, sample["numbers"])),
+            "orders": " ".join("-" if o is None else str(o) for o in sample["orders"]),
+        }
+        by_variant = compared.primary if metric.primary else compared.secondary[metric.key]
+        if variant in by_variant:
+            row |= {key: getattr(by_variant[variant], key) for key in FIGURES}
+        yield row
+    if variant in compared.spread:
+        one, ends = compared.spread[variant], compared.failures[variant]
+        yield {"family": "spread", "metric": PRIMARY.key, "unit": PRIMARY.unit} | {
+            key: getattr(one, key) for key in FIGURES
+        }
+        yield {
+            "family": "failures",
+            "metric": "failed",
+            "runs": ends.runs,
+            "failed": ends.failed,
+            "p": ends.p,
+            "p_adjusted": ends.p_adjusted,
+            "verdict": ends.verdict,
+        }
+
+
+def _no_formula(label: str) -> str:
+    """The label as a text even to a spreadsheet, which would compute what begins like this."""
+    return f"'{label}" if label[:1] in "=+-@" else label

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How often the verdicts err, and what they find: `python3 -m benchmarks.verdicts DIR...`.
+
+Input: campaigns of real runs. Output: the table of docs/VERDICTS.md, from 1,000 simulated campaigns
+a row (benchmarks/verdicts/simulate.py says how they are drawn), judged by analysis.judge as
+analysis.compare does. The same folders and seed give the same table.
+"""
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from analysis.load import load_campaign
+from analysis.plan import ALPHA, MARGIN
+from benchmarks.verdicts.simulate import (
+    FEWEST,
+    Pool,
+    Setting,
+    Tally,
+    campaigns,
+    pools,
+    simulate,
+    spreads,
+)
+from setup.errors import UserError, run_command
+
+LOOKS = (5, 7, 10, 14, 20)
+RUNS = ((3,), (5,), (10,), LOOKS)
+JUST_OUTSIDE = 1 + MARGIN
+CALM = 0.1  # of the real scatter: with more of it nobody shows equivalence within 10 %
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="python3 -m benchmarks.verdicts", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("dir", type=Path, nargs="+", help="a campaign of real runs")
+    parser.add_argument("--campaigns", type=int, default=1000, metavar="N")
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args(arguments)
+    pool = pools([load_campaign(folder) for folder in asked.dir])
+    if not pool:
+        raise UserError(f"no variant with {FEWEST} runs to draw from", hint="name a campaign")
+    for line in _pools(pool, asked.seed):
+        print(line)
+    table = Table(pool, asked.campaigns, asked.seed)
+    table.primary()
+    table.spread()
+    return 0
+
+
+def _pools(pool: list[Pool], seed: int) -> list[str]:
+    lines = [
+        "| drawn from | real runs | stalled s, real | sd | stalled s, simulated | sd |",
+        "|---|---|---|---|---|---|",
+    ]
+    for one in pool:
+        drawn = one.draw(np.random.default_rng(seed), 2000)
+        real = one.real
+        lines.append(
+            f"| {one.name} | {len(real)} | {real.mean():.1f} | {real.std(ddof=1):.1f} | "
+            f"{drawn.mean():.1f} | {drawn.std(ddof=1):.1f} |"
+        )
+    return lines
+
+
+class Table:
+    """Prints its rows as they are done; each has its own seed."""
+
+    def __init__(self, pool: list[Pool], number: int, seed: int) -> None:
+        self.pool, self.number, self.seed = pool, number, seed
+
+    def primary(self) -> None:
+        print(
+            "\n| truth | variants | runs of each | regressed | improved | equivalent | not sure |"
+        )
+        print("|---|---|---|---|---|---|---|")
+        for variants in (1, 2):
+            for runs in RUNS:
+                self._row("the same kernel (A/A)", Setting(runs, variants))
+        for runs in RUNS:
+            for effect in (1.0, JUST_OUTSIDE, 1 / JUST_OUTSIDE):
+                truth = "the same" if effect == 1 else f"{effect:.3f} times (the margin)"
+                self._row(f"{truth}, scatter a tenth", Setting(runs, 1, effect, CALM))
+        for effect in (1.5, 2.0):
+            for runs in RUNS:
+                self._row(f"{effect:g} times", Setting(runs, 1, effect))
+
+    def _row(self, truth: str, setting: Setting) -> None:
+        self.seed += 1
+        drawn = campaigns(self.pool, setting, self.number, self.seed)
+        tally = simulate(drawn, setting, alpha=ALPHA, margin=MARGIN)
+        runs = str(setting.runs[0])
+        if len(setting.runs) > 1:
+            runs = f"until sure, {setting.runs[0]} to {setting.runs[-1]} ({tally.runs:.1f})"
+        print(f"| {truth} | {setting.variants} | {runs} | {_shares(tally)} |", flush=True)
+
+    def spread(self) -> None:
+        print("\n| truth | variants | runs of each | scatters more | scatters less |")
+        print("|---|---|---|---|---|")
+        same = Setting((5,))
+        for truth, setting in (
+            ("the same kernel (A/A)", same),
+            ("the same kernel (A/A)", replace(same, variants=2)),
+            ("the same kernel (A/A)", replace(same, runs=(6,))),
+            ("the same kernel (A/A)", replace(same, runs=(10,))),
+            ("stalls 2 times as long", replace(same, effect=2.0)),
+            ("scatters 4 times as much", replace(same, scatter=4.0)),
+            ("scatters 4 times as much", replace(same, scatter=4.0, runs=(10,))),
+            ("scatters 16 times as much", replace(same, scatter=16.0)),
+        ):
+            self.seed += 1
+            drawn = campaigns(self.pool, setting, self.number, self.seed)
+            tally = spreads(drawn, alpha=ALPHA)
+            print(
+                f"| {truth} | {setting.variants} | {setting.runs[0]} | {_percent(tally.regressed)} "
+                f"| {_percent(tally.improved)} |",
+                flush=True,
+            )
+
+
+def _shares(tally: Tally) -> str:
+    shares = (tally.regressed, tally.improved, tally.equivalent, 1 - tally.sure)
+    return " | ".join(_percent(share) for share in shares)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("benchmarks.verdicts", main))

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Campaigns in which the truth is known, drawn from the streams of real runs.
+
+A simulated run draws one real run of the variant, and then as many of that run's 10 s blocks as it
+had, with replacement; a block holds the stalls of all gitk streams that begin in it, whole. So the
+runs keep their spread and the stalls their lengths and company, while no two runs are alike.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.judge import Pair, judge_families, judge_spread
+from analysis.load import Campaign, Run
+from analysis.metrics import PRIMARY, counted, failed
+from analysis.records import Floats
+from analysis.stalls import stalls
+from analysis.verdict import Comparison, Sample
+
+BLOCK = 10.0  # s
+FEWEST = 2  # real runs of a variant from which campaigns are drawn
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The real runs of one variant: for each of them the stalled seconds of its blocks."""
+
+    name: str
+    runs: list[Floats]
+
+    @property
+    def real(self) -> Floats:
+        """Stalled seconds of the real runs."""
+        return np.array([run.sum() for run in self.runs])
+
+    def draw(self, rng: np.random.Generator, runs: int) -> Floats:
+        """Stalled seconds of simulated runs."""
+        return np.array(
+            [
+                rng.choice(blocks, size=len(blocks)).sum()
+                for blocks in (self.runs[i] for i in rng.integers(len(self.runs), size=runs))
+            ]
+        )
+
+
+def pools(campaigns: list[Campaign]) -> list[Pool]:
+    """One for each variant of each campaign that has enough runs; a run that failed is left out."""
+    found = []
+    for campaign in campaigns:
+        for variant, runs in campaign.variants().items():
+            blocks = [_blocks(run) for run in runs if counted(run) and not failed(run)]
+            if len(blocks) >= FEWEST:
+                found.append(Pool(f"{campaign.path.resolve().name}/{variant}", blocks))
+    return found
+
+
+def _blocks(run: Run) -> Floats:
+    lasted = max(gitk.until for gitk in run.gitks)
+    sums = np.zeros(max(1, int(np.ceil(lasted / BLOCK))))
+    for gitk in run.gitks:
+        for stall in stalls(gitk):
+            sums[min(int(max(0.0, stall.begin) // BLOCK), len(sums) - 1)] += stall.length
+    return sums
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is simulated: each variant's stalls are `effect` times as long as the baseline's."""
+
+    runs: tuple[int, ...]  # of each variant; several: the looks of --stop-when-sure
+    variants: int = 1  # beside the baseline
+    effect: float = 1.0
+    calm: float = 1.0  # all runs' deviations from the pool's mean, on a log scale, times this
+    scatter: float = 1.0  # the same of the variants only
+
+
+@dataclass
+class Tally:
+    """Share of campaigns in which at least one comparison had the verdict, at any of its looks."""
+
+    regressed: float = 0.0
+    improved: float = 0.0
+    equivalent: float = 0.0
+    sure: float = 0.0  # every comparison had a verdict in the end
+    runs: float = 0.0  # of each variant, on the average
+
+
+def campaigns(pool: list[Pool], setting: Setting, number: int, seed: int) -> list[list[Floats]]:
+    """For each campaign the values of the baseline and of each variant, at the last look."""
+    rng = np.random.default_rng(seed)
+    most = setting.runs[-1]
+    found = []
+    for _ in range(number):
+        one = pool[rng.integers(len(pool))]
+        groups = [one.draw(rng, most) for _ in range(1 + setting.variants)]
+        groups = [_calmed(group, one.real.mean(), setting.calm) for group in groups]
+        for i in range(1, len(groups)):
+            groups[i] = setting.effect * _calmed(groups[i], one.real.mean(), setting.scatter)
+        found.append(groups)
+    return found
+
+
+def _calmed(values: Floats, centre: float, by: float) -> Floats:
+    """The values nearer to (by < 1) or farther from the centre; unchanged with 1."""
+    return values if by == 1 else centre * (np.maximum(values, 1) / centre) ** by
+
+
+def simulate(drawn: list[list[Floats]], setting: Setting, *, alpha: float, margin: float) -> Tally:
+    """The verdicts of `analysis.judge` on these campaigns, look by look until all are sure."""
+    level = alpha / len(setting.runs)
+    tally = Tally()
+    going = list(range(len(drawn)))
+    seen: dict[str, set[int]] = {"regressed": set(), "improved": set(), "equivalent": set()}
+    for look, runs in enumerate(setting.runs):
+        families = [_pairs([group[:runs] for group in drawn[i]]) for i in going]
+        undecided = []
+        for i, family in zip(
+            going, judge_families(families, level=level, margin=margin), strict=True
+        ):
+            for one in family:
+                if one.verdict in seen:
+                    seen[one.verdict].add(i)
+            sure = all(one.verdict != "undecided" for one in family)
+            tally.sure += sure
+            if sure or look == len(setting.runs) - 1:
+                tally.runs += runs
+            else:
+                undecided.append(i)
+        going = undecided
+    number = len(drawn)
+    return Tally(
+        regressed=len(seen["regressed"]) / number,
+        improved=len(seen["improved"]) / number,
+        equivalent=len(seen["equivalent"]) / number,
+        sure=tally.sure / number,
+        runs=tally.runs / number,
+    )
+
+
+def spreads(drawn: list[list[Floats]], *, alpha: float) -> Tally:
+    """The verdicts on the spread; each campaign is a family."""
+    tally = Tally()
+    for groups in drawn:
+        words = {one.verdict for one in _spread(groups, alpha)}
+        tally.regressed += "regressed" in words
+        tally.improved += "improved" in words
+    return Tally(tally.regressed / len(drawn), tally.improved / len(drawn))
+
+
+def _spread(groups: list[Floats], alpha: float) -> list[Comparison]:
+    return judge_spread(_pairs(groups), level=alpha)
+
+
+def _pairs(groups: list[Floats]) -> list[Pair]:
+    base, *others = (Sample(tuple(group.tolist())) for group in groups)
+    return [Pair(PRIMARY, str(i), base, other) for i, other in enumerate(others)]

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The parts of report.txt that quote the results: where to look, with what, and how it ended."""
+
+import re
+import shlex
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from textwrap import wrap
+
+from analysis.compare import Compared
+from analysis.configs import differences
+from analysis.files import read_lines
+from analysis.load import Run, Stream
+from analysis.records import number
+from analysis.stalls import STALL, Stall, stalls
+from analysis.words import NOT_AVAILABLE, WIDTH, entry, paragraph, plain, plural, seconds
+
+PLACES = 2  # of a variant
+KERNELS = 12  # that are described one by one
+CONFIGS = 4  # whose differences are listed
+OPTIONS = 16  # of a config that are listed
+LAST_LINES = 6  # of a failed run's kernel log
+ENDS = 10  # runs whose end is told one by one
+RECORD = re.compile(r"\[ *([0-9]{1,9}\.[0-9]{1,9})\]")
+# Options that say something on memory, swap, disks and scheduling are listed before others.
+TELLING = re.compile(
+    r"CONFIG_(?:LRU|SWAP|Z?SWAP|ZRAM|PREEMPT|HZ|MEMCG|TRANSPARENT|COMPACTION|PSI|BLK_|IOSCHED|MQ_|"
+    r"BFQ|DM_|CRYPTO_XTS|CRYPTO_AES|SCHED|NUMA|KSM|MIGRATION|CMA|WRITEBACK|EXT4|DEBUG_PAGE|SLUB|"
+    r"PAGE_|LOCALVERSION)"
+)
+Clean = Callable[[str], str]
+
+
+def places(
+    compared: Compared, shown: list[str], held: frozenset[tuple[str, int]], clean: Clean
+) -> Iterator[str]:
+    """The worst silences of each variant: run, time, file and line; what the kernel said then."""
+    by_variant = compared.campaign.variants()
+    for variant in shown:
+        found = [
+            (stall, run, gitk)
+            for run in by_variant[variant]
+            for gitk in run.gitks
+            for stall in stalls(gitk, STALL)
+        ]
+        found.sort(key=lambda one: (-one[0].length, one[1].number, one[0].begin))
+        yield plain(compared.labels[variant], 60)
+        if not found:
+            yield f"  no gitk was silent for {STALL:.0f} s or more"
+        for stall, run, gitk in found[:PLACES]:
+            yield from _place(stall, run, gitk, (run.variant, run.number) in held, clean)
+
+
+def _place(stall: Stall, run: Run, gitk: Stream, held: bool, clean: Clean) -> Iterator[str]:
+    text = f"run {run.number}: {plain(gitk.name, 12)} silent for {seconds(stall.length)}"
+    text += f" from {seconds(stall.begin)} on"
+    yield from _indented(text + (", no line ended it" if stall.open else ""), 2)
+    if not held:
+        yield "    (this run is not in the bundle)"
+        return
+    folder = f"{plain(run.variant, 100)}/{run.number}"
+    line = _line_of(gitk, stall)
+    path = f"{folder}/latency-{plain(gitk.name, 100)}.log"
+    yield from _indented(path + (f", line {line}" if line else ""), 4)
+    said = _said(run, stall)
+    if said is not None:
+        first, last, text = said
+        where = f"{folder}/kern.log"
+        if first is None:
+            yield from _indented(f"{where} says nothing meanwhile", 4)
+        else:
+            lines = f"line {first}" if first == last else f"lines {first} to {last}"
+            yield from _indented(f"{where}, {lines}:", 4)
+            yield "      " + plain(clean(text), WIDTH - 6)
+
+
+def _indented(text: str, columns: int) -> list[str]:
+    lines = wrap(text, WIDTH - columns, subsequent_indent="  ", break_on_hyphens=False)
+    return [" " * columns + line for line in lines]
+
+
+def _line_of(gitk: Stream, stall: Stall) -> int | None:
+    """The number of the line that ended the silence (of the last one, if none did)."""
+    if gitk.log is None:
+        return None
+    last = 0
+    wanted = f"{stall.end:.3f} {stall.length:.3f} "
+    for last, line in enumerate(read_lines(gitk.log), 1):
+        if line.startswith(wanted):
+            return last
+    return last if stall.open and last else None
+
+
+def _said(run: Run, stall: Stall) -> tuple[int | None, int, str] | None:
+    """First and last line of kern.log during the silence, and the first one's text.
+
+    None if nobody knows; the first is None if there is none. The kernel's clock and the run's are
+    taken for the same, which they are to within a second.
+    """
+    t0 = number(run.fact("t0"))
+    if t0 is None or not run.has_kern_log:
+        return None
+    first, last, text = None, 0, ""
+    for index, line in enumerate(run.kern_lines(), 1):
+        record = RECORD.match(line)
+        if record and t0 + stall.begin <= float(record[1]) <= t0 + stall.end:
+            first, last, text = (index, index, line) if first is None else (first, index, text)
+    return first, last, text
+
+
+def command(compared: Compared) -> Iterator[str]:
+    """The command, and what of it a name such as debian:6.1 stood for."""
+    plan = compared.campaign.plan
+    suites = sorted({plain(run.fact("suite"), 40) for run in compared.campaign.runs})
+    yield from paragraph(f"Suite: commit {', '.join(suites[:3])}.")
+    if plan.command:
+        yield from _shell(plain(plan.command, 4000))
+    else:
+        yield from paragraph("The command was not recorded; kernels and parameters are below.")
+    yield from paragraph("The kernels as they were resolved then (names may mean newer ones now):")
+    for variant in compared.variants[:KERNELS]:
+        run = compared.campaign.variants()[variant][0]
+        spec = plain(run.fact("kernel", "spec"), 60)
+        release = plain(run.fact("kernel", "release"), 60)
+        text = f"{plain(compared.labels[variant], 40)}: {spec} = {release}"
+        yield from _indented(text, 2)
+        for words in _settings(compared, variant):
+            yield from _indented(words, 4)
+    yield from _more(len(compared.variants) - KERNELS, "variant", "plan.toml")
+
+
+def _settings(compared: Compared, variant: str) -> Iterator[str]:
+    """Knobs and extra command line of a variant, as asked for."""
+    asked = next((one for one in compared.campaign.plan.variants if one.label == variant), None)
+    if asked is None:
+        return
+    for path, setting in asked.knobs.items():
+        yield f"{plain(path, 100)} = {plain(setting, 100)}"
+    if asked.append:
+        yield f"command line: {plain(asked.append, 400)}"
+
+
+def _shell(text: str) -> Iterator[str]:
+    """A command in lines that a shell joins again."""
+    try:
+        words = [shlex.quote(word) for word in shlex.split(text)]
+    except ValueError:
+        words = text.split()
+    line = " "
+    for word in words:
+        if len(line) + 1 + len(word) > WIDTH - 2 and line.strip():
+            yield line + " \\"
+            line = "   "
+        line += f" {word}"
+    yield line
+
+
+def _more(left: int, noun: str, where: str) -> Iterator[str]:
+    if left > 0:
+        yield f"  and {plural(left, f'more {noun}')}: see {where}"
+
+
+def kernels(compared: Compared) -> Iterator[str]:
+    """Version and config of each kernel; in what the configs differ from the baseline's."""
+    by_variant = compared.campaign.variants()
+    for variant in compared.variants[:KERNELS]:
+        run = by_variant[variant][0]
+        yield plain(compared.labels[variant], 60)
+        release, version = (plain(run.fact("kernel", key), 100) for key in ("release", "version"))
+        yield from _indented(f"{release}, {version}", 2)
+        yield f"  config {plain(run.fact('kernel', 'config_digest'), 64)}"
+    yield from _more(len(compared.variants) - KERNELS, "variant", "the runs' meta.json")
+    yield from _config_differences(compared)
+
+
+def _config_differences(compared: Compared) -> Iterator[str]:
+    configs = compared.campaign.configs
+    base = configs.get(compared.baseline)
+    if base is None:
+        return
+    listed = 0
+    for variant in compared.variants[1:]:
+        if variant not in configs or configs[variant] == base:
+            continue
+        listed += 1
+        if listed > CONFIGS:
+            yield ""
+            yield from paragraph("Further configs differ as well: see <variant>/config.")
+            return
+        yield ""
+        yield from _difference(
+            plain(compared.labels[compared.baseline], 40),
+            plain(compared.labels[variant], 40),
+            differences(base, configs[variant]),
+        )
+
+
+def _difference(base: str, name: str, changed: list[tuple[str, str, str]]) -> list[str]:
+    lines = paragraph(
+        f"Configs: {plural(len(changed), 'option')} of {name} differ from {base}'s"
+        + (f"; {OPTIONS} of them:" if len(changed) > OPTIONS else ":")
+    )
+    telling = sorted(changed, key=lambda one: TELLING.match(one[0]) is None)
+    for option, *values in sorted(telling[:OPTIONS]):
+        was, now = (plain(value, 20) for value in values)
+        lines.append(f"  {plain(option, 40)}: {was} -> {now}"[:WIDTH])
+    return lines
+
+
+def machine(compared: Compared) -> Iterator[str]:
+    """The machine and the workload, of the first run; the runs that are compared share them."""
+    run = compared.campaign.runs[0]
+
+    def facts(name: str, *parts: str) -> list[str]:
+        return entry(name, ", ".join(part for part in parts if part) or NOT_AVAILABLE)
+
+    def known(template: str, *keys: str) -> str:
+        found = run.fact(*keys)
+        return "" if found is None else template.format(plain(found, 80))
+
+    def size(per_mib: float, what: str, *keys: str) -> str:
+        found = number(run.fact(*keys))
+        return "" if found is None else f"{found / per_mib:,.0f} MiB{what}"
+
+    yield from facts(
+        "machine",
+        known("{} CPUs", "cpus"),
+        known("{}", "cpu_model"),
+        size(1024, " of memory", "mem_total_kib"),
+        known("accelerator {}", "accelerator"),
+        known("QEMU {}", "machine", "qemu"),
+        known("{}", "machine", "type"),
+        known("-cpu {}", "machine", "cpu"),
+    )
+    yield from facts("host", known("{}", "host", "cpu_model"))
+    yield from facts(
+        "disk",
+        size(2**20, "", "disk", "size_bytes"),
+        known("{}", "disk", "model"),
+        known("cache {}", "disk", "cache"),
+        known("at most {} IOPS", "disk", "iops"),
+        known("at most {} bytes/s", "disk", "bps"),
+        known("crypt {}", "crypt"),
+        known("{}", "fs"),
+        size(1024, " of swap", "swap", "size_kib"),
+    )
+    parameters = run.fact("parameters")
+    pairs = parameters.items() if isinstance(parameters, dict) else ()
+    yield from facts("workload", *(f"{plain(key, 30)} {plain(one, 60)}" for key, one in pairs))
+    lines = Counter(plain(one.fact("cmdline"), 2000) for one in compared.campaign.runs)
+    for line, count in lines.most_common(4):
+        runs = "" if len(lines) == 1 else f" ({plural(count, 'run')})"
+        yield from entry("command line", line + runs)
+
+
+def ends(compared: Compared, clean: Clean) -> Iterator[str]:
+    """How the runs ended; of each that did not complete why, and the kernel's last words."""
+    runs = compared.campaign.runs
+    states = Counter(plain(run.state, 20) for run in runs)
+    yield from paragraph(", ".join(f"{state}: {count}" for state, count in states.items()) + ".")
+    others = [run for run in runs if run.state != "completed"]
+    for run in others[:ENDS]:
+        elapsed = number(run.status.get("elapsed_s"))
+        when = "" if elapsed is None else f" after {seconds(elapsed)}"
+        yield ""
+        why = plain(run.status.get("why"), 300)
+        name = f"{plain(run.variant, 60)}/{run.number}"
+        yield from paragraph(f"{name} {plain(run.state, 20)}{when}: {why}", "  ")
+        last = list(deque(run.kern_lines(), LAST_LINES)) if run.has_kern_log else []
+        if last:
+            yield "  the last lines of its kernel log:"
+        for line in last:
+            yield "    " + plain(clean(line), WIDTH - 4)
+    yield from _more(len(others) - ENDS, "run", "the runs' status.json")
