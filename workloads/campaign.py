@@ -11,7 +11,7 @@ import shlex
 import shutil
 import time
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -105,7 +105,7 @@ class Campaign:
         """The variants of this command, in order."""
         return list(self._targets)
 
-    def enter(self, found: list[tuple[Variant, Kernel | None]]) -> list[Variant]:
+    def enter(self, found: Sequence[tuple[Variant, Kernel | None]]) -> list[Variant]:
         """Take in the variants with the kernels they were resolved to; each with its label.
 
         UserError if a stored variant's kernel is not the one that its runs were made with.

@@ -63,7 +63,8 @@ class Runner:
             while (todo := self._todo(look)) and not self._stopped():
                 label, number = todo[0]
                 place = f"{total - len(self._todo(None)) + 1} of {total}" if total > 1 else ""
-                outcome.states.append(self._one(label, number, place, todo, alone=total == 1))
+                state = self._one(label, number, place, todo, alone=total == 1)
+                outcome.states += [] if state is None else [state]
             if self._stopped() or (look and self._sure(look)):
                 break
         left = len(self._campaign.left())
@@ -83,8 +84,8 @@ class Runner:
 
     def _one(
         self, label: str, number: int, place: str, todo: list[tuple[str, int]], *, alone: bool
-    ) -> str:
-        """One run; its state."""
+    ) -> str | None:
+        """One run; its state, or None if it was cut short and is to be repeated."""
         options, guest = self._options, self._guests[label]
         p = options.parameters
         run_dir, order = self._campaign.begin(label, number)
@@ -108,6 +109,7 @@ class Runner:
             if self._cut_short[label] < ATTEMPTS:
                 say(f"  once more, since it was cut short: {label} {number}")
                 self._campaign.set_aside(run_dir)
+                return None
         else:
             self._cut_short.pop(label, None)
         return state
