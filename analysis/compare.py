@@ -19,7 +19,7 @@ from analysis.load import Campaign, Run, load_campaign
 from analysis.metrics import METRICS, PRIMARY, counted, failed, measure
 from analysis.sentences import alone, sentence
 from analysis.verdict import Comparison, Failures, Sample, Word
-from analysis.words import plain
+from analysis.words import plain, plural
 from setup.errors import UserError, run_command
 
 __all__ = ["Compared", "Comparison", "Failures", "Sample", "Word", "compare"]
@@ -65,7 +65,7 @@ def compare(campaign: Campaign, *, baseline: str | None = None, force: bool = Fa
     base, others = variants[0], variants[1:]
     labels = {one: plain(by_variant[one][0].label, 60) for one in variants}
     samples = _samples(by_variant, variants)
-    level = campaign.plan.alpha / max(1, len(campaign.plan.looks))
+    level = campaign.plan.level
     pairs = {
         metric.key: [
             Pair(metric, one, samples[metric.key][base], samples[metric.key][one]) for one in others
@@ -176,11 +176,36 @@ def _notes(campaign: Campaign, runs: list[Run]) -> list[str]:
     )
     listed("Problems", campaign.problems)
     notes += facts.unknown(runs) + facts.disturbed(runs)
-    if looks := campaign.plan.looks:
+    notes += _looked_at(campaign)
+    return notes
+
+
+def _looked_at(campaign: Campaign) -> list[str]:
+    """How often the verdicts were or are looked at, and whether more runs are due."""
+    plan, notes = campaign.plan, []
+    if plan.looks:
+        at = ", ".join(map(str, plan.looks))
+        share = f"{plan.level * len(plan.looks):.3g} / {len(plan.looks)} = {plan.level:.2g}"
         notes.append(
-            f"Looked at after {', '.join(map(str, looks))} runs of each: every look has the level "
-            f"{campaign.plan.alpha:g} / {len(looks)} = {campaign.plan.alpha / len(looks):.2g}, so "
-            f"that all of them together err in at most {100 * campaign.plan.alpha:g} %."
+            f"Looked at after {at} runs of each: every look has the level {share}, so that all of "
+            f"them together err in at most {100 * plan.level * len(plan.looks):.3g} %."
+        )
+    elif plan.runs is not None and plan.variants:
+        counts = dict.fromkeys((one.label for one in plan.variants), 0)
+        for run in campaign.runs:
+            counts[run.variant] = counts.get(run.variant, 0) + counted(run)
+        missing = sum(max(0, plan.runs - number) for number in counts.values())
+        if missing:
+            notes.append(
+                f"Not finished: {plural(missing, 'run')} of {plan.runs * len(counts)} are missing; "
+                "the verdicts are provisional."
+            )
+    if plan.extended:
+        after = ", ".join(map(str, plan.extended))
+        whole = 100 * plan.alpha * (2 - 0.5 ** len(plan.extended))
+        notes.append(
+            f"Made longer after it had been judged at {after} runs of each: these verdicts have "
+            f"the level {plan.level:.2g}; with the earlier ones they err in at most {whole:.3g} %."
         )
     return notes
 

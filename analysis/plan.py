@@ -28,8 +28,9 @@ class Plan:
     """The plan; every part of it may be absent.
 
     `margin` is the ratio within which two kernels count as equivalent, `alpha` the level of the
-    verdicts, `looks` the numbers of runs a variant at which they were looked at, `orders` the place
-    (1, 2, ...) of (variant, number) among all runs begun, `format` its version as it was found.
+    verdicts, `looks` the numbers of runs a variant at which they are looked at, `extended` those
+    after which the campaign had been judged and was made longer, `orders` the place (1, 2, ...) of
+    (variant, number) among all runs begun, `format` its version as it was found.
     """
 
     baseline: str | None = None
@@ -37,11 +38,21 @@ class Plan:
     alpha: float = ALPHA
     runs: int | None = None
     looks: tuple[int, ...] = ()
+    extended: tuple[int, ...] = ()
     command: str = ""
     variants: tuple[Variant, ...] = ()
     orders: dict[tuple[str, int], int] = field(default_factory=dict)
     text: str = ""
     format: Any = 1
+
+    @property
+    def level(self) -> float:
+        """The level of one look at the verdicts.
+
+        Each extension has half the level of what came before it, however often the campaign grows:
+        all looks together err in at most `alpha` (2 - 2^-extensions). Planned looks share theirs.
+        """
+        return self.alpha * 0.5 ** len(self.extended) / max(1, len(self.looks))
 
 
 def parse_plan(raw: bytes) -> tuple[Plan, list[str]]:
@@ -62,6 +73,7 @@ def parse_plan(raw: bytes) -> tuple[Plan, list[str]]:
         alpha=table.real("alpha", ALPHA, 0, 0.5),
         runs=table.whole("runs"),
         looks=_looks(found.get("stop_when_sure"), problems),
+        extended=_extended(found.get("extended"), problems),
         command=table.text("command"),
         variants=asked or variants,
         orders=orders,
@@ -158,12 +170,22 @@ def _looks(value: object, problems: list[str]) -> tuple[int, ...]:
     if value is None:
         return ()
     looks = value.get("looks") if isinstance(value, dict) else None
-    if (
-        isinstance(looks, list)
-        and 0 < len(looks) <= MOST_LOOKS
-        and all(_is_whole(one) for one in looks)
-        and looks == sorted(set(looks))
-    ):
+    if isinstance(looks, list) and _are_growing(looks):
         return tuple(looks)
     problems.append("stop_when_sure: its looks cannot be read, the verdicts do not allow for them")
     return ()
+
+
+def _extended(value: object, problems: list[str]) -> tuple[int, ...]:
+    """Numbers of runs after which a judged campaign was made longer; none if it never was."""
+    if value is None:
+        return ()
+    if isinstance(value, list) and _are_growing(value):
+        return tuple(value)
+    problems.append("extended: cannot be read, the verdicts do not allow for earlier looks")
+    return ()
+
+
+def _are_growing(looks: list[Any]) -> bool:
+    whole = 0 < len(looks) <= MOST_LOOKS and all(_is_whole(one) for one in looks)
+    return whole and looks == sorted(set(looks))

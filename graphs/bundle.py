@@ -8,6 +8,7 @@ out where not everything fits.
 import gzip
 import io
 import os
+import re
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -37,6 +38,15 @@ RESERVE = 150_000  # of them for report.txt, REDACTIONS.txt and MANIFEST, packed
 CONFIGS = 1_000_000  # of them for the kernels' configs at most
 PICTURES = 1_000_000  # of them for the pictures of the whole campaign at most
 NAMED = 40  # runs and files that a remark names
+# The bundle's own files: a variant's folder cannot be called like one, whatever the case.
+OWN_NAMES = frozenset(
+    name.lower()
+    for name in (
+        *("report.txt", "REDACTIONS.txt", MANIFEST, "plan.toml"),
+        *("compare.txt", "compare.csv", "compare.json", *enclosed.MAIN),
+    )
+)
+OWN_TIMELINE = re.compile(r"timeline-.*\.png", re.DOTALL)
 MTIME = 1257421724  # of every file: the day of the mail that this suite comes from
 FACTS = ("status.json", "meta.json", "events.jsonl")  # of a run that is named, but not counted
 
@@ -44,8 +54,14 @@ FACTS = ("status.json", "meta.json", "events.jsonl")  # of a run that is named, 
 def write(compared: Compared, report: Path, limit: int = LIMIT) -> Path:
     """Write bug-report.tar.gz into the report's folder, with the pictures that are there.
 
-    UserError if it cannot be written.
+    UserError if it cannot be written, or a variant is called like one of its own files.
     """
+    for variant in compared.campaign.variants():
+        if variant.lower() in OWN_NAMES or OWN_TIMELINE.fullmatch(variant.lower()):
+            raise UserError(
+                f"{NAME}: the variant {plain(variant, 100)!r} is called like a file of the bundle",
+                hint="rename its folder (and its label in plan.toml)",
+            )
     redactor = Redactor(own_secrets())
     ranked = in_rank(compared)
     tried = candidates(ranked, limit)

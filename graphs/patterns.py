@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from graphs.quads import QUAD, ipv4
+
 HEX = "[0-9A-Fa-f]"
 # Not in the middle of a word. An underscore joins names to others (disk_host1), so it is no letter.
 BEFORE, AFTER = r"(?<![^\W_])", r"(?![^\W_])"
@@ -22,6 +24,7 @@ PUBLIC_DOMAINS = (
     r"|ubuntu\.com|canonical\.com|fedoraproject\.org|suse\.(?:com|de|cz)|archlinux\.org|intel\.com"
     r"|freedesktop\.org|lists\.sourceforge\.net|linux\.it)"
 )
+FOLDERS = r"(?:bin|boot|dev|etc|home|lib\w*|media|mnt|opt|proc|root|run|s?bin|srv|sys|tmp|usr|var)"
 UNITS = r"(?:service|slice|scope|socket|mount|target|timer|device|swap|path|automount)"
 TOP_LEVELS = (
     r"(?:com|org|net|edu|gov|info|io|dev|eu|de|fr|uk|ch|at|nl|se|fi|dk|pl|cz|it|es|pt|ie|be|jp|in"
@@ -45,6 +48,9 @@ def secret(match: re.Match[str]) -> str:
     return match[1] if match.re.groups else match[0]
 
 
+UARTS = ("8250", "16550", "115200", "230400", "460800", "921600")  # chips, and their speeds
+
+
 def _same(match: re.Match[str]) -> str | None:
     return secret(match)
 
@@ -57,7 +63,7 @@ def _uuid(match: re.Match[str]) -> str | None:
 def _serial(match: re.Match[str]) -> str | None:
     found = secret(match)
     # "Serial: 8250/16550 driver" is the UART; a serial number without a digit is a word.
-    return found if re.search("[0-9]", found) and found not in ("8250", "16550") else None
+    return found if re.search("[0-9]", found) and found not in UARTS else None
 
 
 def _mac(match: re.Match[str]) -> str | None:
@@ -68,39 +74,6 @@ def _mac(match: re.Match[str]) -> str | None:
 def _dotted_mac(match: re.Match[str]) -> str | None:
     # Without a letter it is a row of figures.
     return _mac(match) if re.search("[a-fA-F]", match[0]) else None
-
-
-VERSION_BEFORE = re.compile(
-    r"(?:version|ver\.?|v|debian|linux|kernel|release|rev\.?|bios|firmware|fw|driver)[ :=_-]{0,2}$",
-    re.IGNORECASE,
-)
-ADDRESS_BEFORE = re.compile(
-    r"(?:[@\[=/]|\b(?:ip|ipv4|addr|address|inet|from|to|src|dst|source|dest|host|server|nfs\w*|"
-    r"gateway|gw|via|peer|dns|nameserver\d?|client|router|at|on|with|mask)[ :=<(\"']{1,3})$",
-    re.IGNORECASE,
-)
-QEMU_NETWORK = ipaddress.IPv4Network("10.0.2.0/24")
-LINUX_VERSION = re.compile(r"(?:2\.6|[3-9]\.\d{1,2})\.")
-
-
-def _ipv4(match: re.Match[str]) -> str | None:
-    found = match[0]
-    try:
-        address = ipaddress.IPv4Address(found)
-    except ValueError:
-        return None
-    if address in QEMU_NETWORK or address.packed[0] in (0, 127, 255):
-        return None  # this machine, a mask
-    before = match.string[max(0, match.start() - 24) : match.start()]
-    after = match.string[match.end() : match.end() + 2]
-    if address.is_private and not VERSION_BEFORE.search(before):
-        return found
-    joined = before[-1:] in ("-", "_", "+") or re.match(r"[_~+-]\w", after)
-    if joined or VERSION_BEFORE.search(before):
-        return None
-    if LINUX_VERSION.match(found) and not ADDRESS_BEFORE.search(before):
-        return None
-    return found
 
 
 def _ipv6(match: re.Match[str]) -> str | None:
@@ -165,13 +138,51 @@ RULES = (
         "",
         re.compile(
             r"(?:\bserial[ _-]?(?:number|num|no|nr)?\.?[\"']?\t*[ ]{0,4}(?:[:=]|\bis\b)"
-            r"|\bs/n[:=]?|\bserial[ _](?:number|no\.?)"
+            r"|\bs/n[:=]?|\bserial[ _]?(?:number|no\.?)"
             r"|\b(?:wwn|wwid|nguid|id_serial(?:_short)?)[\"']?[:=])"
             rf"[ \t]{{0,4}}[\"']?([^\W_][\w.+-]{{2,}}[^\W_]){AFTER}(?!/)",
             re.IGNORECASE,
         ),
         _serial,
         learn=True,
+    ),
+    Rule(
+        "serial",
+        "serial",
+        # Only what looks like nothing else: "serial ttyUSB0", "serial console1".
+        re.compile(
+            rf"(?i:\bserial)[ \t]{{1,4}}[\"']?"
+            rf"(0x{HEX}{{4,16}}|(?=[A-Z_-]*[0-9])[A-Z0-9][A-Z0-9_-]{{4,}}[A-Z0-9]|{HEX}{{8,32}})"
+            rf"{AFTER}(?![/:.-]\w)"
+        ),
+        _serial,
+        learn=True,
+    ),
+    Rule(
+        "serial",
+        "",
+        re.compile(
+            rf"\b(?:wwn|wwid|nguid|eui(?:-?64)?|naa|cid(?=\W{{1,3}}{HEX}{{16}}))"
+            rf"[\"']?[ \t:=]{{1,3}}[\"']?"
+            rf"((?:0x)?{HEX}{{8,32}}|{HEX}{{8}}-[0-9A-Fa-f-]{{8,27}}){AFTER}",
+            re.IGNORECASE,
+        ),
+        _serial,
+        learn=True,
+    ),
+    # libata's line of a disk: a firmware's name has 8 letters at most, a serial has more.
+    Rule(
+        "serial",
+        "ata",
+        re.compile(
+            r"\bATA(?:PI)?-[0-9]{1,2}: [^,\n\"'\[\]{}<>]{1,60},(?: ?[\w.+-]{1,8},)? ?"
+            rf"((?=[A-Z_-]*[0-9])[A-Z0-9][A-Z0-9_-]{{8,}}){AFTER}"
+        ),
+        _serial,
+        learn=True,
+    ),
+    Rule(
+        "serial", "wd-", re.compile(rf"{BEFORE}(WD-[A-Z0-9]{{8,16}}){AFTER}"), _serial, learn=True
     ),
     Rule(
         "serial",
@@ -200,6 +211,17 @@ RULES = (
         _dotted_mac,
         learn=True,
     ),
+    Rule(
+        "mac",
+        "addr",
+        re.compile(
+            r"\b(?:bd|mac|bluetooth|hw|hardware|ethernet|station|ll)[ _-]?addr(?:ess)?[\"']?"
+            rf"[ \t:=]{{1,3}}[\"']?(?:0x)?({HEX}{{12}}){AFTER}",
+            re.IGNORECASE,
+        ),
+        _mac,
+        learn=True,
+    ),
     Rule("mac", "x", re.compile(rf"\b(?:en|wl|ww)x({HEX}{{12}}){AFTER}"), _mac, learn=True),
     Rule(
         "ip",
@@ -213,8 +235,8 @@ RULES = (
     Rule(
         "ip",
         ".",
-        re.compile(r"(?<![0-9A-Za-z.])(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?![^\W_]|\.[0-9])"),
-        _ipv4,
+        re.compile(rf"(?<![0-9A-Za-z.]){QUAD}(?![^\W_]|\.[0-9])"),
+        ipv4,
     ),
     Rule(
         "ssid",
@@ -259,6 +281,14 @@ CONTEXTS = tuple(
         ("user", "sudo", rf"\bsudo(?:\[\d+\])?: +({NAME}) :"),
         ("user", "/home/", rf"/home/({NAME})"),
         ("user", "/users/", rf"/Users/({NAME})"),
+        # Shares of CIFS and NFS. A latency log spells each backslash twice.
+        ("host", "\\\\", rf"(?<!\\)\\{{2,4}}(?!x[0-9a-f]{{2}}\\)({NAME})\\{{1,2}}[\w$]"),
+        (
+            "host",
+            "//",
+            rf"(?<![\w:/.*~-])//(?!{PUBLIC_DOMAINS}/)(?!{FOLDERS}/)({NAME})/[\w$]",
+        ),
+        ("host", "nfs", rf"\b(?:nfsroot=|(?i:nfs4?: server ))(?!{PUBLIC_DOMAINS}\b)({NAME})"),
         ("user", "@", rf"(?<![\w.+@-])([\w.+-]*\w)@(?:{NAME}):[/~\w]"),
         ("host", "@", rf"(?<![\w.+@-])[\w.+-]*\w@({NAME}):[/~\w]"),
         ("host", "@", rf"://[^/\s@'\"]+@(?!{PUBLIC_DOMAINS}\b)({NAME})"),
@@ -272,6 +302,11 @@ KEYS = {
     "user": re.compile(r"(?:sudo_)?user(?:_?name)?|login|logname|owner", re.IGNORECASE),
     "serial": re.compile(r".*_?serial(?:_?(?:number|short|no))?|wwn|wwid|eui|nguid", re.IGNORECASE),
     "uuid": re.compile(r".*uuid|(?:machine|boot)_id", re.IGNORECASE),
+    "ip": re.compile(
+        r"(?:.*_)?(?:ip|ipv4|ip_?addr|addr|(?:ip_?)?address|gateway|gw|router|server|peer|host"
+        r"|nameservers?|dns|client)",
+        re.IGNORECASE,
+    ),
     "mac": re.compile(r"mac(?:_?address)?|hwaddr", re.IGNORECASE),
     "ssid": re.compile(r"ssid", re.IGNORECASE),
 }

@@ -22,6 +22,7 @@ from graphs.patterns import (
     named,
     secret,
 )
+from graphs.quads import is_address
 
 KINDS = {
     "host": "host name",
@@ -227,6 +228,8 @@ class Redactor:
             return ""
         for kind, pattern in KEYS.items():
             if pattern.fullmatch(key):
+                if kind == "ip" and not is_address(value):
+                    continue
                 public = is_public(value) and kind in ("host", "user")
                 return "" if public else self.token(kind, value)
         return ""

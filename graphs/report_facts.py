@@ -2,7 +2,6 @@
 """The parts of report.txt that quote the results: where to look, with what, and how it ended."""
 
 import re
-import shlex
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from textwrap import wrap
@@ -106,53 +105,6 @@ def _said(run: Run, stall: Stall) -> tuple[int | None, int, str] | None:
         if record and t0 + stall.begin <= float(record[1]) <= t0 + stall.end:
             first, last, text = (index, index, line) if first is None else (first, index, text)
     return first, last, text
-
-
-def command(compared: Compared) -> Iterator[str]:
-    """The command, and what of it a name such as debian:6.1 stood for."""
-    plan = compared.campaign.plan
-    suites = sorted({plain(run.fact("suite"), 40) for run in compared.campaign.runs})
-    yield from paragraph(f"Suite: commit {', '.join(suites[:3])}.")
-    if plan.command:
-        yield from _shell(plain(plan.command, 4000))
-    else:
-        yield from paragraph("The command was not recorded; kernels and parameters are below.")
-    yield from paragraph("The kernels as they were resolved then (names may mean newer ones now):")
-    for variant in compared.variants[:KERNELS]:
-        run = compared.campaign.variants()[variant][0]
-        spec = plain(run.fact("kernel", "spec"), 60)
-        release = plain(run.fact("kernel", "release"), 60)
-        text = f"{plain(compared.labels[variant], 40)}: {spec} = {release}"
-        yield from _indented(text, 2)
-        for words in _settings(compared, variant):
-            yield from _indented(words, 4)
-    yield from _more(len(compared.variants) - KERNELS, "variant", "plan.toml")
-
-
-def _settings(compared: Compared, variant: str) -> Iterator[str]:
-    """Knobs and extra command line of a variant, as asked for."""
-    asked = next((one for one in compared.campaign.plan.variants if one.label == variant), None)
-    if asked is None:
-        return
-    for path, setting in asked.knobs.items():
-        yield f"{plain(path, 100)} = {plain(setting, 100)}"
-    if asked.append:
-        yield f"command line: {plain(asked.append, 400)}"
-
-
-def _shell(text: str) -> Iterator[str]:
-    """A command in lines that a shell joins again."""
-    try:
-        words = [shlex.quote(word) for word in shlex.split(text)]
-    except ValueError:
-        words = text.split()
-    line = " "
-    for word in words:
-        if len(line) + 1 + len(word) > WIDTH - 2 and line.strip():
-            yield line + " \\"
-            line = "   "
-        line += f" {word}"
-    yield line
 
 
 def _more(left: int, noun: str, where: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ from analysis.sentences import times
 from analysis.stalls import worst
 from analysis.verdict import Comparison, Sample
 from analysis.words import WIDTH, number_word, paragraph, plain, plural
-from graphs import report_facts
+from graphs import report_facts, reproduce
 from graphs.ascii import round_up, sawtooth
 
 DRAWN = 6  # variants whose sawtooth is in the text
@@ -46,7 +46,7 @@ def build(compared: Compared, contents: Contents, clean: Clean) -> str:
         ("Verdicts", _verdicts(compared)),
         ("Sawtooth", _sawteeth(compared, shown)),
         ("Where to look", report_facts.places(compared, shown, contents.runs, clean)),
-        ("How to reproduce it", report_facts.command(compared)),
+        ("How to reproduce it", reproduce.command(compared)),
         ("Kernels", report_facts.kernels(compared)),
         ("Machine and workload", report_facts.machine(compared)),
         ("How the runs ended", report_facts.ends(compared, clean)),

@@ -31,7 +31,13 @@ PLANTED = {  # what must not be anywhere, and how it may be spelled
     "host": f"{HOST}.example.org {HOST.upper()}",
     "user": f"{USER} Anna",
     "home": f"{HOME}/x /home/jdoe/secret /root/notes",
-    "mac": "52:54:00:aa:bb:cc 52-54-00-AA-BB-CC 5254.00aa.bbcc wlx525400aabbcc",
+    "mac": "52:54:00:aa:bb:cc 52-54-00-AA-BB-CC 5254.00aa.bbcc wlx525400aabbcc "
+    "BD address 0x3413e8aabbcc",
+    "share": r"CIFS: \\winserver7\share and //nfsserver7/share",
+    "list": "DNS servers 203.0.113.7 81.2.3.99",
+    "disks": "serial WD-WX12345678 serialno 12AB34CD nguid 0025385b71b04f2e0025385b71b04f2e eui "
+    "0025385b71b04f2f WDC WD10EZEX-08WN4A0, WD-WCC6Y1234567 mmc0: serial 0x1234abce cid "
+    "1b534d454231515430f1c2d3e4f50123",
     "ip": "192.168.77.5 addr:fe80::5054:ff:feaa:bbcc [2001:db8:77::1]:873",
     "serial": "SerialNumber: 4C530001230823115033, wwn-0x5002538e40b1f1c2, "
     "by-id/nvme-X_S3Z8NB0K1234",
@@ -45,6 +51,8 @@ GONE = [
     *("52:54:00", "52-54-00", "5254.00aa", "525400aabbcc"),
     *("192.168.77", "fe80::5054", "2001:db8"),
     *("4c530001230823115033", "5002538e40b1f1c2", "s3z8nb0k1234"),
+    *("3413e8aabbcc", "winserver7", "nfsserver7", "203.0.113.7", "81.2.3.99"),
+    *("wx12345678", "12ab34cd", "0025385b71b04f2", "wcc6y1234567", "1234abce", "1b534d454231"),
     *("ddf6f908", "1234abcd", "ab3xab3x", "example.org", "hunter22", "nas-77"),
 ]
 ALL = " ".join(PLANTED.values())
@@ -289,6 +297,15 @@ def test_strangers_labels_come_through(tmp_path: Path) -> None:
     compared, path = packed(make_campaign(tmp_path / "c", 7, 1, is_hostile=True))
     assert bundle.check(path) == []
     assert table.text(compare(load_campaign(path), force=True)) == table.text(compared)
+
+
+@pytest.mark.parametrize("label", ["MANIFEST", "report.TXT", "plan.toml", "timeline-6.1-1.png"])
+def test_a_variant_called_like_a_file_of_the_bundle_is_refused(tmp_path: Path, label: str) -> None:
+    make_run(tmp_path / "c" / label / "1", "6.1", 3)
+    with pytest.raises(UserError, match=re.escape(repr(label))) as caught:
+        packed(tmp_path / "c")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "c" / "report" / bundle.NAME).exists()
 
 
 def test_it_replaces_the_old_one_whole_or_not_at_all(tmp_path: Path) -> None:

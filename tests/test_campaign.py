@@ -3,6 +3,7 @@
 
 import json
 import random
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from setup.errors import UserError
 from setup.kernels import Kernel
 from workloads.campaign import Campaign, completed, remaining
+from workloads.identity import identified
 from workloads.options import parse
 
 
@@ -137,11 +139,41 @@ def test_variants_and_runs_are_added(tmp_path: Path) -> None:
 def test_runs_added_after_a_look_cost_some_of_the_level(tmp_path: Path) -> None:
     out = tmp_path / "mine"
     finish(opened(out, "--out", str(out), *TWO, "--runs", "5"))
-    assert "stop_when_sure" not in plan(out)
-    finish(opened(out, "--resume", str(out), "--runs", "8"))
-    assert plan(out)["stop_when_sure"] == {"looks": [5, 8]}
+    assert "extended" not in plan(out)
+    campaign = opened(out, "--resume", str(out), "--runs", "8")
+    run, _ = campaign.begin(*campaign.left()[0])
+    end(run, "completed")
+    # Interrupted, and gone on with by the same command, and by none.
+    for argv in (["--runs", "8"], []):
+        campaign = opened(out, "--resume", str(out), *argv)
+        assert plan(out)["extended"] == [5] and len(campaign.left()) == 5
+    finish(campaign)
     finish(opened(out, "--resume", str(out), "--stop-when-sure", "20"))
-    assert plan(out)["stop_when_sure"]["looks"][:2] == [5, 8]
+    assert plan(out)["extended"] == [5, 8]
+    assert plan(out)["stop_when_sure"]["looks"] == [10, 14, 20]
+
+
+def test_a_look_counts_though_one_variant_never_finished(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    campaign = opened(out, "--out", str(out), *TWO, "--kernel", "debian:7.3", "--runs", "5")
+    for label, number in campaign.left():
+        if (label, number) != ("7.3", 5):
+            run, _ = campaign.begin(label, number)
+            end(run, "completed")
+    opened(out, "--resume", str(out), "--runs", "10")
+    assert plan(out)["extended"] == [5]
+
+
+def test_a_raised_limit_counts_the_looks_that_were_taken(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    campaign = opened(out, "--out", str(out), *TWO, "--stop-when-sure", "20")
+    assert campaign.looks == (5, 7, 10, 14, 20)
+    for label, number in campaign.left(up_to=7):
+        run, _ = campaign.begin(label, number)
+        end(run, "completed")
+    assert opened(out, "--resume", str(out)).looks == (5, 7, 10, 14, 20)
+    assert opened(out, "--resume", str(out), "--stop-when-sure", "30").looks[0] > 7
+    assert plan(out)["extended"] == [7]
 
 
 def test_going_on_with_an_unfinished_campaign_is_no_look(tmp_path: Path) -> None:
@@ -158,7 +190,10 @@ def test_going_on_with_an_unfinished_campaign_is_no_look(tmp_path: Path) -> None
     [
         (["--kernel", "debian:6.1", "--gitk", "3"], "d1", "gitk 4, and this asks for 3"),
         (["--kernel", "debian:6.1", "--cpus", "1"], "d1", "cpus 2, and this asks for 1"),
-        (["--kernel", "debian:6.1"], "d2", "6.1: its runs in .* have another kernel"),
+        (["--kernel", "debian:6.1"], "d2", r"another kernel \(6.1-amd64 d1, now 6.1-amd64 d2\)"),
+        (["--kernel", "debian:6.1", "--margin", "0.3"], "d1", "its margin is 0.1"),
+        ([*TWO, "--stop-when-sure", "9"], "d1", "--out cannot stop when sure"),
+        (["--kernel", "debian:6.1", "--label", "Plan.TOML"], "d1", "cannot be called 'Plan.TOML'"),
         (
             [*["--kernel", "debian:6.1", "--label", "6.1", "--knob", "/proc/sys/vm/swappiness=1"]],
             "d1",
@@ -206,3 +241,60 @@ def test_a_dry_run_knows_what_is_missing(tmp_path: Path) -> None:
     run, _ = campaign.begin(*campaign.left()[0])
     end(run, "completed")
     assert remaining(out, parse(["--resume", str(out)])) == [("7.2", 1), ("6.1", 2), ("7.2", 2)]
+
+
+def test_a_label_that_is_given_is_no_other_variants(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    text = '[[variant]]\nkernel = "debian:6.1"\n[[variant]]\nlabel = "6.1"\nkernel = "debian:6.1"\n'
+    (tmp_path / "asked.toml").write_text(text)
+    campaign = opened(out, "--out", str(out), "--plan", str(tmp_path / "asked.toml"))
+    assert campaign.labels == ["6.1-2", "6.1"]
+
+
+def test_the_very_same_command_with_resume(tmp_path: Path) -> None:
+    out, asked = tmp_path / "mine", tmp_path / "asked.toml"
+    asked.write_text('[[variant]]\nlabel = "a"\n[variant.knobs]\n"/proc/sys/x" = -1\n')
+    argv = ["--plan", str(asked), "--out", str(out), "--runs", "2"]
+    options = parse(argv)
+    campaign = Campaign(options, argv)
+    campaign.enter([(options.variants[0], kernel("stable"))])
+    assert plan(out)["variant"][0]["knobs"] == {"/proc/sys/x": "-1"}
+    again = parse([*argv, "--resume", str(out)])
+    assert again.variants == options.variants and again.runs == 2
+    asked.write_text(asked.read_text() + '[[variant]]\nlabel = "b"\nappend = "-- x"\n')
+    assert [one.label for one in parse([*argv, "--resume", str(out)]).variants] == ["a", "b"]
+
+
+def test_a_stored_kernel_is_resolved_as_the_version_it_was(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    argv = ["--out", str(out), "--kernel", "debian:6", "--kernel", "/boot/vmlinuz"]
+    options = parse(argv)
+    found = [(one, kernel(f"6.1.{n}")) for n, one in enumerate(options.variants)]
+    Campaign(options, argv).enter(found)
+    options = parse(["--resume", str(out), "--kernel", "debian:7"])
+    pins = [Campaign(options, []).pinned(one) for one in options.variants]
+    assert pins == ["debian:6.1.0", "/boot/vmlinuz", "debian:7"]
+
+
+def test_another_repository_or_music_is_another_test(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        repo = tmp_path / name
+        subprocess.run(["git", "init", "-q", str(repo)], check=True)
+        git = ["git", "-C", str(repo), "-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", name], check=True)
+        (tmp_path / f"m{name}").mkdir()
+        (tmp_path / f"m{name}" / f"{name}.ogg").write_bytes(name.encode() * 9)
+    out = tmp_path / "mine"
+
+    def enter(repo: str, music: str) -> None:
+        argv = ["--out", str(out), "--label", "x"]
+        argv += ["--repo", str(tmp_path / repo), "--music", str(tmp_path / music)]
+        options = identified(parse(argv))
+        Campaign(options, argv).enter([(options.variants[0], kernel("6.1"))])
+
+    enter("a", "ma")
+    enter("a", "ma")
+    with pytest.raises(UserError, match="history repo"):
+        enter("b", "ma")
+    with pytest.raises(UserError, match="music_kind own"):
+        enter("a", "mb")

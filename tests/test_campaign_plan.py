@@ -74,6 +74,9 @@ def test_a_plan_says_what_the_command_line_says(tmp_path: Path) -> None:
 def test_the_command_line_beats_the_plan(tmp_path: Path) -> None:
     options = parse(["--plan", written(tmp_path, PLAN), "--runs", "7", "--memory", "400M"])
     assert options.runs == 7 and options.parameters.memory == 400 << 20
+    sure = PLAN.replace("runs = 5", "stop_when_sure = 20")
+    options = parse(["--plan", written(tmp_path, sure), "--runs", "3"])
+    assert options.runs == 3 and options.looks == ()
 
 
 @pytest.mark.parametrize(
@@ -93,6 +96,9 @@ def test_the_command_line_beats_the_plan(tmp_path: Path) -> None:
         ("[[variant]]\n[variant.knobs]\n'/sys/../etc/passwd' = 1", "not a knob"),
         ("[[variant]]\n[variant.knobs]\n'/proc/sys/vm/swappiness' = true", "swappiness"),
         ("[stop_when_sure]\nlooks = []", "looks"),
+        ("[stop_when_sure]\nlooks = [9, 3]", "looks"),
+        ("alpha = 0.2", "alpha"),
+        ("[parameters]\ngitk = 0", "argument --gitk"),
         ("baseline = '--device'", "baseline"),
         ("runs = 0", "argument --runs"),
     ],
@@ -115,6 +121,7 @@ def test_a_bad_plan_is_refused_in_one_line(
         ("--knob /etc/passwd=1", "not a knob"),
         ("--knob /proc/sys/vm/swappiness", "not a knob"),
         ("--margin 1.5", "not a ratio"),
+        ("--knob /proc/sys/a=1 --knob /proc/sys/a=2", "given twice: /proc/sys/a"),
         ("--device /dev/x --runs 3", "--runs is for VMs"),
         ("--device /dev/x --append quiet", "--append is for a VM"),
     ],
@@ -196,14 +203,14 @@ def test_looks_worked_out_on_paper() -> None:
         looks(3, 1)
 
 
-def test_a_raised_limit_keeps_the_looks_that_were_taken(tmp_path: Path) -> None:
+def test_a_stored_limit_stays_unless_another_is_given(tmp_path: Path) -> None:
     text = PLAN.replace("runs = 5", "").replace(
         "[parameters]", "[stop_when_sure]\nlooks = [4]\n[parameters]"
     )
     written(tmp_path, text)
     assert parse(["--resume", str(tmp_path)]).looks == (4,)
     raised = parse(["--resume", str(tmp_path), "--stop-when-sure", "10"])
-    assert raised.looks[0] == 4 and raised.looks[-1] == 10 and raised.runs == 10
+    assert raised.looks == (5, 7, 10) and raised.runs == 10
 
 
 def test_what_may_follow_a_knob_in_a_plan() -> None:

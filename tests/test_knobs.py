@@ -58,6 +58,7 @@ def test_set_and_put_back(root: Path) -> None:
         ("/proc/sys/vm/none", "No such file"),
         ("/proc/sys/{disk}/x", "its braces name no device"),
         ("/proc/sys/{0}/x", "its braces name no device"),
+        ("/proc/sys/{fs.x}/x", "its braces name no device"),
         ("/proc/sys/vm", "directory"),
     ],
 )
@@ -73,3 +74,14 @@ def test_one_that_does_not_take_its_value(root: Path) -> None:
     with pytest.raises(UserError, match="did not take '1', it reads ''"):  # noqa: SIM117
         with knobs.applied([("/proc/sys/vm/null", "1")], {}):
             pytest.fail("it was applied")
+
+
+def test_what_a_killed_process_left_is_put_back(root: Path) -> None:
+    knob = {"path": "/proc/sys/vm/swappiness", "asked": "10", "before": "60", "read_back": "10"}
+    (root / "swappiness").write_text("10\n")
+    knobs.put_back([knob])
+    assert (root / "swappiness").read_text() == "60"
+    # Somebody else has set it since: it is theirs.
+    (root / "swappiness").write_text("33\n")
+    knobs.put_back([knob])
+    assert (root / "swappiness").read_text() == "33\n"

@@ -221,7 +221,7 @@ def test_a_view_that_fails_ends_the_measuring_process(
 
 def test_the_inner_command_says_every_parameter(tmp_path: Path) -> None:
     words = "--device /dev/x --destroy-data /dev/x --profile quick --gitk 2 --every 7 --passes 3"
-    words += " --touch 0.5 --fs xfs --no-crypt --timeout 9 --repo /other"
+    words += " --touch 0.5 --fs xfs --no-crypt --timeout 9 --repo /other --music /m"
     asked = options.parse(words.split())
     argv = inner_argv(asked, asked.variants[0], repo="/a repo", music="/music", run_dir=tmp_path)
     inner = options.parse(["--device", "/dev/x", *argv])

@@ -149,3 +149,20 @@ def test_any_toml_at_all_gives_a_plan_that_can_be_believed(values: dict[str, obj
 def test_depth_without_end_is_damage_like_any_other(tmp_path: Path) -> None:
     plan, problems = parse_plan(b"x = " + b"[" * 100_000)
     assert plan.variants == () and len(problems) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        ("", 0.05),
+        ("[stop_when_sure]\nlooks = [5, 7, 10, 14, 20]", 0.01),
+        ("extended = [5]", 0.025),
+        ("extended = [5, 8]\n[stop_when_sure]\nlooks = [10, 14, 20]", 0.05 / 4 / 3),
+        ("extended = [8, 5]", 0.05),
+        ('extended = "5"', 0.05),
+    ],
+)
+def test_each_look_has_its_share_of_the_level(text: str, level: float) -> None:
+    plan, problems = parse_plan(text.encode())
+    assert plan.level == pytest.approx(level)
+    assert bool(problems) is (text in ("extended = [8, 5]", 'extended = "5"'))

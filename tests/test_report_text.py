@@ -4,11 +4,14 @@
 import json
 import re
 import shlex
+import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import tomli_w
 
 from analysis import table
 from analysis.compare import Compared, compare
@@ -16,6 +19,8 @@ from analysis.load import load_campaign
 from graphs.ascii import round_up, sawtooth
 from graphs.report_text import Contents, build
 from tests.make_results import line_log, make_campaign, meta, write_run
+from workloads.options import parse
+from workloads.plan import looks
 
 
 def report(folder: Path) -> tuple[Compared, str]:
@@ -109,21 +114,101 @@ def test_a_hang_is_told_with_its_last_words_and_drawn_open(tmp_path: Path) -> No
     assert "no line ended it" in text
 
 
-def test_the_command_can_be_pasted_and_configs_differ_by_name(tmp_path: Path) -> None:
-    folder = make_campaign(tmp_path, 2)
-    plan = folder / "plan.toml"
-    command = "./run_test.sh --kernel debian:6.1 --label 'a b' --append 'mitigations=off' --runs 5 "
-    command += "--kernel debian:6.12 --kernel debian:7.2 --profile standard"
-    text = re.sub(r"(?m)^command = .*$", f"command = {json.dumps(command)}", plan.read_text())
-    plan.write_text(text)
+def pasted(text: str, begin: str) -> list[str]:
+    """The words of the command that begins so, as a shell reads them."""
+    lines = text.partition("How to reproduce it\n")[2].partition("\nKernels\n")[0].splitlines()
+    first = next(i for i, line in enumerate(lines) if line.strip().startswith(begin))
+    last = next(i for i in range(first, len(lines)) if not lines[i].endswith("\\"))
+    return shlex.split("\n".join(lines[first : last + 1]).replace("\\\n", " "))
+
+
+def changed(folder: Path, **keys: Any) -> dict[str, Any]:
+    """The campaign's plan.toml, written again with these keys."""
+    plan = tomllib.loads((folder / "plan.toml").read_text()) | keys
+    (folder / "plan.toml").write_text(tomli_w.dumps(plan))
+    return plan
+
+
+def test_the_command_is_that_of_the_whole_plan_and_is_understood(tmp_path: Path) -> None:
+    folder = make_campaign(tmp_path, 3, 2)  # grown: it began with one kernel and three runs
+    changed(
+        folder,
+        runs=7,
+        command="./run_test.sh --kernel debian:6.1 --runs 3 --out /data/mine --plan x.toml",
+        parameters={"profile": "quick", "memory": 384 << 20, "touch": 0.0, "crypt": False},
+        machine={"accel": "kvm", "cpus": 3, "disk_iops": 0, "disk_bps": 80 << 20, "timeout": 900},
+    )
     _, text = report(folder)
-    section = text.partition("How to reproduce it\n")[2].partition("\nKernels\n")[0]
-    lines = section.splitlines()
-    begin = next(i for i, line in enumerate(lines) if "./run_test.sh" in line)
-    end = next(i for i in range(begin, len(lines)) if not lines[i].endswith("\\"))
-    assert end > begin
-    pasted = "\n".join(lines[begin : end + 1]).replace("\\\n", " ")
-    assert shlex.split(pasted) == shlex.split(command)
+    assert max(map(len, text.splitlines())) <= 75
+    assert pasted(text, "./run_test.sh --plan") == ["./run_test.sh", "--plan", "plan.toml"]
+    words = pasted(text, "./run_test.sh --kernel")
+    asked, planned = parse(words[1:]), parse(["--plan", str(folder / "plan.toml")])
+    assert asked == planned
+    assert [one.kernel for one in asked.variants] == ["debian:6.1", "debian:6.12", "debian:7.2"]
+    assert (asked.runs, asked.disk_bps, asked.parameters.memory) == (7, 80 << 20, 384 << 20)
+    first = "First asked for as: ./run_test.sh --kernel debian:6.1 --runs 3 --plan x.toml The "
+    assert first in " ".join(text.split())
+    assert "/data/mine" not in text
+
+
+def test_looks_are_asked_for_by_their_limit(tmp_path: Path) -> None:
+    folder = make_campaign(tmp_path, 2, 2)
+    changed(folder, stop_when_sure={"looks": list(looks(20, 1))})
+    words = pasted(report(folder)[1], "./run_test.sh --kernel")
+    assert "--runs" not in words
+    assert parse(words[1:]).looks == looks(20, 1)
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        {"knobs": {"/proc/sys/vm/swappiness": "10"}},
+        {"append": "mitigations=off"},
+        {"kernel": "--out=/"},
+        {"kernel": "x\ny"},
+    ],
+)
+def test_what_a_command_line_cannot_say_is_left_to_the_plan(
+    tmp_path: Path, variant: dict[str, Any]
+) -> None:
+    folder = make_campaign(tmp_path, 2)
+    plan = changed(folder)
+    plan["variant"][1] |= variant
+    changed(folder, variant=plan["variant"], command="")
+    section = report(folder)[1].partition("How to reproduce it\n")[2].partition("\nKernels\n")[0]
+    assert "./run_test.sh --plan plan.toml\n" in section
+    assert section.count("run_test.sh") == 1
+
+
+def test_what_the_plan_needs_elsewhere_is_said(tmp_path: Path) -> None:
+    folder = make_campaign(tmp_path, 2)
+    plan = changed(folder)
+    plan["variant"][0] |= {"label": "6.1-<host-1>", "kernel": "<home-1>/linux"}
+    changed(folder, variant=plan["variant"])
+    text = " ".join(report(folder)[1].split())
+    assert "Give other labels in it first: 6.1-<host-1> cannot be one." in text
+    assert "not in this bundle: <home-1>/linux." in text
+
+
+def test_without_a_plan_no_plan_is_named(tmp_path: Path) -> None:
+    folder = make_campaign(tmp_path, 2)
+    (folder / "plan.toml").unlink()
+    assert "No plan was recorded" in report(folder)[1] and "--plan" not in report(folder)[1]
+
+
+def test_the_exact_version_of_a_kernel_is_named(tmp_path: Path) -> None:
+    folder = make_campaign(tmp_path, 2)
+    path = folder / "6.1" / "1" / "meta.json"
+    facts = json.loads(path.read_text())
+    facts["kernel"]["version"] = "#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)"
+    path.write_text(json.dumps(facts))
+    section = report(folder)[1].partition("How to reproduce it\n")[2].partition("\nKernels\n")[0]
+    assert "    exactly that one: --kernel debian:6.1.192-2\n" in section
+    assert "    exactly that one: --kernel debian:6.12-cloud-amd64" in section
+
+
+def test_configs_differ_by_name(tmp_path: Path) -> None:
+    _, text = report(make_campaign(tmp_path, 2))
     assert "CONFIG_LRU_GEN: n -> y" in text
     assert "2 options of 6.12 differ from 6.1's:" in text  # and CONFIG_LOCALVERSION
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from setup.errors import Exit
+from setup.errors import Exit, UserError
 from tests.make_results import line_log, meta, write_run
 from tests.test_campaign import kernel
 from vm import session
@@ -167,3 +167,36 @@ def test_the_status_of_a_command() -> None:
     assert exit_status(Outcome(folder, []), False) is Exit.OK
     assert exit_status(Outcome(folder, ["completed", "oom"]), False) is Exit.OK
     assert exit_status(Outcome(folder, ["lost", "completed"]), False) is Exit.KERNEL_LOST
+
+
+def test_a_vm_that_does_not_start_ends_a_run_not_the_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def played(label: str, attempt: int) -> tuple[str, float]:
+        if attempt == 2:
+            raise UserError("QEMU did not start: cannot allocate memory")
+        return "completed", 2.0
+
+    play = Play(tmp_path / "c", [*TWO, "--runs", "2"], played, monkeypatch)
+    assert play.ran == ["6.1/1", "7.2/1", "7.2/1", "6.1/2", "7.2/2"]
+    assert not play.outcome.left
+
+
+def test_the_last_missing_run_is_tried_twice_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "c"
+    Play(
+        folder,
+        [*TWO, "--runs", "2"],
+        lambda _, attempt: ("interrupted" if attempt == 4 else "completed", 2.0),
+        monkeypatch,
+    )
+    again = Play(
+        folder,
+        ["--resume", str(folder)],
+        lambda _, attempt: ("aborted" if attempt == 1 else "completed", 2.0),
+        monkeypatch,
+    )
+    assert again.ran == ["7.2/2", "7.2/2"]
+    assert exit_status(again.outcome, False) is Exit.OK

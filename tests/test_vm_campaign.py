@@ -49,6 +49,7 @@ def test_killed_at_random_moments_and_resumed(tmp_path: Path) -> None:
     out, plan = tmp_path / "out", tmp_path / "plan.toml"
     plan.write_text(PLAN)
     argv = [*TINY, "--plan", str(plan), "--runs", str(RUNS), "--out", str(out)]
+    again = [*argv, "--resume", str(out)]
     with nothing_left():
         for _ in range(KILLS):
             with command(*argv) as runner:
@@ -57,7 +58,7 @@ def test_killed_at_random_moments_and_resumed(tmp_path: Path) -> None:
                 os.killpg(runner.pid, signal.SIGKILL)
                 runner.wait()
             assert wait_for(lambda: processes() == [], 10), processes()
-            argv = [*TINY, "--runs", str(RUNS), "--resume", str(out)]
+            argv = again
         with command(*argv) as runner:
             printed, errors = runner.communicate(timeout=400)
         assert runner.returncode == 0, errors

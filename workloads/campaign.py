@@ -7,6 +7,7 @@ plan.toml is a rename: a runner that is killed anywhere leaves a campaign that c
 
 import json
 import os
+import re
 import shlex
 import shutil
 import time
@@ -20,10 +21,11 @@ from setup.errors import UserError
 from setup.kernels import Kernel
 from workloads import suite
 from workloads.options import Options
-from workloads.plan import ALPHA, Variant, can_decide, schedule
+from workloads.plan import ALPHA, MARGIN, Variant, can_decide, schedule
 
 PLAN_FORMAT = 1
-RESERVED = ("report",)  # names in the folder that are no variant's
+# Names that a campaign's or a bundle's own files and folders have: no variant's.
+RESERVED = re.compile(r"report|manifest|redactions|.*\.(txt|toml|csv|json|html|png|gz)", re.I)
 
 
 def folder(options: Options) -> Path:
@@ -39,11 +41,15 @@ def read_plan(place: Path) -> dict[str, Any]:
     """The folder's plan.toml; empty if there is none. UserError if it cannot be read."""
     path = place / "plan.toml"
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        plan = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: {' '.join(str(error).split())}") from None
+    variants = plan.get("variant", [])
+    if not all(isinstance(one, dict) and isinstance(one.get("label"), str) for one in variants):
+        raise UserError(f"{path} is not a campaign's own", hint="start one with --plan")
+    return plan
 
 
 def ended(run: Path) -> str | None:
@@ -72,7 +78,12 @@ def completed(variant: Path) -> set[int]:
 
 def remaining(place: Path, options: Options) -> list[tuple[str, int]]:
     """(label or kernel, run number) still to do, in order; for --dry-run, nothing is resolved."""
-    labels = [variant.label or variant.kernel for variant in options.variants]
+    stored = Campaign(options, ()).stored()
+    labels = []
+    for variant in options.variants:
+        same = next((one for one in stored if one.same_machine(variant)), variant)
+        stored = [one for one in stored if one is not same]
+        labels.append(variant.label or same.label or variant.kernel)
     done = {label: completed(place / label) for label in labels}
     return schedule(labels, targets(options, done), done)
 
@@ -92,18 +103,45 @@ class Campaign:
     def __init__(self, options: Options, command: Iterable[str]) -> None:
         self.path = folder(options)
         self._options = options
+        self.looks = options.looks
         self._command = shlex.join(["./run_test.sh", *command])
         self._plan = read_plan(self.path)
-        self._refuse_other_parameters()
+        self._extended: list[int] = list(self._plan.get("extended", []))
         # The order in which variants entered; the folder of each is its label.
         self._entries: list[dict[str, Any]] = list(self._plan.get("variant", []))
         self._runs: list[dict[str, Any]] = list(self._plan.get("run", []))
         self._targets: dict[str, int] = {}
+        self._refuse_what_would_not_fit()
+
+    @property
+    def asked(self) -> int:
+        """How many runs the variants of this command shall have in all."""
+        return sum(self._targets.values())
 
     @property
     def labels(self) -> list[str]:
         """The variants of this command, in order."""
         return list(self._targets)
+
+    def stored(self) -> list[Variant]:
+        """The variants that the folder's plan holds."""
+        return [
+            Variant(
+                str(entry.get("kernel", "")),
+                entry["label"],
+                entry.get("append", ""),
+                tuple(entry.get("knobs", {}).items()),
+            )
+            for entry in self._entries
+        ]
+
+    def pinned(self, variant: Variant) -> str:
+        """The kernel to resolve: of a stored variant the very version that its runs had."""
+        for entry, stored in zip(self._entries, self.stored(), strict=True):
+            known = variant.label is not None and stored.same_machine(variant)
+            if known and variant.kernel.startswith("debian:") and "version" in entry:
+                return f"debian:{entry['version']}"
+        return variant.kernel
 
     def enter(self, found: Sequence[tuple[Variant, Kernel | None]]) -> list[Variant]:
         """Take in the variants with the kernels they were resolved to; each with its label.
@@ -111,8 +149,10 @@ class Campaign:
         UserError if a stored variant's kernel is not the one that its runs were made with.
         """
         labelled: list[Variant] = []
+        explicit = {variant.label for variant, _ in found}
         for variant, kernel in found:
-            label = variant.label or self._free_label(kernel, labelled)
+            taken = explicit | {one.label for one in labelled}
+            label = variant.label or self._free_label(kernel, taken)
             labelled.append(replace(variant, label=label))
             self._enter(labelled[-1], label, kernel)
         labels = [str(variant.label) for variant in labelled]
@@ -129,8 +169,7 @@ class Campaign:
         self._targets = targets(
             self._options, {label: completed(self.path / label) for label in labels}
         )
-        if self._plan.get("variant"):
-            self._note_extension(int(self._plan.get("runs", 1)))
+        self._note_extension()
         self._write()
         return labelled
 
@@ -190,10 +229,9 @@ class Campaign:
                 if ended(run) in (None, "aborted"):
                     self.set_aside(run)
 
-    def _free_label(self, kernel: Kernel | None, others: list[Variant]) -> str:
+    def _free_label(self, kernel: Kernel | None, taken: set[str | None]) -> str:
         """The kernel's own name; `-2` and so on for the same kernel once more."""
         assert kernel is not None
-        taken = {variant.label for variant in others}
         label, count = kernel.label, 1
         while label in taken:
             count += 1
@@ -201,13 +239,15 @@ class Campaign:
         return label
 
     def _enter(self, variant: Variant, label: str, kernel: Kernel | None) -> None:
-        if label in RESERVED:
+        if RESERVED.fullmatch(label):
             raise UserError(f"a variant cannot be called {label!r}", hint="choose another --label")
         entry: dict[str, Any] = {"label": label, "kernel": variant.kernel}
         if variant.append:
             entry["append"] = variant.append
         if kernel is not None:
-            entry |= {"release": kernel.release, "image_digest": kernel.image_digest}
+            entry["release"] = kernel.release
+            entry["version"] = kernel.label
+            entry["image_digest"] = kernel.image_digest
         if variant.knobs:
             entry["knobs"] = dict(variant.knobs)
         before = next((one for one in self._entries if one.get("label") == label), None)
@@ -218,18 +258,28 @@ class Campaign:
             old, new = before.get(key), entry.get(key)
             if old != new and (key != "image_digest" or None not in (old, new)):
                 what = {"image_digest": "kernel"}.get(key, key)
-                was, now = (
-                    (before.get("release"), entry.get("release"))
-                    if key == "image_digest"
-                    else (old or "none", new or "none")
-                )
+                was, now = old or "none", new or "none"
+                if key == "image_digest":
+                    was = f"{before.get('release')} {was[:12]}"
+                    now = f"{entry.get('release')} {now[:12]}"
                 raise UserError(
                     f"{label}: its runs in {self.path} have another {what} ({was}, now {now})",
                     hint="give this one a --label of its own",
                 )
 
-    def _refuse_other_parameters(self) -> None:
+    def _refuse_what_would_not_fit(self) -> None:
         """What differs could not be compared: better said now than after hours of runs."""
+        if self._options.resume is None and self._entries:
+            if self._options.looks or "stop_when_sure" in self._plan:
+                raise UserError(
+                    f"{self.path} holds a campaign, and --out cannot stop when sure",
+                    hint=f"--resume {self.path}",
+                )
+            if self._options.margin not in (None, self._plan.get("margin")):
+                raise UserError(
+                    f"{self.path}: its margin is {self._plan.get('margin')}",
+                    hint="a margin is chosen before the runs",
+                )
         stored = self._plan.get("parameters", {})
         asked = {
             **self._options.parameters.as_dict(),
@@ -251,38 +301,47 @@ class Campaign:
         shutil.copyfile(kernel.config, aside)
         aside.rename(kept)
 
-    def _note_extension(self, asked: int) -> None:
-        """A finished campaign that grows: the look taken before costs some of the level."""
-        looks = self._options.looks or tuple(self._plan.get("stop_when_sure", {}).get("looks", ()))
-        planned = max(self._targets.values(), default=0)
-        finished = all(len(completed(self.path / one["label"])) >= asked for one in self._entries)
-        if looks and planned > looks[-1]:
-            looks = (*looks, planned)
-        elif not looks and finished and planned > asked and can_decide(asked):
-            looks = (asked, planned)
-        self._options = replace(self._options, looks=looks)
+    def _note_extension(self) -> None:
+        """Note the look that was taken before a campaign grew: each later look costs level."""
+        asked = int(self._plan.get("runs", 0))
+        base = str(self._plan.get("baseline", ""))
+        counts = {one["label"]: len(completed(self.path / one["label"])) for one in self._entries}
+        others = [number for label, number in counts.items() if label != base]
+        compared = min(counts.get(base, 0), max(others, default=0))
+        planned = tuple(self._plan.get("stop_when_sure", {}).get("looks", ())) or (asked,)
+        taken = max((look for look in planned if look <= compared), default=0)
+        grows = max(self._targets.values(), default=0) > asked or (
+            bool(self.looks) and self.looks != planned
+        )
+        if grows and can_decide(taken) and taken not in self._extended:
+            self._extended.append(taken)
+        self.looks = tuple(look for look in self.looks if look > max(self._extended, default=0))
 
     def _write(self) -> None:
         import tomli_w  # --dry-run reads plans too, and has no .venv yet
 
         o = self._options
         sources = {key: value for key in ("repo", "music") if (value := getattr(o, key))}
+        stored = self._plan
+        margin = o.margin if o.margin is not None else stored.get("margin", MARGIN)
         plan: dict[str, Any] = {
             "format": PLAN_FORMAT,
             "runs": max([self._plan.get("runs", 0), *self._targets.values()]),
-            "margin": o.margin,
+            "margin": margin,
             "alpha": ALPHA,
             "baseline": o.baseline or self._plan.get("baseline") or self._entries[0]["label"],
             "command": self._plan.get("command", self._command),
             "suite": suite.commit(),
             "parameters": {**o.parameters.as_dict(), **sources},
-            "machine": {} if o.device else o.machine(),
-            "stop_when_sure": {"looks": list(o.looks)},
+            "machine": {} if o.device else {**stored.get("machine", {}), **o.machine()},
+            "extended": self._extended,
+            "stop_when_sure": {"looks": list(self.looks)},
             "variant": self._entries,
             "run": self._runs,
         }
-        if not o.looks:
-            del plan["stop_when_sure"]
+        for key in ("stop_when_sure", "extended"):
+            if not plan[key] or plan[key] == {"looks": []}:
+                del plan[key]
         path = self.path / "plan.toml"
         aside = path.with_name(".plan.toml.new")
         with open(aside, "wb") as file:

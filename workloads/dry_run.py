@@ -9,6 +9,7 @@ from setup import device_check, image, kernels
 from setup.errors import UserError, run_command
 from vm.session import WORK_DISK_BYTES, append, guest_command
 from workloads import campaign, durations, measure, suite
+from workloads.identity import identified
 from workloads.options import Options, parse
 from workloads.plan import Variant
 
@@ -113,7 +114,7 @@ def verdict(options: Options) -> str:
 
 def main() -> int:
     """Print the steps."""
-    options = parse(sys.argv[1:])
+    options = identified(parse(sys.argv[1:]))
     print(f"dry run of: run_test.sh {shlex.join(sys.argv[1:])}")
     for number, line in enumerate(lines(options), start=1):
         print(f"{number:3}. {line}")

@@ -41,7 +41,7 @@ def applied(
     done: list[dict[str, str]] = []
     try:
         for path, value in knobs:
-            done.append(_set(path, value, devices))
+            _set(path, value, devices, done)
         yield done
     finally:
         for knob in reversed(done):
@@ -49,10 +49,19 @@ def applied(
                 (ROOT / knob["path"][1:]).write_text(selected(knob["before"]))
 
 
-def _set(path: str, value: str, devices: Mapping[str, str]) -> dict[str, str]:
+def put_back(knobs: Iterable[Mapping[str, str]]) -> None:
+    """Undo what a process that was killed could not: those that still read as it set them."""
+    for knob in knobs:
+        file = ROOT / knob["path"][1:]
+        with contextlib.suppress(OSError):
+            if file.read_text().strip() == knob["read_back"] != knob["before"]:
+                file.write_text(selected(knob["before"]))
+
+
+def _set(path: str, value: str, devices: Mapping[str, str], done: list[dict[str, str]]) -> None:
     try:
         real = path.format_map(devices)
-    except (KeyError, ValueError, IndexError):
+    except (KeyError, ValueError, IndexError, AttributeError):
         raise UserError(
             f"knob {path}: its braces name no device", hint=f"there are {', '.join(devices)}"
         ) from None
@@ -61,16 +70,15 @@ def _set(path: str, value: str, devices: Mapping[str, str]) -> dict[str, str]:
         before = file.read_text().strip()
     except OSError as error:
         raise UserError(f"knob {real}: {error.strerror}", hint="this kernel has none") from None
+    knob = {"path": real, "asked": value, "before": before, "read_back": before}
+    done.append(knob)
     try:
         file.write_text(value)
-        after = file.read_text().strip()
+        knob["read_back"] = after = file.read_text().strip()
     except OSError as error:
         raise UserError(f"knob {real}: the kernel refused {value!r}: {error.strerror}") from None
     if not took(value, after):
-        with contextlib.suppress(OSError):
-            file.write_text(selected(before))
         raise UserError(
             f"knob {real}: did not take {value!r}, it reads {after!r}",
             hint="write a value as the knob reads it back",
         )
-    return {"path": real, "asked": value, "before": before, "read_back": after}

@@ -4,6 +4,7 @@
 import concurrent.futures
 import contextlib
 import functools
+import os
 import shlex
 import signal
 import subprocess
@@ -19,7 +20,9 @@ from setup.errors import Exit, run_command
 from vm import probe, session
 from workloads import machine_lock, on_device
 from workloads.campaign import Campaign
+from workloads.identity import identified
 from workloads.options import Options, parse
+from workloads.plan import Variant
 from workloads.runner import Outcome, Runner, say
 
 T = TypeVar("T")
@@ -61,10 +64,33 @@ def timed(what: str, work: Callable[[], T]) -> T:
     return result
 
 
-def make_ready(options: Options) -> list[session.Guest]:
+@contextlib.contextmanager
+def ending_children() -> Iterator[None]:
+    """Within: Ctrl-C or SIGTERM ends our child processes too; the threads wait for theirs."""
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+
+    def end(number: int, frame: Any) -> None:
+        for children in Path("/proc/self/task").glob("*/children"):
+            for pid in children.read_text().split():
+                with contextlib.suppress(OSError):
+                    os.kill(int(pid), signal.SIGTERM)
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in zip((signal.SIGTERM, signal.SIGINT), before, strict=True):
+            signal.signal(number, handler)
+
+
+def make_ready(
+    options: Options, pinned: Callable[[Variant], str] = lambda variant: variant.kernel
+) -> list[session.Guest]:
     """For each variant a guest: kernel, initramfs, image, history, music and accelerator.
 
-    What can be made at once is.
+    What can be made at once is. pinned: the kernel to resolve for a variant.
     """
     p = options.parameters
 
@@ -91,15 +117,16 @@ def make_ready(options: Options) -> list[session.Guest]:
     # What the user named comes first: if it will not do, nothing else has to be built to say so.
     repo = history.use(Path(options.repo)) if options.repo else None
     music = remote or str(on_device.music_folder(options))
+    specs = [pinned(variant) for variant in options.variants]
     kernel_of = {
         spec: timed(
             f"kernel {spec}", functools.partial(kernels.resolve, spec, mirror=options.mirror)
         )
-        for spec in dict.fromkeys(variant.kernel for variant in options.variants)
+        for spec in dict.fromkeys(specs)
     }
     for kernel in kernel_of.values():
         kconfig.check(kernel, p.fs, p.crypt)
-    with concurrent.futures.ThreadPoolExecutor() as pool:
+    with ending_children(), concurrent.futures.ThreadPoolExecutor() as pool:
         accel_job = pool.submit(initrds_and_accelerator)
         image_job = pool.submit(timed, "guest image", lambda: image.build(mirror=options.mirror))
         history_job = pool.submit(timed, "history", history_image)
@@ -113,8 +140,8 @@ def make_ready(options: Options) -> list[session.Guest]:
     return [
         session.Guest(
             variant=variant,
-            kernel=kernel_of[variant.kernel],
-            initrd=initrds[variant.kernel],
+            kernel=kernel_of[spec],
+            initrd=initrds[spec],
             root_image=image_job.result(),
             history_image=history_job.result(),
             music=music,
@@ -122,7 +149,7 @@ def make_ready(options: Options) -> list[session.Guest]:
             accel_reason=why,
             qemu_version=probe.qemu_version(),
         )
-        for variant in options.variants
+        for variant, spec in zip(options.variants, specs, strict=True)
     ]
 
 
@@ -132,7 +159,7 @@ def in_vms(options: Options, stopped: Stopped, command: list[str]) -> Outcome:
     opened = Campaign(options, command)
     session.check_space(cache.root(), SCRATCH_BYTES, "the VM's throw-away disk")
     session.check_space(opened.path.resolve(), RESULT_BYTES, "a result")
-    guests = make_ready(options)
+    guests = make_ready(options, opened.pinned)
     variants = opened.enter([(guest.variant, guest.kernel) for guest in guests])
     by_label = {
         str(variant.label): replace(guest, variant=variant)
@@ -165,7 +192,7 @@ def exit_status(outcome: Outcome, interrupted: bool) -> Exit:
 def main() -> int:
     """Everything between the command line and the exit status."""
     argv = sys.argv[1:]
-    options = parse(argv)
+    options = identified(parse(argv))
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     stopped = Stopped()

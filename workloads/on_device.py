@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from setup import crypt_lvm, device_check, history, music, swaps
 from setup.errors import UserError
-from workloads import suite
+from workloads import knobs, suite
 from workloads.campaign import Campaign
 from workloads.inner import inner_argv
 from workloads.live import View
@@ -96,6 +96,8 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
             raise
         finally:
             # The measuring process is gone. What it could not undo, or not any more, is undone now.
+            for event in read_events(run_dir / "events.jsonl"):
+                knobs.put_back(event.get("knobs", ()))
             crypt_lvm.clear_dead(options.device)
     return run_dir, state, why
 

@@ -25,7 +25,8 @@ class Parameters:
     passes: int
     touch: float
     memory: int
-    history: str
+    history: str  # made, or repo and which (main.identified)
+    music_kind: str  # made, or own and which
     fs: str
     crypt: bool
 
@@ -44,7 +45,7 @@ class Options:
     variants: tuple[Variant, ...]
     runs: int
     baseline: str | None
-    margin: float
+    margin: float | None
     looks: tuple[int, ...]
     resume: str | None
     out: str | None
@@ -81,10 +82,8 @@ def parse(argv: list[str]) -> Options:
     """Parse a command line; a usage error exits with status 2, as argparse does."""
     parser = build_parser()
     given = parser.parse_args(argv)
-    if given.plan is not None and given.resume is not None:
-        parser.error("--plan and --resume do not go together (DIR/plan.toml is the plan)")
-    if given.resume is not None and given.out is not None:
-        parser.error("--resume and --out do not go together (results go to DIR)")
+    if given.resume is not None and given.out not in (None, given.resume):
+        parser.error("--resume DIR and --out are two folders: results go to DIR")
     stored = _stored(parser, given)
     # What the command line says comes last, and so wins; a campaign's own folder refuses later
     # what does not fit the runs that it holds.
@@ -98,7 +97,7 @@ def parse(argv: list[str]) -> Options:
         variants=variants,
         runs=looks[-1] if looks else args.runs or 1,
         baseline=args.baseline,
-        margin=args.margin or 0.1,
+        margin=args.margin,
         looks=looks,
         resume=args.resume,
         out=args.out,
@@ -122,16 +121,23 @@ def parse(argv: list[str]) -> Options:
 
 
 def _stored(parser: Parser, given: argparse.Namespace) -> plan.PlanFile:
-    """The plan that was named, or an empty one."""
-    path = given.plan
+    """The campaign's own plan, with what a named plan says on top; an empty one without either."""
+    found = plan.PlanFile((), ())
     if given.resume is not None:
         path = Path(given.resume) / "plan.toml"
         if not path.is_file():
             parser.error(f"--resume {given.resume}: no campaign there (it has no plan.toml)")
-    if path is None:
-        return plan.PlanFile((), ())
+        found = _read(parser, path)
+    if given.plan is not None:
+        named = _read(parser, Path(given.plan))
+        variants = plan.merged(found.variants, named.variants)
+        found = plan.PlanFile(found.argv + named.argv, variants, found.looks)
+    return found
+
+
+def _read(parser: Parser, path: Path) -> plan.PlanFile:
     try:
-        found = plan.read(Path(path))
+        found = plan.read(path)
     except ValueError as error:
         parser.error(str(error))
     # Said in the plan's own name: argparse knows only its own words.
@@ -190,6 +196,10 @@ def _variants(
         asked = []
     variants = plan.merged(stored.variants, asked) or (Variant("debian:stable"),)
     said = [variant.label for variant in variants if variant.label is not None]
+    for variant in variants:
+        paths = [path for path, _ in variant.knobs]
+        if len(set(paths)) < len(paths):
+            parser.error(f"a knob is given twice: {max(paths, key=paths.count)}")
     twice = next((label for label in said if said.count(label) > 1), None)
     if twice is not None:
         parser.error(f"two variants with the label {twice!r}")
@@ -203,12 +213,12 @@ def _looks(
     stored: tuple[int, ...],
     variants: int,
 ) -> tuple[int, ...]:
-    """The looks that were planned, and those of a limit that was raised since."""
+    """The looks that are due: of the limit given now, else those that were planned."""
     if given.runs is not None and given.stop_when_sure is not None:
         parser.error("--runs and --stop-when-sure do not go together")
     if given.runs is not None and stored:
         parser.error("--runs: this campaign stops when sure (raise --stop-when-sure)")
-    if args.stop_when_sure is None:
+    if given.runs is not None or args.stop_when_sure is None:
         return stored
     if variants < 2:
         parser.error("--stop-when-sure compares: give two variants or more")
@@ -216,7 +226,7 @@ def _looks(
         asked = plan.looks(args.stop_when_sure, variants - 1)
     except ValueError as error:
         parser.error(f"--stop-when-sure: {error}")
-    return stored + tuple(one for one in asked if one > max(stored, default=0))
+    return asked
 
 
 def _parameters(parser: Parser, args: argparse.Namespace) -> Parameters:
@@ -233,6 +243,7 @@ def _parameters(parser: Parser, args: argparse.Namespace) -> Parameters:
         touch=profile.touch if args.touch is None else args.touch,
         memory=0 if args.device else memory,
         history="made" if args.repo is None else "repo",
+        music_kind="made" if args.music is None else "own",
         fs=args.fs,
         crypt=not args.no_crypt,
     )

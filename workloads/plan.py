@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a campaign compares: its variants, how many runs of each, and in which order.
 
-A plan.toml (README.md shows one) says the same as the command line does, and is read as one: each
-of its keys is an option of that name. The plan.toml in a campaign's own folder is such a file too,
-with what the suite noted in it (docs/FORMAT.md).
+A plan.toml (docs/CAMPAIGNS.md shows one) says the same as the command line does, and is read as
+one: each of its keys is an option of that name. The plan.toml in a campaign's own folder is such a
+file too, with what the suite noted in it (docs/FORMAT.md).
 """
 
 import math
@@ -17,6 +17,7 @@ from typing import Any
 from workloads import arguments
 
 ALPHA = 0.05
+MARGIN = 0.1
 LOOK_RATIO = 1.4  # each look at a growing campaign comes with so many times the runs of the last
 TOP = ("baseline", "runs", "margin", "stop_when_sure")
 TABLES = {
@@ -29,11 +30,12 @@ TABLES = {
 VARIANT = ("label", "kernel", "append", "knobs")
 # What the suite itself notes in a campaign's plan.
 NOTED = {
-    "": ("format", "alpha", "command", "suite", "run"),
-    "parameters": ("history",),
-    "machine": (),
-    "variant": ("release", "image_digest"),
+    "": ("format", "alpha", "command", "suite", "run", "extended"),
+    "parameters": ("history", "music_kind"),
+    "variant": ("release", "version", "image_digest"),
 }
+# Where a stored plan has 0 for an option that was not given.
+UNSAID_ZERO = ("commits", "memory", "disk_iops", "disk_bps")
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,8 @@ def read(path: Path) -> PlanFile:
 def parse(plan: Mapping[str, Any]) -> PlanFile:
     """The plan of a parsed plan.toml; ValueError names the key that will not do."""
     _known(plan, "", (*TOP, *TABLES, "variant"))
+    if plan.get("alpha", ALPHA) != ALPHA:
+        raise ValueError(f"alpha: verdicts have the level {ALPHA}, no other")
     argv: list[str] = []
     looks: tuple[int, ...] = ()
     for key in TOP:
@@ -85,10 +89,11 @@ def parse(plan: Mapping[str, Any]) -> PlanFile:
         if isinstance(value, dict) and key == "stop_when_sure":
             _known(value, key, ("looks",))
             looks = tuple(value.get("looks", ()))
-            if not looks or any(type(one) is not int or one < 1 for one in looks):
-                raise ValueError("stop_when_sure: looks must be numbers of runs")
+            numbers = [one for one in looks if type(one) is int and one > 0]
+            if not looks or numbers != sorted(set(looks)):
+                raise ValueError("stop_when_sure: looks must be growing numbers of runs")
         elif value is not None:
-            argv += [_option(key), _text(key, value)]
+            argv.append(_option(key, _text(key, value)))
     for name, keys in TABLES.items():
         table = plan.get(name, {})
         if not isinstance(table, dict):
@@ -100,9 +105,8 @@ def parse(plan: Mapping[str, Any]) -> PlanFile:
                 if not isinstance(value, bool | None):
                     raise ValueError(f"{name}.crypt: true or false, not {value!r}")
                 argv += ["--no-crypt"] if value is False else []
-            # 0 stands for an option that was not given.
-            elif value is not None and not (value == 0 and key != "touch"):
-                argv += [_option(key), _text(f"{name}.{key}", value)]
+            elif value is not None and not (value == 0 and key in UNSAID_ZERO):
+                argv.append(_option(key, _text(f"{name}.{key}", value)))
     variants = plan.get("variant", [])
     if not isinstance(variants, list):
         raise ValueError("write [[variant]], with two brackets")
@@ -138,15 +142,15 @@ def _known(table: Mapping[str, Any], name: str, keys: Iterable[str]) -> None:
             raise ValueError(f"{where} has no key {key!r} (it has {', '.join(keys)})")
 
 
-def _option(key: str) -> str:
-    return f"--{key.replace('_', '-')}"
+def _option(key: str, value: str) -> str:
+    return f"--{key.replace('_', '-')}={value}"
 
 
 def _text(key: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"{key}: a text or a number, not {value!r}")
     text = str(value)
-    if text.startswith("-") or not re.fullmatch(r"[^\0-\x1f\x7f]*", text):
+    if not re.fullmatch(r"[^\0-\x1f\x7f]*", text):
         raise ValueError(f"{key}: {text!r} will not do")
     return text
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from setup import history
+from setup.errors import UserError
 from vm import session
 from workloads import durations, suite
 from workloads.campaign import Campaign
@@ -49,7 +50,8 @@ class Runner:
         self._campaign = campaign
         self._guests = guests
         self._stopped = stopped
-        self._cut_short: dict[str, int] = {}
+        self._cut_short: dict[str, int] = {}  # times in a row
+        self._alone = False
         self._suite = suite.commit()
         self._commits = options.parameters.commits or history.count(Path(str(options.repo)))
 
@@ -57,19 +59,20 @@ class Runner:
         """Every run that is missing, interleaved; or up to the look at which all is decided."""
         outcome = Outcome(self._campaign.path)
         total = len(self._campaign.left())
+        self._alone = self._campaign.asked == 1
         if not total:
             say(f"{self._campaign.path}: nothing is missing")
-        for look in self._options.looks or (None,):
+        for look in self._campaign.looks or (None,):
             while (todo := self._todo(look)) and not self._stopped():
                 label, number = todo[0]
                 place = f"{total - len(self._todo(None)) + 1} of {total}" if total > 1 else ""
-                state = self._one(label, number, place, todo, alone=total == 1)
+                state = self._one(label, number, place, todo)
                 outcome.states += [] if state is None else [state]
             if self._stopped() or (look and self._sure(look)):
                 break
         left = len(self._campaign.left())
         given_up = [label for label, cut in self._cut_short.items() if cut >= ATTEMPTS]
-        if given_up:
+        if given_up and not self._alone:
             outcome.left = f"given up after {ATTEMPTS} runs cut short: {', '.join(given_up)}"
         elif left and self._stopped():
             outcome.left = f"interrupted; {left} of {total} runs are missing. To go on:"
@@ -82,9 +85,7 @@ class Runner:
             if self._cut_short.get(label, 0) < ATTEMPTS
         ]
 
-    def _one(
-        self, label: str, number: int, place: str, todo: list[tuple[str, int]], *, alone: bool
-    ) -> str | None:
+    def _one(self, label: str, number: int, place: str, todo: list[tuple[str, int]]) -> str | None:
         """One run; its state, or None if it was cut short and is to be repeated."""
         options, guest = self._options, self._guests[label]
         p = options.parameters
@@ -98,14 +99,22 @@ class Runner:
         began = time.monotonic()
         title = f"{label} ({place})" if place else label
         with View(title, run_dir, p.gitk, self._commits, p.passes) as view:
-            state, why = session.run(
-                options, guest, run_dir, tick=view.tick, stopped=self._stopped, facts=facts
-            )
+            try:
+                state, why = session.run(
+                    options, guest, run_dir, tick=view.tick, stopped=self._stopped, facts=facts
+                )
+            except UserError as error:
+                # Said in status.json too; of a campaign the other runs go on.
+                if self._alone:
+                    raise
+                state, why = "aborted", str(error)
         say(f"{run_dir}: {state}: {why}")
         if state == "completed":
             durations.note(p, guest.accel, time.monotonic() - began)
         if state == "aborted" and not self._stopped():
-            self._cut_short[label] = ATTEMPTS if alone else self._cut_short.get(label, 0) + 1
+            self._cut_short[label] = 1 + self._cut_short.get(label, 0)
+            if self._alone:
+                self._cut_short[label] = ATTEMPTS
             if self._cut_short[label] < ATTEMPTS:
                 say(f"  once more, since it was cut short: {label} {number}")
                 self._campaign.set_aside(run_dir)

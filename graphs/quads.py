@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Four numbers with dots: an IPv4 address that is a secret, or a version (docs/BUNDLE.md)."""
+
+import ipaddress
+import re
+
+VERSION_BEFORE = re.compile(
+    r"(?:version|ver\.?|v|debian|linux|kernel|release|rev\.?|bios|firmware|fw|driver)[ :=_-]{0,2}$",
+    re.IGNORECASE,
+)
+# What makes an address of four numbers. Without any of it they are some program's version.
+ADDRESS_BEFORE = re.compile(
+    r"(?:[@\[]|//|(?<![^\W_])(?:ip|ipv4|inet|from|to|src|dst|source|dest(?:ination)?|hosts?|nfs\w*"
+    r"|gw|via|peers?|dns\d?|ntp|clients?|routers?|at|on|mask"
+    r"|[a-z]*(?:addr(?:ess(?:es)?)?|servers?|gateways?)\d?)[\"']?[ :=<(\"'\[]{1,3})$",
+    re.IGNORECASE,
+)
+ADDRESS_AFTER = re.compile(r":[0-9]{1,5}(?![0-9.])|/[0-9]{1,2}(?![0-9.])")
+QUAD = r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}"
+# What follows an address word may be a list. Some of it may have been replaced already.
+LIST_BEFORE = re.compile(
+    rf"(?:(?:{QUAD}|<ip-[0-9]+>)(?:/[0-9]{{1,2}})?(?:[ ,;:]{{1,3}}|[ ,]{{1,2}}(?:and|or) )){{1,8}}$"
+)
+QEMU_NETWORK = ipaddress.IPv4Network("10.0.2.0/24")
+
+
+def is_address(text: str) -> ipaddress.IPv4Address | None:
+    """The IPv4 address that these four numbers are, if one must not be shown."""
+    try:
+        address = ipaddress.IPv4Address(text)
+    except ValueError:
+        return None
+    # This machine, a mask.
+    return None if address in QEMU_NETWORK or address.packed[0] in (0, 127, 255) else address
+
+
+def ipv4(match: re.Match[str]) -> str | None:
+    """The address that was matched, if what stands around it makes it one."""
+    found = match[0]
+    address = is_address(found)
+    if address is None:
+        return None
+    before = match.string[max(0, match.start() - 200) : match.start()].rpartition("\n")[2]
+    after = match.string[match.end() : match.end() + 7]
+    if address.is_private and not VERSION_BEFORE.search(before):
+        return found
+    if re.match(r"[_~+-]\w", after) or VERSION_BEFORE.search(before):
+        return None
+    listed = LIST_BEFORE.search(before)
+    words = before[: listed.start()] if listed else before
+    return found if ADDRESS_BEFORE.search(words) or ADDRESS_AFTER.match(after) else None
