@@ -2,11 +2,13 @@
 """Which run stands for its variant, and which variants for all, where not all can be shown."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 
 from analysis.load import Campaign, Run, Stream
-from analysis.metrics import counted, failed
+from analysis.metrics import counted, failed, lost
 from analysis.stalls import stalled_seconds
+from analysis.words import plain
 
 SHOWN = 12  # variants that a picture on one screen can tell apart
 
@@ -15,10 +17,11 @@ def median_run(runs: Iterable[Run]) -> Run | None:
     """The run with a gitk whose stalled seconds are the median; of two the worse one.
 
     A run that failed ranks behind all that ended: a hang is the worst outcome. One that was
-    aborted stands for its variant only if there is no other.
+    aborted, or of which lines are lost, stands for its variant only if there is no other.
     """
     found = [run for run in runs if run.gitks]
     found = [run for run in found if counted(run)] or found
+    found = [run for run in found if failed(run) or not lost(run)] or found
     ranked = sorted(found, key=lambda run: (*badness(run), run.number))
     return ranked[len(ranked) // 2] if ranked else None
 
@@ -39,6 +42,16 @@ def in_order(campaign: Campaign, baseline: str | None = None) -> list[str]:
     there = campaign.variants()
     asked = [baseline or campaign.plan.baseline, *(one.label for one in campaign.plan.variants)]
     return [one for one in dict.fromkeys([*asked, *there]) if one in there]
+
+
+def display_labels(campaign: Campaign) -> dict[str, str]:
+    """Variant -> what to call it: its label, with its folder's name if others are called so too."""
+    labels = {one: plain(runs[0].label, 60) for one, runs in campaign.variants().items()}
+    often = Counter(labels.values())
+    return {
+        one: label if often[label] == 1 else f"{plain(label, 40)} ({plain(one, 60)})"
+        for one, label in labels.items()
+    }
 
 
 def extremes(runs: dict[str, Run], limit: int = SHOWN) -> list[str]:

@@ -13,16 +13,23 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from analysis import facts, table
+from analysis.choice import display_labels
 from analysis.judge import Pair, judge, judge_failures, judge_spread
 from analysis.load import Campaign, Run, load_campaign
-from analysis.metrics import METRICS, PRIMARY, counted, failed, measure
+from analysis.metrics import METRICS, PRIMARY, counted, failed, lost, measure
 from analysis.sentences import alone, sentence
+from analysis.statistics import cliffs_delta
 from analysis.verdict import Comparison, Failures, Sample, Word
 from analysis.words import plain, plural
 from setup.errors import UserError, run_command
 
 __all__ = ["Compared", "Comparison", "Failures", "Sample", "Word", "compare"]
+
+
+IN_TURN = 0.75  # Cliff's delta of the runs' places in the campaign: taking turns it is 1 / runs
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,9 @@ def compare(campaign: Campaign, *, baseline: str | None = None, force: bool = Fa
     by_variant = campaign.variants()
     variants = _ordered(campaign, baseline, notes)
     base, others = variants[0], variants[1:]
-    labels = {one: plain(by_variant[one][0].label, 60) for one in variants}
+    named = display_labels(campaign)
+    labels = {one: named[one] for one in variants}
+    notes += _in_blocks(by_variant, variants)
     samples = _samples(by_variant, variants)
     level = campaign.plan.level
     pairs = {
@@ -112,11 +121,7 @@ def _ordered(campaign: Campaign, asked: str | None, notes: list[str]) -> list[st
     names = [name for name in planned if name in there]
     names += [name for name in there if name not in names]
     if asked is not None:
-        found = [name for name in names if asked in (name, there[name][0].label)]
-        if not found:
-            known = plain(", ".join(names))
-            raise UserError(f"no variant {plain(asked, 60)!r} to compare with: there is {known}")
-        base = found[0]
+        base = _asked(campaign, names, asked)
     else:
         wanted = campaign.plan.baseline
         base = wanted if wanted in there else names[0]
@@ -126,6 +131,22 @@ def _ordered(campaign: Campaign, asked: str | None, notes: list[str]) -> list[st
                 f"{plain(base, 60)}."
             )
     return [base, *(name for name in names if name != base)]
+
+
+def _asked(campaign: Campaign, names: list[str], asked: str) -> str:
+    """The variant of this folder's name, or else of this label."""
+    there, shown = campaign.variants(), display_labels(campaign)
+    found = [name for name in names if asked in (there[name][0].label, shown[name])]
+    found = [asked] if asked in names else found
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UserError(
+            f"{len(found)} variants are called {plain(asked, 60)!r}",
+            hint=f"name one by its folder: {plain(', '.join(found))}",
+        )
+    known = plain(", ".join(names))
+    raise UserError(f"no variant {plain(asked, 60)!r} to compare with: there is {known}")
 
 
 def _samples(by_variant: dict[str, list[Run]], variants: list[str]) -> dict[str, dict[str, Sample]]:
@@ -169,6 +190,8 @@ def _notes(campaign: Campaign, runs: list[Run]) -> list[str]:
         "Ended from outside, not counted", [f"{r.variant}/{r.number} ({r.state})" for r in others]
     )
     bad = [run for run in runs if failed(run)]
+    holes = [f"{r.variant}/{r.number} ({why})" for r in runs if not failed(r) and (why := lost(r))]
+    listed("Lines of gitk's are lost, and stalls may be with them: no figures of gaps of", holes)
     listed("Failed, counted as the worst", [f"{r.variant}/{r.number} ({r.state})" for r in bad])
     listed(
         "Read with care (damage is named in the summary)",
@@ -178,6 +201,27 @@ def _notes(campaign: Campaign, runs: list[Run]) -> list[str]:
     notes += facts.unknown(runs) + facts.disturbed(runs)
     notes += _looked_at(campaign)
     return notes
+
+
+def _in_blocks(by_variant: dict[str, list[Run]], variants: list[str]) -> list[str]:
+    """A line that names the variants whose runs did not take turns with the baseline's, or none."""
+    orders = {
+        one: np.array([run.order for run in by_variant[one] if counted(run) and run.order])
+        for one in variants
+    }
+    base = orders[variants[0]]
+    names = [
+        plain(one, 60)
+        for one in variants[1:]
+        if min(len(orders[one]), len(base)) >= 2
+        and abs(cliffs_delta(orders[one][None], base[None])[0]) > IN_TURN
+    ]
+    if not names:
+        return []
+    return [
+        f"Not interleaved with the runs of {plain(variants[0], 60)}, but before or after them: "
+        f"{plain(', '.join(names), 1000)}. Whatever else changed meanwhile looks like a difference."
+    ]
 
 
 def _looked_at(campaign: Campaign) -> list[str]:
@@ -197,7 +241,8 @@ def _looked_at(campaign: Campaign) -> list[str]:
         missing = sum(max(0, plan.runs - number) for number in counts.values())
         if missing:
             notes.append(
-                f"Not finished: {plural(missing, 'run')} of {plan.runs * len(counts)} are missing; "
+                f"Not finished: {plural(missing, 'run')} of {plan.runs * len(counts)} "
+                f"{'is' if missing == 1 else 'are'} missing; "
                 "the verdicts are provisional."
             )
     if plan.extended:

@@ -29,6 +29,7 @@ from analysis.statistics import (
 from analysis.verdict import MANY, Comparison, Failures, Sample, Word
 
 INTERVAL = 0.95
+FEWEST = 4  # runs of each: what fewer show says nothing of how many would decide
 Rows = tuple[tuple[float, ...], tuple[float, ...]]  # values of the variant, of the baseline
 
 
@@ -113,8 +114,9 @@ def judge_families(
                 margin=margin,
             )
             verdict = _verdict(comparison)
-            more = _more_runs(comparison) if verdict == "undecided" else None
-            comparison = replace(comparison, verdict=verdict, more_runs=more)
+            comparison = replace(comparison, verdict=verdict)
+            if verdict == "undecided" and not comparison.all_failed:
+                comparison = _with_prospect(comparison)
             results[-1].append(replace(comparison, why=why(comparison)))
     return results
 
@@ -177,24 +179,33 @@ def _verdict(one: Comparison) -> Word:
     return "undecided"
 
 
-def _more_runs(one: Comparison) -> int | None:
-    """About how many more runs of each would decide, if they were like those that there are."""
+def _with_prospect(one: Comparison) -> Comparison:
+    """The comparison with how many runs would decide it, or at least could."""
     if one.needed is None or one.delta is None:
-        return None
+        return one
     size, others = len(one.sample.values), len(one.base.values)
-    enough = runs_to_differ(one.delta, one.needed)
+    if min(size, others) >= FEWEST:
+        return replace(one, more_runs=_more_runs(one, one.delta, one.needed))
+    least = least_more_runs(1, 1, one.needed)
+    return replace(one, least_runs=None if least is None else max(FEWEST, 1 + least))
+
+
+def _more_runs(one: Comparison, delta: float, needed: float) -> int:
+    """About how many more runs of each would decide, if they were like those that there are."""
+    size, others = len(one.sample.values), len(one.base.values)
+    enough = runs_to_differ(delta, needed)
     relative = [
         (sample.sd / sample.mean) ** 2
         for sample in (one.sample, one.base)
         if sample.sd is not None and sample.mean
     ]
     if one.ratio and len(relative) == 2 and not (one.sample.failed or one.base.failed):
-        log_ratio, needed = math.log(one.ratio), min(one.needed, 1 - INTERVAL)
-        alike = runs_to_be_equivalent(log_ratio, sum(relative), one.margin, needed)
+        level = min(needed, 1 - INTERVAL)
+        alike = runs_to_be_equivalent(math.log(one.ratio), sum(relative), one.margin, level)
         enough = min(enough, alike)
     if not any(one.sample.values) and not any(one.base.values):
-        enough = math.log2(1 / one.needed)  # runs without a stall: see equivalence_p
-    more = least_more_runs(size, others, one.needed, enough)
+        enough = math.log2(1 / needed)  # runs without a stall: see equivalence_p
+    more = least_more_runs(size, others, needed, enough)
     return MANY if more is None else max(1, more)
 
 

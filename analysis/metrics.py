@@ -15,11 +15,21 @@ from analysis import counters
 from analysis.kernlog import count_failures
 from analysis.load import Run, Stream
 from analysis.records import Floats, number
-from analysis.stalls import BEAT_TOLERANCE, SKIP_TOLERANCE, lateness, stalled_seconds, worst
+from analysis.stalls import (
+    BEAT_TOLERANCE,
+    SKIP_TOLERANCE,
+    STALL,
+    Lateness,
+    lateness,
+    stalled_seconds,
+    worst,
+)
+from analysis.words import plain
 
 FAILED = ("hung", "panicked", "oom", "lost")  # the machine or the workload did not live to the end
 COMPLETED = "completed"
 WINDOW = 10.0  # s: of the nested percentiles
+WINDOW_QUANTILE = 0.95
 MOST_WINDOWS = 100_000  # beyond 11 days a stamp is damage, not a time
 
 
@@ -45,8 +55,8 @@ METRICS = (
     Metric("wait", "expected wait at a random moment", "s", 2),
     Metric("p95", "p95 gap by time", "s", 2),
     Metric("p99", "p99 gap by time", "s", 2),
-    Metric("window-p50", "p95 gap of 10 s windows: median", "s", 2),
-    Metric("window-p95", "p95 gap of 10 s windows: p95", "s", 2),
+    Metric("window-p50", "p95 gap inside 10 s windows: median", "s", 2),
+    Metric("window-share", "10 s windows with a p95 gap >= 1 s", "%", 1),
     Metric("elapsed", "elapsed until all gitk's are done", "s", 1),
     Metric("beats", "heartbeat deadlines missed", "", 0),
     Metric("skips", "audio skips", "", 0),
@@ -77,10 +87,9 @@ def measure(run: Run) -> dict[str, float | None]:
         return {metric.key: math.inf if metric.felt else None for metric in METRICS}
     values: dict[str, float | None] = dict.fromkeys(BY_KEY)
     values.update(_silences(run))
-    heartbeat, player = run.streams.get("heartbeat"), run.streams.get("player")
-    if heartbeat and (beats := lateness(heartbeat, BEAT_TOLERANCE)):
+    if beats := _deadlines(run, "heartbeat", BEAT_TOLERANCE):
         values["beats"] = float(beats.missed)
-    if player and (chunks := lateness(player, SKIP_TOLERANCE)):
+    if chunks := _deadlines(run, "player", SKIP_TOLERANCE):
         values["skips"] = float(len(chunks.spans))
         values["skipped"] = float(sum(chunks.spans))
     values["swap-in"] = counters.moved_mib(run, counters.SWAP_IN)
@@ -92,16 +101,38 @@ def measure(run: Run) -> dict[str, float | None]:
     return values
 
 
-def _silences(run: Run) -> dict[str, float | None]:
-    """The figures of the gitk streams; none of them if the log of one that was asked for is lost.
+def _deadlines(run: Run, name: str, tolerance: float) -> Lateness | None:
+    """The lateness of a stream; None if it is not known, or lost lines could hide a late one."""
+    stream = run.streams.get(name)
+    if stream is None or (stream.ended and stream.unaccounted > tolerance):
+        return None
+    return lateness(stream, tolerance)
 
-    A sum over three of four gitk's would look like a better kernel.
-    """
+
+def lost(run: Run) -> str:
+    """Which lines or logs of gitk's are lost, if stalls may be lost with them; else ''."""
     gitks = run.gitks
     asked = number(run.fact("parameters", "gitk"))
     if not gitks or (asked is not None and len(gitks) < asked):
+        return "no log of a gitk"
+    holes = [
+        f"{plain(gitk.name, 20)} {gitk.unaccounted:.1f} s"
+        for gitk in gitks
+        if gitk.unaccounted >= STALL
+    ]
+    return ", ".join(holes[:4]) + (f" and {len(holes) - 4} more" if len(holes) > 4 else "")
+
+
+def _silences(run: Run) -> dict[str, float | None]:
+    """The figures of the gitk streams; none of them if stalls may be lost.
+
+    A sum over three of four gitk's, or over the lines that could be read, would look like a better
+    kernel.
+    """
+    if lost(run):
         return {}
-    begin, length = silences(gitks)
+    gitks = run.gitks
+    _, length = silences(gitks)
     total = float(length.sum())
     values: dict[str, float | None] = {
         "stalled": stalled_seconds(run),
@@ -115,10 +146,11 @@ def _silences(run: Run) -> dict[str, float | None]:
         values[f"share-{threshold}"] = 100 * inside / total
     values["wait"] = expected_wait(length)
     values["p95"], values["p99"] = (quantile_by_time(length, length, q) for q in (0.95, 0.99))
-    windows = window_quantiles(begin, length, 0.95)
-    if windows is not None:
-        values["window-p50"] = float(np.quantile(windows, 0.5, method="inverted_cdf"))
-        values["window-p95"] = float(np.quantile(windows, 0.95, method="inverted_cdf"))
+    found = [window_quantiles(*silences([gitk]), WINDOW_QUANTILE) for gitk in gitks]
+    windows = [one for one in found if one is not None and len(one)]
+    if len(windows) == len(gitks):
+        values["window-p50"] = float(np.mean([np.median(one) for one in windows]))
+        values["window-share"] = float(np.mean([100 * np.mean(one >= STALL) for one in windows]))
     return values
 
 
@@ -147,13 +179,14 @@ def quantile_by_time(length: Floats, weight: Floats, q: float) -> float:
 
 
 def window_quantiles(begin: Floats, length: Floats, q: float) -> Floats | None:
-    """quantile_by_time of each WINDOW that has any gap in it; None if there are too many of them.
+    """quantile_by_time of each WINDOW of one stream that has any gap; None if they are too many.
 
-    A gap has its whole length in every window that it reaches into, and there the weight of the
-    seconds that lie in the window: a window tells what somebody who looked then was waiting for.
+    A gap has in each window only the seconds that lie there: a long tooth fills few windows with
+    WINDOW seconds each, however long it is, and leaves the others as they are.
     """
+    end = begin + length
     first = np.floor(begin / WINDOW).astype(np.int64)
-    last = np.maximum(first, np.ceil((begin + length) / WINDOW).astype(np.int64) - 1)
+    last = np.maximum(first, np.ceil(end / WINDOW).astype(np.int64) - 1)
     if last.max() - first.min() > MOST_WINDOWS:
         return None
     copies = last - first + 1
@@ -161,14 +194,13 @@ def window_quantiles(begin: Floats, length: Floats, q: float) -> Floats | None:
     start = np.cumsum(copies) - copies
     window = first[which] + np.arange(len(which)) - start[which]
     left = np.maximum(begin[which], window * WINDOW)
-    right = np.minimum((begin + length)[which], (window + 1) * WINDOW)
-    weight = np.maximum(right - left, 0)
-    order = np.lexsort((length[which], window))
-    window, weight, lengths = window[order], weight[order], length[which][order]
+    inside = np.maximum(np.minimum(end[which], (window + 1) * WINDOW) - left, 0)
+    order = np.lexsort((inside, window))
+    window, inside = window[order], inside[order]
     firsts = np.flatnonzero(np.diff(window, prepend=window[0] - 1))
-    reached = np.cumsum(weight)
+    reached = np.cumsum(inside)
     before = np.append(0.0, reached[firsts[1:] - 1])
-    inside = np.append(before[1:], reached[-1]) - before
+    covered = np.append(before[1:], reached[-1]) - before
     # A nanosecond less: the sums are rounded, and no gap is known to less than a millisecond.
-    found = np.maximum(np.searchsorted(reached, before + q * inside - 1e-9), firsts)
-    return np.asarray(lengths[found][inside > 0])
+    found = np.maximum(np.searchsorted(reached, before + q * covered - 1e-9), firsts)
+    return np.asarray(inside[found][covered > 1e-9])

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import get_args
 
-from analysis.choice import SHOWN, in_order
+from analysis.choice import SHOWN, display_labels, in_order
 from analysis.compare import Compared, Word
 from analysis.load import Campaign, Run, Stream
-from analysis.metrics import COMPLETED, PRIMARY
+from analysis.metrics import COMPLETED, PRIMARY, lost
 from analysis.records import number
 from analysis.sentences import times
 from analysis.stalls import stalled_seconds, worst
@@ -69,7 +69,7 @@ def _verdicts(compared: Compared) -> Iterator[list[str]]:
         one = compared.primary.get(variant)
         yield [
             compared.labels[variant],
-            f"{len(sample.ended)} of {len(sample.values)}",
+            f"{sample.runs - sample.failed} of {sample.runs}",
             mean_word(sample),
             ratio_word(one) if one else "",
             one.verdict if one else "baseline",
@@ -110,6 +110,7 @@ def _grid(rows: Iterable[list[str]]) -> Iterator[str]:
 def _runs(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[str]:
     """One line a run; of many runs only those that did not end as they should."""
     order = judged.variants if isinstance(judged, Compared) else in_order(campaign)
+    labels = display_labels(campaign)
     by_variant = campaign.variants()
     runs = [run for variant in order for run in by_variant[variant]]
     listed = runs
@@ -123,14 +124,15 @@ def _runs(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[s
     yield f"{'variant':<27} {'run':>3}  {'ended':<9} {'worst':>9} {'stalled':>9} {'elapsed':>9}"
     for run in listed:
         longest = worst_stream(run.gitks)
+        least = ">=" if lost(run) and run.state == COMPLETED else ""
         figures = [
-            seconds(worst(longest)) if longest else "-",
-            seconds(stalled_seconds(run)) if longest else "-",
+            f"{least}{seconds(worst(longest))}" if longest else "-",
+            f"{least}{seconds(stalled_seconds(run))}" if longest else "-",
             seconds(elapsed) if (elapsed := run_elapsed(run)) is not None else "-",
         ]
         yield (
-            f"{plain(run.label, 27):<27} {run.number % 1000:>3}  {plain(run.state, 9):<9} "
-            + " ".join(f"{figure[:9]:>9}" for figure in figures)
+            f"{plain(labels[run.variant], 27):<27} {run.number % 1000:>3}  "
+            f"{plain(run.state, 9):<9} " + " ".join(f"{figure[:9]:>9}" for figure in figures)
         )
     yield from paragraph(
         "worst: the longest gap of any gitk; stalled: their gaps of 1 s or more, added up."
@@ -150,7 +152,8 @@ def _notes(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[
         said = " ".join(judged.sentences.values())
     else:
         yield from left_out(campaign)
-    single = [runs[0].label for runs in campaign.variants().values() if len(runs) == 1]
+    labels = display_labels(campaign)
+    single = [labels[one] for one, runs in campaign.variants().items() if len(runs) == 1]
     if single and "sign, not a finding" not in said:
         names = ", ".join(plain(label, 40) for label in single[:SHOWN])
         more = f" and {len(single) - SHOWN} more" if len(single) > SHOWN else ""

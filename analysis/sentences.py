@@ -45,10 +45,8 @@ def why(one: Comparison, *, spread: bool = False) -> str:
     parts.append(f"{p_word(one.p_adjusted)} after Holm")
     parts.append(runs_word(size, others))
     text = ", ".join(parts)
-    if one.verdict == "undecided":
+    if one.verdict == "undecided" and not one.all_failed:
         text += _undecided(one, size, others)
-    elif not spread:
-        text += _doubts(one)
     return text
 
 
@@ -56,15 +54,24 @@ def _nothing(one: Comparison, spread: bool) -> str:
     if spread:
         return "no spread: it takes two runs of each that ended"
     who = "the baseline" if one.sample.values else "the variant"
-    missing = (one.base if one.sample.values else one.sample).missing
-    return f"{who} has " + ("no value of it in any run" if missing else "no run that counts")
+    return f"{who} has {none_word(one.base if one.sample.values else one.sample)}"
+
+
+def none_word(sample: Sample) -> str:
+    """Why a sample has no value: 'no run that counts', '5 runs, none with this figure (…)'."""
+    if not sample.missing:
+        return "no run that counts"
+    none = "none" if sample.missing > 1 else "not one"
+    return f"{plural(sample.missing, 'run')}, {none} with this figure (the notes say why)"
 
 
 def _figures(one: Comparison) -> str:
     sample, base = one.sample, one.base
+    if one.all_failed:
+        return "all runs of both failed"
     if sample.mean is None or base.mean is None:
-        who = [name for s, name in ((sample, "its"), (base, "the baseline's")) if s.mean is None]
-        return f"all of {' and '.join(who)} runs failed"
+        bad, who = (sample, "its") if sample.mean is None else (base, "the baseline's")
+        return f"{who} only run failed" if bad.runs == 1 else f"all of {who} runs failed"
     text = f"{amount(one.metric, sample.mean)} a run against {amount(one.metric, base.mean)}"
     if one.ratio is None:
         return text
@@ -103,62 +110,88 @@ def _undecided(one: Comparison, size: int, others: int) -> str:
         )
     if one.more_runs is not None:
         text += f"; {more_word(one.more_runs)} would probably decide"
+    elif one.least_runs is not None:
+        text += f"; it takes {one.least_runs} runs of each at least"
     return text
 
 
-def _doubts(one: Comparison) -> str:
-    """What a decided verdict must not hide."""
-    text = ""
-    word = {"improved": "better", "regressed": "worse"}.get(one.verdict)
-    if word and one.ratio and (one.ratio > 1) == (word == "better") and one.ratio != 1:
-        text += f"; most runs are {word}, their mean is not"
-    if one.sample.failed:
-        text += f"; but {failed_word(one.sample)} failed"
-    return text
-
-
-def failed_word(sample: Sample) -> str:
-    """'2 of its 5 runs'."""
-    return f"{sample.failed} of its {plural(len(sample.values), 'run')}"
+def _failed_word(sample: Sample) -> str:
+    """'2 of its 5 runs failed'."""
+    return f"{sample.failed} of its {plural(sample.runs, 'run')} failed"
 
 
 def sentence(label: str, base: str, one: Comparison, spread: Comparison, failures: Failures) -> str:
     """The answer for one variant, in one to three sentences."""
-    if not one.sample.values:
+    if not (one.sample.values and one.base.values):
         return f"{label} cannot be compared: {one.why}."
+    if one.all_failed:
+        return f"{label} cannot be told from {base}: {one.why}; more such runs would not decide."
     verb = {
         "improved": f"{label} stalls less than {base}",
         "regressed": f"{label} stalls more than {base}",
         "equivalent": f"{label} stalls as much as {base}",
         "undecided": f"{label} may be better or worse than {base}",
     }[one.verdict]
-    text = f"{verb}: {one.why}."
+    text = f"{_by_ranks(one, verb)}: {one.why}."
     if failures.failed or failures.base_failed:
-        text += (
-            f" {failures.failed} of its {plural(failures.runs, 'run')} failed, of {base}'s "
-            f"{failures.base_failed} of {failures.base_runs}"
-            f" ({p_word(failures.p_adjusted)} after Holm, Fisher's exact test): "
-            "a failed run counts as the worst."
-        )
+        text += f" {_failures(base, one, failures)}"
     if spread.verdict != "undecided":
         less = "more" if spread.verdict == "regressed" else "less"
         text += f" Its runs scatter {less} than {base}'s: {spread.why}."
     return text
 
 
+def _by_ranks(one: Comparison, verb: str) -> str:
+    """The verb, and if the means go the other way that it is the ranks that decided."""
+    sample, base = one.sample.mean, one.base.mean
+    if one.verdict not in ("improved", "regressed") or sample is None or base is None:
+        return verb
+    if sample == base or (sample > base) == (one.verdict == "regressed"):
+        return verb
+    if one.sample.failed or one.base.failed:
+        return (
+            f"By the ranks of the runs, a failed one being the worst, {verb}, "
+            "while the means of the runs that ended go the other way"
+        )
+    return (
+        f"By the ranks of the runs {verb}, while the means go the other way because of single runs"
+    )
+
+
+def _failures(base: str, one: Comparison, failures: Failures) -> str:
+    """How many runs failed, of each side of which the figures have not already said that all."""
+    tested = f"({p_word(failures.p_adjusted)} after Holm, Fisher's exact test)"
+    if not one.sample.ended:
+        counts = f"Of {base}'s {plural(failures.base_runs, 'run')} {failures.base_failed} failed"
+    elif not one.base.ended:
+        counts = f"Of its {plural(failures.runs, 'run')} {failures.failed} failed"
+    else:
+        but = "But " if failures.failed and one.verdict == "improved" else ""
+        counts = (
+            f"{but}{failures.failed} of its {plural(failures.runs, 'run')} failed, of {base}'s "
+            f"{failures.base_failed} of {failures.base_runs}"
+        )
+    return f"{counts} {tested}: a failed run counts as the worst."
+
+
 def alone(label: str, sample: Sample, metric: Metric, baseline: bool) -> str:
     """The sentence of the baseline, or of a variant with nothing to compare it with."""
     name = f"{label} (the baseline)" if baseline else label
     if not sample.values:
-        return f"{name} has no run that counts."
+        return f"{name} has {none_word(sample)}."
     if sample.mean is None:
-        return f"{name}: all of its {plural(len(sample.values), 'run')} failed."
-    text = f"{name} stalls for {amount(metric, sample.mean)} a run"
-    if sample.sd is not None:
-        text += f" (sd {amount(metric, sample.sd)}, {plural(len(sample.ended), 'run')})"
-    text += "."
-    if sample.failed:
-        text += f" {failed_word(sample)} failed.".capitalize()
-    if len(sample.values) == 1:
+        runs = "its only run" if sample.runs == 1 else f"all of its {sample.failed} runs"
+        text = f"{name}: {runs} failed."
+    else:
+        text = f"{name} stalls for {amount(metric, sample.mean)} a run"
+        if sample.sd is not None:
+            text += f" (sd {amount(metric, sample.sd)}, {plural(len(sample.ended), 'run')})"
+        text += "."
+        if sample.failed:
+            text += f" {_failed_word(sample)}."
+    if sample.missing:
+        have = "has" if sample.missing == 1 else "have"
+        text += f" {sample.missing} of its {sample.runs} runs {have} no such figure."
+    if sample.runs == 1:
         text += " One run is a sign, not a finding."
     return text

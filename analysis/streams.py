@@ -22,6 +22,7 @@ class Stream:
     ended: bool  # its end was recorded; else open_gap reaches to the last thing the machine sent
     late: Floats | None = None  # seconds of each `late S` line, NaN for others; None: no such line
     log: Path | None = None
+    unaccounted: float = 0.0  # seconds that the gap of no line covers: what was said then is lost
 
     @property
     def lines(self) -> list[str]:
@@ -76,7 +77,9 @@ def make_stream(
     else:
         open_gap, ended = max(0.0, last_sent - last), False
     late = lines.text.lateness()
-    return Stream(name, begin, lines.elapsed, lines.gap, open_gap, ended, late, log)
+    # Without an [end] line: was it silent in the end, or are its last lines lost?
+    unaccounted += 0.0 if lines.end else open_gap
+    return Stream(name, begin, lines.elapsed, lines.gap, open_gap, ended, late, log, unaccounted)
 
 
 def _end(events: list[dict[str, Any]], name: str) -> float | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from analysis.metrics import METRICS, PRIMARY, Metric
 from analysis.sentences import more_word, times
+from analysis.statistics import least_more_runs
 from analysis.table_files import csv, json
 from analysis.verdict import Comparison, Sample
 from analysis.words import plain, plural
@@ -34,8 +35,8 @@ NAMES = {  # rows of the table of all metrics, where they differ from the title 
     "share-1": "% of time in gaps >= 1 s",
     "share-10": "% of time in gaps >= 10 s",
     "wait": "wait at a random moment s",
-    "window-p50": "10 s windows' p95 gap, p50 s",
-    "window-p95": "10 s windows' p95 gap, p95 s",
+    "window-p50": "10 s windows' p95, median s",
+    "window-share": "% of 10 s windows p95 >= 1 s",
     "elapsed": "all gitk's done after s",
     "skipped": "audio skips s",
 }
@@ -80,7 +81,7 @@ def verdict_rows(compared: "Compared") -> Iterator[list[str]]:
         sample = compared.samples[PRIMARY.key][variant]
         row = [
             compared.labels[variant],
-            str(len(sample.values)),
+            runs_cell(sample),
             str(sample.failed),
             _mean(PRIMARY, sample),
             "-" if sample.sd is None else _number(PRIMARY, sample.sd),
@@ -98,13 +99,18 @@ def verdict_rows(compared: "Compared") -> Iterator[list[str]]:
         ]
 
 
+def runs_cell(sample: Sample) -> str:
+    """'5', or '3 of 5' if only three of the five runs have the figure."""
+    return f"{len(sample.values)} of {sample.runs}" if sample.missing else str(sample.runs)
+
+
 def spread_rows(compared: "Compared") -> Iterator[list[str]]:
     yield ["variant", "sd s", "ratio", "p (Holm)", "spread", "failed", "p (Fisher)", "failures"]
     for variant in compared.variants:
         sample = compared.samples[PRIMARY.key][variant]
         sd = "-" if sample.sd is None else _number(PRIMARY, sample.sd)
         if variant == compared.baseline:
-            failed = f"{sample.failed} of {len(sample.values)}"
+            failed = f"{sample.failed} of {sample.runs}"
             yield [compared.labels[variant], sd, "", "", "baseline", failed, "", "baseline"]
             continue
         one, ends = compared.spread[variant], compared.failures[variant]
@@ -270,12 +276,35 @@ def notes(compared: "Compared") -> Iterator[str]:
         "Only stalled seconds per run was fixed in advance. The spread and the failures are a "
         "family each, all other metrics one together: exploratory."
     )
+    yield from _out_of_reach(compared)
     yield (
         "Every change is raw, against the baseline; lower is better for all metrics. A ? says that "
         "the difference is not established, which is not to say that there is none."
     )
-    undecided = [one for one in compared.primary.values() if one.more_runs is not None]
-    if undecided:
-        most = max(one.more_runs or 0 for one in undecided)
-        count = plural(len(undecided), "comparison")
-        yield f"{count} undecided: {more_word(most)} would probably decide all of them."
+    told = [one.more_runs for one in compared.primary.values() if one.more_runs is not None]
+    if told:
+        count = plural(len(told), "comparison")
+        yield f"{count} undecided: {more_word(max(told))} would probably decide all of them."
+    few = [one.least_runs for one in compared.primary.values() if one.least_runs is not None]
+    if few:
+        count = plural(len(few), "comparison")
+        yield (
+            f"{count} undecided with too few runs to tell how many would decide: it takes "
+            f"{max(few)} of each at least."
+        )
+
+
+def _out_of_reach(compared: "Compared") -> Iterator[str]:
+    """Says so if no exploratory difference can be established, whatever was measured."""
+    tests = [one for of in compared.secondary.values() for one in of.values() if one.p is not None]
+    if not tests or not all(one.too_few for one in tests):
+        return
+    sizes = [len(side.values) for one in tests for side in (one.sample, one.base)]
+    least, most = min(sizes), max(sizes)
+    runs = plural(most, "run") if least == most else f"{least} to {most} runs"
+    more = least_more_runs(1, 1, compared.level / len(tests))
+    enough = f"; {1 + more} runs of each could" if more is not None else ""
+    yield (
+        f"Exploratory: {plural(len(tests), 'test')}, {runs} each: none of them can be established, "
+        f"whatever was measured{enough}."
+    )

@@ -2,7 +2,8 @@
 """The verdicts as CSV and as JSON, every figure unrounded; NaN and infinity do not occur.
 
 A run that failed has no figure: it is null (CSV: `failed`) among the values, and counted in
-`failed`; mean, sd, median and ratio are of the runs that ended.
+`failed`; mean, sd, median and ratio are of the runs that ended; `missing` of the `runs` have no
+value.
 """
 
 import csv as writer
@@ -22,7 +23,7 @@ FORMAT_VERSION = 1
 SAMPLE = ("runs", "failed", "missing", "mean", "sd", "median")
 FIGURES = (
     *("ratio", "low", "high", "p", "p_adjusted", "delta", "p_equivalent"),
-    *("smallest", "needed", "verdict", "more_runs"),
+    *("smallest", "needed", "verdict", "more_runs", "least_runs"),
 )
 HEADER = (
     *("variant", "label", "family", "metric", "unit", *SAMPLE, *FIGURES),
@@ -80,7 +81,7 @@ def _variant(compared: "Compared", variant: str) -> dict[str, Any]:
 
 def _sample(sample: Sample) -> dict[str, Any]:
     return {
-        "runs": len(sample.values),
+        "runs": sample.runs,
         "failed": sample.failed,
         "missing": sample.missing,
         "mean": sample.mean,

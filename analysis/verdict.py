@@ -21,6 +21,11 @@ class Sample:
     orders: tuple[int | None, ...] = ()  # place in the order in which the campaign ran
     missing: int = 0  # runs that count, for which the metric is not available
 
+    @property
+    def runs(self) -> int:
+        """How many runs count, those without a value too."""
+        return len(self.values) + self.missing
+
     @cached_property
     def ended(self) -> tuple[float, ...]:
         """The values of the runs that did not fail."""
@@ -71,6 +76,7 @@ class Comparison:
     verdict: Word = "undecided"
     why: str = ""  # one sentence
     more_runs: int | None = None  # undecided: about so many more of each would decide, at most MANY
+    least_runs: int | None = None  # undecided, too few to tell more_runs: so many of each at least
     p_equivalent: float | None = None  # Holm's, of the ratio outside the margin
     smallest: float | None = None  # p that so many runs could give
     needed: float | None = None  # p that this one needs in its family
@@ -81,6 +87,12 @@ class Comparison:
     def differs(self) -> bool:
         """Whether a difference is established."""
         return self.p_adjusted is not None and self.p_adjusted <= self.level
+
+    @property
+    def all_failed(self) -> bool:
+        """Whether there are runs of both, and none of them ended."""
+        both = (self.base, self.sample)
+        return all(one.values and not one.ended for one in both)
 
     @property
     def too_few(self) -> bool:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis import table
 from analysis.compare import Compared, compare
 from analysis.judge import Pair, judge, judge_families
 from analysis.load import load_campaign
@@ -80,8 +81,9 @@ def test_too_few_runs_never_have_a_verdict(tmp_path: Path) -> None:
     assert "3 and 3 runs cannot reach the level: the smallest p they could give is 0.1, needed" in (
         b.why
     )
-    # Noether, delta 1: (1.96 + 0.84)^2 / 1.5 = 5.2: six runs of each.
-    assert b.more_runs == 3 and "about 3 more runs of each would probably decide" in b.why
+    # 4 and 4 give 2 / 70 at the least; how many would decide, the delta of 3 runs does not tell.
+    assert b.more_runs is None and b.least_runs == 4 and "would probably" not in b.why
+    assert b.why.endswith("it takes 4 runs of each at least")
 
 
 def test_one_run_is_a_sign(tmp_path: Path) -> None:
@@ -129,7 +131,15 @@ def test_failed_runs_are_the_worst_and_compared_by_fisher_too(tmp_path: Path) ->
     assert b.p == pytest.approx(2 / 252) and b.verdict == "regressed" and b.ratio is None
     assert (failures.failed, failures.runs, failures.base_failed) == (5, 5, 0)
     assert failures.p == pytest.approx(2 / 252) and failures.verdict == "regressed"
-    assert "5 of its 5 runs failed, of a's 0 of 5" in found.sentences["b"]
+    assert found.sentences["b"] == (
+        "b stalls more than a: all of its runs failed, p = 0.0079 after Holm, 5 runs each. "
+        "Of a's 5 runs 0 failed (p = 0.0079 after Holm, Fisher's exact test): "
+        "a failed run counts as the worst."
+    )
+    back = compare(found.campaign, baseline="b").sentences
+    assert back["b"] == "b (the baseline): all of its 5 runs failed."
+    assert "a stalls less than b: all of the baseline's runs failed, p = 0.0079" in back["a"]
+    assert "Of its 5 runs 0 failed" in back["a"]
     assert found.spread["b"].p is None and found.secondary["swap-in"]["b"].p is None
     assert any("Failed, counted as the worst: b/1 (hung)" in note for note in found.notes)
 
@@ -139,10 +149,46 @@ def test_better_figures_do_not_hide_a_failed_run(tmp_path: Path) -> None:
     base: list[float | str] = [60.0, 61.0, 62.0, 63.0, 64.0, 65.0, 66.0]
     found = compared(tmp_path, a=base, b=[20.0, 21.0, 22.0, 23.0, 24.0, 25.0, "hung"])
     b = found.primary["b"]
-    assert b.verdict == "improved" and "1 of its 7 runs failed" in b.why
+    assert b.verdict == "improved"
     assert "at least 0.36 times" in b.why and "of the runs that ended" in b.why
     assert found.failures["b"].verdict == "undecided" and found.failures["b"].p == 1
-    assert "1 of its 7 runs failed, of a's 0 of 7" in found.sentences["b"]
+    assert "But 1 of its 7 runs failed, of a's 0 of 7" in found.sentences["b"]
+    assert found.sentences["b"].count("failed,") == 1
+
+
+def test_when_all_runs_of_both_failed_nothing_is_promised(tmp_path: Path) -> None:
+    found = compared(tmp_path, a=["hung"] * 5, b=["oom"] * 5)
+    assert found.primary["b"].verdict == "undecided" and found.primary["b"].more_runs is None
+    assert found.sentences["b"] == (
+        "b cannot be told from a: all runs of both failed, p = 1 after Holm, 5 runs each; "
+        "more such runs would not decide."
+    )
+    assert "would probably decide" not in table.text(found)
+
+
+def test_the_only_run_failed(tmp_path: Path) -> None:
+    found = compared(tmp_path, a=["hung"], b=[5.0])
+    assert found.sentences["a"] == (
+        "a (the baseline): its only run failed. One run is a sign, not a finding."
+    )
+    assert "the baseline's only run failed" in found.sentences["b"]
+
+
+def test_ranks_and_means_that_disagree_are_told_by_ranks(tmp_path: Path) -> None:
+    """One run of a is an outlier: b's runs have the higher ranks, p 0.02 with ranks 1-6 and 13."""
+    low: list[float | str] = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 140.0]
+    found = compared(tmp_path, a=low, b=[2.0, 2.1, 2.2, 2.3, 2.4, 2.5, 2.6])
+    assert found.primary["b"].verdict == "regressed" and (found.primary["b"].ratio or 9) < 1
+    assert found.sentences["b"].startswith(
+        "By the ranks of the runs b stalls more than a, while the means go the other way because "
+        "of single runs: 2.3 s a run against 21.1 s (0.11 times"
+    )
+    failing = compared(tmp_path / "f", a=LESS * 2, b=[*[20.0] * 3, *["hung"] * 9])
+    assert failing.primary["b"].verdict == "regressed"
+    assert (
+        "a failed one being the worst, b stalls more than a, while the means of the runs"
+        in (failing.sentences["b"])
+    )
 
 
 def test_a_failed_run_is_never_equivalent() -> None:
@@ -197,6 +243,67 @@ def test_a_variant_without_a_run_that_counts(tmp_path: Path) -> None:
     assert found.sentences["b"] == "b cannot be compared: the variant has no run that counts."
 
 
+def without(log: Path, begins: str) -> None:
+    """Lose the lines of the log that begin so."""
+    lines = log.read_text().splitlines(keepends=True)
+    kept = [line for line in lines if not line.startswith(begins)]
+    assert len(kept) < len(lines)
+    log.write_text("".join(kept))
+
+
+def test_a_stall_in_a_damaged_log_is_not_a_better_kernel(tmp_path: Path) -> None:
+    folder = campaign(tmp_path, {"a": BASE, "b": BASE})
+    for number, stalled in enumerate(BASE, 1):
+        log = folder / "b" / str(number) / "latency-gitk-1.log"
+        without(log, f"{5 + float(stalled):.3f} {float(stalled):.3f} pass")
+    found = compare(load_campaign(folder))
+    sample = found.samples["stalled"]["b"]
+    assert (sample.values, sample.missing, sample.runs) == ((), 5, 5)
+    assert found.primary["b"].verdict == "undecided" and found.primary["b"].p is None
+    assert found.sentences["b"] == (
+        "b cannot be compared: the variant has 5 runs, none with this figure (the notes say why)."
+    )
+    text = " ".join(table.text(found).split())
+    assert "stalls may be with them: no figures of gaps of: b/1 (gitk-1 60.0 s), b/2 (" in text
+    assert "b 0 of 5 0 - -" in text
+    alone = compare(load_campaign(folder / "b"))
+    only = next(iter(alone.sentences.values()))
+    assert only.endswith("has 5 runs, none with this figure (the notes say why).")
+    assert "improved" not in text
+
+
+def test_some_runs_without_the_figure_are_counted_and_said(tmp_path: Path) -> None:
+    folder = campaign(tmp_path, {"a": BASE, "b": LESS})
+    without(folder / "a" / "2" / "latency-gitk-1.log", "67.000 62.000 pass")
+    found = compare(load_campaign(folder))
+    assert found.samples["stalled"]["a"].values == (60.0, 63.0, 64.0, 66.0)
+    assert found.sentences["a"].endswith("4 runs). 1 of its 5 runs has no such figure.")
+    row = next(line for line in table.text(found).splitlines() if line.startswith("a    "))
+    assert row.split()[:5] == ["a", "4", "of", "5", "0"]
+    assert found.primary["b"].verdict == "improved"  # 2 of 126 divisions
+
+
+def test_variants_of_one_label_are_told_apart(tmp_path: Path) -> None:
+    folder = campaign(tmp_path, {"one": BASE, "two": LESS}, label="same")
+    found = compare(load_campaign(folder))
+    assert found.labels == {"one": "same (one)", "two": "same (two)"}
+    assert found.sentences["two"].startswith("same (two) stalls less than same (one): ")
+    for asked in ("two", "same (two)"):
+        assert compare(found.campaign, baseline=asked).baseline == "two"
+    with pytest.raises(UserError, match="2 variants are called 'same'"):
+        compare(found.campaign, baseline="same")
+
+
+@pytest.mark.parametrize(("blocks", "said"), [(True, True), (False, False)])
+def test_runs_that_did_not_take_turns_are_named(tmp_path: Path, blocks: bool, said: bool) -> None:
+    orders = {"a": [1, 2, 3], "b": [4, 5, 6]} if blocks else {"a": [1, 4, 5], "b": [2, 3, 6]}
+    for label, places in orders.items():
+        for number, order in enumerate(places, 1):
+            stalling_run(tmp_path / label / str(number), 5.0, order=order)
+    notes = compare(load_campaign(tmp_path)).notes
+    assert any("Not interleaved with the runs of a" in n and ": b." in n for n in notes) == said
+
+
 def test_one_variant_has_figures_and_no_comparison(tmp_path: Path) -> None:
     found = compared(tmp_path, a=BASE)
     assert not found.primary and not found.spread and found.samples["stalled"]["a"].mean == 63
@@ -239,7 +346,9 @@ def test_swapped_groups_swap_the_verdict(base: list[float], sample: list[float])
     assert there.p == pytest.approx(back.p) and 0 < (there.p or 0) <= 1
     assert there.delta == pytest.approx(-(back.delta or 0))
     assert there.more_runs is None or 1 <= there.more_runs <= MANY
-    assert (there.verdict == "undecided") == (there.more_runs is not None)
+    told = there.more_runs is not None or there.least_runs is not None or there.all_failed
+    assert (there.verdict == "undecided") == told
+    assert there.more_runs is None or min(len(base), len(sample)) >= 4
 
 
 @given(RUNS, RUNS, st.sampled_from((0.125, 16.0)))

@@ -12,7 +12,7 @@ import numpy as np
 
 from analysis.judge import Pair, judge_families, judge_spread
 from analysis.load import Campaign, Run
-from analysis.metrics import PRIMARY, counted, failed
+from analysis.metrics import PRIMARY, counted, failed, lost
 from analysis.records import Floats
 from analysis.stalls import stalls
 from analysis.verdict import Comparison, Sample
@@ -44,11 +44,12 @@ class Pool:
 
 
 def pools(campaigns: list[Campaign]) -> list[Pool]:
-    """One for each variant of each campaign that has enough runs; a run that failed is left out."""
+    """One for each variant of each campaign that has enough runs that ended and are all known."""
     found = []
     for campaign in campaigns:
         for variant, runs in campaign.variants().items():
-            blocks = [_blocks(run) for run in runs if counted(run) and not failed(run)]
+            whole = [run for run in runs if counted(run) and not failed(run) and not lost(run)]
+            blocks = [_blocks(run) for run in whole]
             if len(blocks) >= FEWEST:
                 found.append(Pool(f"{campaign.path.resolve().name}/{variant}", blocks))
     return found
