@@ -50,8 +50,13 @@ def test_there_are_examples_of_each_kind() -> None:
 
 
 def test_the_output_shown_is_a_real_runs() -> None:
-    summary = (SUITE / "docs" / "example" / "summary.txt").read_text()
-    assert f"\n```\n{summary}```\n" in README
+    examples = SUITE / "docs" / "example"
+    assert f"\n```\n{(examples / 'summary.txt').read_text()}```\n" in README
+    assert f"\n```\n{(examples / 'quick' / 'summary.txt').read_text()}```\n" in README
+    for name in ("standard", "mglru", "twice"):
+        summary = (examples / name / "summary.txt").read_text()
+        head = re.split(r"^variant +run  ended", summary, maxsplit=1, flags=re.MULTILINE)[0]
+        assert head != summary and f"\n```\n{head.rstrip()}\n```\n" in README, name
 
 
 def test_pictures_and_links_are_there() -> None:
