@@ -75,9 +75,10 @@ class Table:
 
     def primary(self) -> None:
         print(
-            "\n| truth | variants | runs of each | regressed | improved | equivalent | not sure |"
+            "\n| truth | variants | runs of each | regressed | improved | either | equivalent "
+            "| not sure |"
         )
-        print("|---|---|---|---|---|---|---|")
+        print("|---|---|---|---|---|---|---|---|")
         for variants in (1, 2):
             for runs in RUNS:
                 self._row("the same kernel (A/A)", Setting(runs, variants))
@@ -99,8 +100,8 @@ class Table:
         print(f"| {truth} | {setting.variants} | {runs} | {_shares(tally)} |", flush=True)
 
     def spread(self) -> None:
-        print("\n| truth | variants | runs of each | scatters more | scatters less |")
-        print("|---|---|---|---|---|")
+        print("\n| truth | variants | runs of each | scatters more | scatters less | either |")
+        print("|---|---|---|---|---|---|")
         same = Setting((5,))
         for truth, setting in (
             ("the same kernel (A/A)", same),
@@ -117,13 +118,16 @@ class Table:
             tally = spreads(drawn, alpha=ALPHA)
             print(
                 f"| {truth} | {setting.variants} | {setting.runs[0]} | {_percent(tally.regressed)} "
-                f"| {_percent(tally.improved)} |",
+                f"| {_percent(tally.improved)} | {_percent(tally.differs)} |",
                 flush=True,
             )
 
 
 def _shares(tally: Tally) -> str:
-    shares = (tally.regressed, tally.improved, tally.equivalent, 1 - tally.sure)
+    shares = (
+        *(tally.regressed, tally.improved, tally.differs),
+        *(tally.equivalent, 1 - tally.sure),
+    )
     return " | ".join(_percent(share) for share in shares)
 
 

@@ -81,6 +81,7 @@ class Tally:
 
     regressed: float = 0.0
     improved: float = 0.0
+    differs: float = 0.0  # at least one of these two
     equivalent: float = 0.0
     sure: float = 0.0  # every comparison had a verdict in the end
     runs: float = 0.0  # of each variant, on the average
@@ -132,6 +133,7 @@ def simulate(drawn: list[list[Floats]], setting: Setting, *, alpha: float, margi
     return Tally(
         regressed=len(seen["regressed"]) / number,
         improved=len(seen["improved"]) / number,
+        differs=len(seen["regressed"] | seen["improved"]) / number,
         equivalent=len(seen["equivalent"]) / number,
         sure=tally.sure / number,
         runs=tally.runs / number,
@@ -145,7 +147,9 @@ def spreads(drawn: list[list[Floats]], *, alpha: float) -> Tally:
         words = {one.verdict for one in _spread(groups, alpha)}
         tally.regressed += "regressed" in words
         tally.improved += "improved" in words
-    return Tally(tally.regressed / len(drawn), tally.improved / len(drawn))
+        tally.differs += bool(words & {"regressed", "improved"})
+    number = len(drawn)
+    return Tally(tally.regressed / number, tally.improved / number, tally.differs / number)
 
 
 def _spread(groups: list[Floats], alpha: float) -> list[Comparison]:
