@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One line of a kernel log, in whatever form a reporter brings it, as the kernel's own messages.
+
+Undone are the prefixes of dmesg (plain, -r, -T, -x, -d, --time-format), the console with
+CONFIG_PRINTK_CALLER (15ff2069cb7f), /dev/kmsg (Documentation/ABI/testing/dev-kmsg), syslog,
+journalctl (-o short, short-iso, short-monotonic, …) and this suite's kern.log (docs/FORMAT.md);
+and the ways in which they hold a message of several lines: rsyslog's #012, kmsg's \\x0a, indented
+lines. What another program than the kernel said in the same log is no message.
+"""
+
+import re
+from typing import NamedTuple
+
+LONGEST = 65536  # of a line; the rest of it is left out
+
+_MONTH = r"[A-Z][a-z]{2} [ \d]?\d (?:\d{4} )?\d\d:\d\d:\d\d(?:\.\d{1,9})?(?: \d{4})?"
+_ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z| [A-Z]{3,4}\b| ?[+-]\d\d:?\d\d)?"
+_WALL = rf"(?:[A-Z][a-z]{{2}} )?(?:{_MONTH}|{_ISO}|\d{{9,11}}\.\d{{3,9}})"
+_PRI = r"(?:<\d{1,3}>(?:1 )?)?"
+_HOST = r"[^\s\[<]\S{0,254}"
+# A task may be called "kernel", too.
+_TAG = (
+    r"(?:kernel(?:\[\d+\])?:|kernel - - -|klogd:) ?+"
+    r"(?!page allocation (?:failure[.:] ?order|stalls for))"
+)
+_SYSLOG = re.compile(
+    rf"{_PRI}(?:(?P<wall>{_WALL}) (?:{_HOST} +){{0,2}}?"
+    rf"|\[ *(?P<seconds>\d{{1,10}}\.\d{{1,9}})\] {_HOST} ){_TAG}"
+)
+_WALLED = re.compile(rf"{_PRI}(?P<wall>{_WALL}) ")
+_KMSG = re.compile(
+    r"(?P<priority>\d{1,5}),\d{1,20},(?P<usec>\d{1,18}),"
+    r"[^;,]{0,20}(?:,caller=(?P<caller>[TC]\d{1,10}))?(?:,[^;]{0,200})?;"
+)
+_TAGGED = re.compile(_TAG)
+_STAMP = re.compile(
+    r"<\d{1,3}> ?"
+    r"|\[ *(?P<seconds>\d{1,10}\.\d{1,9})(?: <[ +.\d]{1,20}>)?\]"
+    rf"(?: ?\[ *(?P<caller>[TC]\d{{1,10}})\])? ?"
+    rf"|\[(?P<wall>{_WALL})\](?: ?\[ *(?P<id>[TC]\d{{1,10}})\])? ?"
+    r"|\[ *[+<] *\d{1,10}\.\d{1,9}>?\] ?"
+    r"|\[(?P<minute>[A-Z][a-z]{2} [ \d]?\d \d\d:\d\d)\] ?"
+    r"|(?P<facility>kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local\d)"
+    r" *:(?:emerg|alert|crit|err|warn|notice|info|debug) *: ?"
+)
+_OWN = re.compile(r"\[\d+\.\d{6}\] <\d> ")  # of kern.log, which leaves kmsg's escapes alone
+# The most common forms, as dmesg and syslog have them; what does not fit takes the long way.
+_PLAIN = re.compile(
+    rf"(?:{_MONTH} \S{{1,255}} kernel: )?\[ *(\d{{1,10}}\.\d{{1,9}})\]"
+    r"(?: ?\[ *([TC]\d{1,10})\])? (?![\[<])"
+)
+_ANSI = re.compile(rb"\x1b(?:\[[\d;?]{0,20}[A-Za-z]?)?")
+_OCTAL = re.compile(r"#(0[0-3][0-7])")  # rsyslog's imklog writes control characters so
+_ESCAPED = re.compile(rb"\\x([0-9a-f]{2})")
+
+
+class Message(NamedTuple):
+    """One line of what the kernel printed."""
+
+    time: float | str | None  # seconds of its own clock, or the log's wall clock as text
+    caller: str | None  # T123 (task) or C0 (CPU): who printed it, where the kernel says so
+    text: str
+    continued: bool  # not the first line of its message
+
+
+class Lines:
+    """Remembers the stamp of the last message for the lines that continue it without one."""
+
+    def __init__(self) -> None:
+        self._time: float | str | None = None
+        self._caller: str | None = None
+        self._kernel = True
+        self._escaped = False  # the last line was /dev/kmsg's or kern.log's
+        self._syslog = False
+
+    def messages(self, raw: bytes) -> list[Message]:
+        """The messages in one line of the log, mostly one; none if another program wrote it."""
+        if b"\x1b" in raw:
+            raw = _ANSI.sub(b"", raw)
+        if b"\0" in raw:  # what a crash leaves of blocks that were never written
+            raw = raw.replace(b"\0", b"")
+        text = raw[:LONGEST].decode("utf-8", "replace").rstrip("\r\n")
+        found = _PLAIN.match(text)
+        if found and "#0" not in text and not (text[0] == "[" and " kernel: " in text):
+            self._time, self._caller = float(found[1]), found[2]
+            self._kernel, self._escaped = True, False
+            self._syslog = text[0] != "["
+            text = text[found.end() :]
+            if not text.isprintable():
+                text = printable(text)
+            return [Message(self._time, self._caller, text, False)]
+        continued = text.startswith((" ", "\t"))  # no prefix: it goes on with the message before
+        start = 0 if continued else self._prefix(text)
+        if not self._kernel:
+            return []
+        messages = []
+        for piece in self._split(text[start:]):
+            if continued:
+                piece = piece[self._stamps(piece, 0, keep=True) :]
+            messages.append(Message(self._time, self._caller, printable(piece), continued))
+            continued = True
+        return messages
+
+    def _split(self, text: str) -> list[str]:
+        if self._escaped and "\\x" in text:
+            text = _unescape(text)
+        elif self._syslog and "#0" in text:
+            text = _OCTAL.sub(lambda found: chr(int(found[1], 8)), text)
+        return text.split("\n") if "\n" in text else [text]
+
+    def _prefix(self, text: str) -> int:
+        """Where the kernel's own words begin; sets the stamp, and whether they are the kernel's."""
+        self._time = self._caller = None
+        self._kernel, self._escaped, self._syslog = True, False, False
+        if text.startswith("["):
+            if " kernel: " not in text or not (found := _SYSLOG.match(text)):
+                self._escaped = bool(_OWN.match(text))
+                return self._stamps(text, 0)
+            self._time = float(found["seconds"])
+            return self._stamps(text, found.end(), keep=True)
+        if found := _KMSG.match(text):
+            self._kernel = int(found["priority"]) < 8  # others: facilities of user space
+            self._time, self._caller = int(found["usec"]) / 1e6, found["caller"]
+            self._escaped = True
+            return found.end()
+        if found := _SYSLOG.match(text):
+            self._time, self._syslog = found["wall"], True
+            return self._stamps(text, found.end())
+        if found := _WALLED.match(text):
+            self._time = found["wall"]
+            start = self._stamps(text, found.end())
+            # dmesg --time-format=iso has a comma in its fraction and no host name behind it.
+            self._kernel = isinstance(self._time, float) or "," in found["wall"]
+            return start
+        if found := _TAGGED.match(text):
+            return self._stamps(text, found.end())
+        return self._stamps(text, 0)
+
+    def _stamps(self, text: str, start: int, *, keep: bool = False) -> int:
+        """Where the text behind the kernel's own stamps begins; keep: do not believe later ones."""
+        while text.startswith(("[", "<", "k", "u", "d", "m", "a", "s", "l", "n", "c", "f"), start):
+            found = _STAMP.match(text, start)
+            if not found:
+                break
+            seconds, caller = found["seconds"], found["caller"] or found["id"]
+            if found["facility"]:
+                self._kernel = found["facility"] == "kern"
+            if seconds and not keep and not isinstance(self._time, float):
+                self._time = float(seconds)
+            elif self._time is None:
+                self._time = found["wall"] or found["minute"]
+            self._caller = self._caller or caller
+            start = found.end()
+        return start
+
+
+def printable(text: str) -> str:
+    """The text without what a terminal would obey; a tab is a blank."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else " " if c == "\t" else "?" for c in text)
+
+
+def _unescape(text: str) -> str:
+    raw = _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), text.encode("utf-8", "replace"))
+    return raw.decode("utf-8", "replace")
