@@ -441,8 +441,9 @@ def test_a_flipped_bit_is_never_a_traceback(small: Path, place: float, bit: int)
     path = small.with_name("flipped.tar.gz")
     path.write_bytes(raw)
     problems = bundle.check(path)
-    assert problems or 3 <= at < 10  # gzip's own header: flags, time and system tell nothing
     assert not any("\n" in line for line in problems)
+    # Bits of gzip's header, and of codes that its data do not use, change nothing that is in it.
+    assert problems or gzip.decompress(raw) == gzip.decompress(small.read_bytes())
 
 
 def test_the_folder_of_a_bundle_is_gone_when_the_program_ends(small: Path) -> None:
