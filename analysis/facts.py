@@ -57,9 +57,14 @@ def unknown(runs: list[Run]) -> list[str]:
     return [f"Not known of every run, so not compared there: {', '.join(some)}."] if some else []
 
 
+def busy_by_others(run: Run) -> float | None:
+    """Share of the host's CPU time that others took during the run."""
+    return number(run.fact("host", "busy_by_others"))
+
+
 def disturbed(runs: list[Run]) -> list[str]:
     """One line that names the runs during which the host had much else to do, or none."""
-    busy = [(run, number(run.fact("host", "busy_by_others"))) for run in runs]
+    busy = [(run, busy_by_others(run)) for run in runs]
     names = [f"{_name(run)} ({100 * share:.0f} %)" for run, share in busy if share and share > BUSY]
     if not names:
         return []

@@ -18,6 +18,7 @@ from analysis.choice import in_order, median_run
 from analysis.compare import Compared, compare
 from analysis.kernlog import count_failures
 from analysis.load import Campaign, Run, load_campaign
+from analysis.machine_words import disk, known, listed, size, workload
 from analysis.metrics import COMPLETED
 from analysis.overview import LISTED_RUNS, left_out, overview, run_elapsed, worst_stream
 from analysis.records import number
@@ -144,48 +145,25 @@ def _run(run: Run, runs: int) -> Iterator[str]:
 
 
 def _facts(run: Run) -> Iterator[str]:
-    def known(template: str, *keys: str) -> str:
-        value = run.fact(*keys)
-        return template.format(plain(value, 60)) if value is not None else ""
-
-    def line(name: str, *parts: str) -> list[str]:
-        return entry(name, ", ".join(part for part in parts if part) or NOT_AVAILABLE)
-
     elapsed = run_elapsed(run)
     ended = f"{plain(run.state, 20)}: {plain(run.status.get('why'))}"
     yield from entry("ended", ended + (f" ({seconds(elapsed)})" if elapsed is not None else ""))
-    yield from line("kernel", known("{}", "kernel", "release"), known("{}", "kernel", "version"))
+    release, version = (known(run, "{}", "kernel", key) for key in ("release", "version"))
+    yield from listed("kernel", [release, version])
     if run.label != run.variant:
         yield from entry("variant", plain(run.variant))
-    yield from line(
-        "machine",
-        known("{} CPUs", "cpus"),
-        known("{}", "cpu_model"),
-        _size(run.fact("mem_total_kib"), 1 / 1024, " of memory"),
+    parts = [
+        known(run, "{} CPUs", "cpus"),
+        known(run, "{}", "cpu_model"),
+        size(run, 1024, " of memory", "mem_total_kib"),
         {"none": "a real machine", "kvm": "KVM", "tcg": "TCG"}.get(
             accelerator := plain(run.fact("accelerator")), f"accelerator {accelerator}"
         ),
-        known("QEMU {}", "machine", "qemu"),
-    )
-    yield from line(
-        "disk",
-        _size(run.fact("disk", "size_bytes"), 2**-20),
-        known("{}", "disk", "model"),
-        known("cache {}", "disk", "cache"),
-        known("at most {} IOPS", "disk", "iops"),
-        known("at most {} bytes/s", "disk", "bps"),
-        known("crypt {}", "crypt"),
-        known("{}", "fs"),
-        _size(run.fact("swap", "size_kib"), 1 / 1024, " of swap"),
-    )
-    parameters = run.fact("parameters")
-    pairs = parameters.items() if isinstance(parameters, dict) else ()
-    yield from line("workload", *(f"{plain(k, 30)} {plain(v, 60)}" for k, v in pairs))
-
-
-def _size(value: Any, per_mib: float, what: str = "") -> str:
-    size = number(value)
-    return "" if size is None else f"{size * per_mib:,.0f} MiB{what}"
+        known(run, "QEMU {}", "machine", "qemu"),
+    ]
+    yield from listed("machine", parts)
+    yield from listed("disk", disk(run))
+    yield from listed("workload", workload(run))
 
 
 def _stream_table(run: Run) -> Iterator[str]:

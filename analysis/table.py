@@ -93,7 +93,7 @@ def verdict_rows(compared: "Compared") -> Iterator[list[str]]:
         yield [
             *row,
             _ratio(one),
-            _p(one.p_adjusted),
+            p_word(one.p_adjusted),
             "-" if one.delta is None else f"{one.delta:+.2f}",
             one.verdict,
         ]
@@ -119,10 +119,10 @@ def spread_rows(compared: "Compared") -> Iterator[list[str]]:
             compared.labels[variant],
             sd,
             "-" if one.ratio is None else times(one.ratio),
-            _p(one.p_adjusted),
+            p_word(one.p_adjusted),
             one.verdict,
             f"{ends.failed} of {ends.runs}",
-            "" if none else _p(ends.p_adjusted),
+            "" if none else p_word(ends.p_adjusted),
             "none" if none else ends.verdict,
         ]
 
@@ -229,7 +229,8 @@ def _bound(value: float | None) -> str:
     return times(value) if value < 999.5 else f"{value:.0e}"
 
 
-def _p(value: float | None) -> str:
+def p_word(value: float | None) -> str:
+    """'0.032', '<0.0001'; '-' if there is none."""
     if value is None:
         return "-"
     return "<0.0001" if value < 0.0001 else f"{value:.2g}" if value < 0.0995 else f"{value:.2f}"

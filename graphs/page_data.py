@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis import facts
 from analysis.choice import SHOWN, extremes, fourth_gitk, median_run, shown_words
 from analysis.compare import Compared
 from analysis.load import Run
@@ -85,7 +86,7 @@ def campaign_part(compared: Compared) -> dict[str, Any]:
 
 
 def _run(run: Run, places: dict[str, int], share: Floats | None) -> dict[str, Any]:
-    busy = page_tables.busy_by_others(run)
+    busy = facts.busy_by_others(run)
     return {
         "variant": places[run.variant],
         "number": run.number,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis import configs as configs_of
-from analysis import table
+from analysis import facts, table
 from analysis.compare import Compared
 from analysis.load import Run
 from analysis.metrics import METRICS, Metric
@@ -206,18 +206,13 @@ def ends(compared: Compared) -> list[End]:
             "-" if (elapsed := run_elapsed(run)) is None else seconds(elapsed),
             seconds(stalled_seconds(run)) if run.gitks else "-",
             seconds(max(map(worst, run.gitks))) if run.gitks else "-",
-            "-" if (busy := busy_by_others(run)) is None else f"{100 * busy:.0f} %",
+            "-" if (busy := facts.busy_by_others(run)) is None else f"{100 * busy:.0f} %",
             [plain(warning, 300) for warning in run.warnings[:20]],
         )
         for index, run in enumerate(compared.campaign.runs)
     ]
     runs = compared.campaign.runs
     return sorted(found, key=lambda end: (runs[end.index].order or 10**9, end.index))
-
-
-def busy_by_others(run: Run) -> float | None:
-    """Share of the host's CPU time that others took during the run."""
-    return number(run.fact("host", "busy_by_others"))
 
 
 def config_differences(compared: Compared) -> dict[str, Any]:

@@ -10,11 +10,13 @@ from analysis.compare import Compared
 from analysis.configs import differences
 from analysis.files import read_lines
 from analysis.load import Run, Stream
+from analysis.machine_words import disk, known, listed, size, workload
 from analysis.records import number
 from analysis.stalls import STALL, Stall, stalls
-from analysis.words import NOT_AVAILABLE, WIDTH, entry, paragraph, plain, plural, seconds
+from analysis.words import WIDTH, entry, paragraph, plain, plural, seconds
 
 PLACES = 2  # of a variant
+LIMIT = 80  # characters of a fact
 KERNELS = 12  # that are described one by one
 CONFIGS = 4  # whose differences are listed
 OPTIONS = 16  # of a config that are listed
@@ -163,42 +165,19 @@ def machine(compared: Compared) -> Iterator[str]:
     """The machine and the workload, of the first run; the runs that are compared share them."""
     run = compared.campaign.runs[0]
 
-    def facts(name: str, *parts: str) -> list[str]:
-        return entry(name, ", ".join(part for part in parts if part) or NOT_AVAILABLE)
-
-    def known(template: str, *keys: str) -> str:
-        found = run.fact(*keys)
-        return "" if found is None else template.format(plain(found, 80))
-
-    def size(per_mib: float, what: str, *keys: str) -> str:
-        found = number(run.fact(*keys))
-        return "" if found is None else f"{found / per_mib:,.0f} MiB{what}"
-
-    yield from facts(
-        "machine",
-        known("{} CPUs", "cpus"),
-        known("{}", "cpu_model"),
-        size(1024, " of memory", "mem_total_kib"),
-        known("accelerator {}", "accelerator"),
-        known("QEMU {}", "machine", "qemu"),
-        known("{}", "machine", "type"),
-        known("-cpu {}", "machine", "cpu"),
-    )
-    yield from facts("host", known("{}", "host", "cpu_model"))
-    yield from facts(
-        "disk",
-        size(2**20, "", "disk", "size_bytes"),
-        known("{}", "disk", "model"),
-        known("cache {}", "disk", "cache"),
-        known("at most {} IOPS", "disk", "iops"),
-        known("at most {} bytes/s", "disk", "bps"),
-        known("crypt {}", "crypt"),
-        known("{}", "fs"),
-        size(1024, " of swap", "swap", "size_kib"),
-    )
-    parameters = run.fact("parameters")
-    pairs = parameters.items() if isinstance(parameters, dict) else ()
-    yield from facts("workload", *(f"{plain(key, 30)} {plain(one, 60)}" for key, one in pairs))
+    parts = [
+        known(run, "{} CPUs", "cpus", limit=LIMIT),
+        known(run, "{}", "cpu_model", limit=LIMIT),
+        size(run, 1024, " of memory", "mem_total_kib"),
+        known(run, "accelerator {}", "accelerator", limit=LIMIT),
+        known(run, "QEMU {}", "machine", "qemu", limit=LIMIT),
+        known(run, "{}", "machine", "type", limit=LIMIT),
+        known(run, "-cpu {}", "machine", "cpu", limit=LIMIT),
+    ]
+    yield from listed("machine", parts)
+    yield from listed("host", [known(run, "{}", "host", "cpu_model", limit=LIMIT)])
+    yield from listed("disk", disk(run, LIMIT))
+    yield from listed("workload", workload(run))
     lines = Counter(plain(one.fact("cmdline"), 2000) for one in compared.campaign.runs)
     for line, count in lines.most_common(4):
         runs = "" if len(lines) == 1 else f" ({plural(count, 'run')})"

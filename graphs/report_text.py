@@ -12,11 +12,11 @@ from textwrap import wrap
 from analysis.choice import extremes, fourth_gitk, median_run, shown_words
 from analysis.compare import Compared
 from analysis.load import Run
-from analysis.metrics import BY_KEY, PRIMARY, counted
+from analysis.metrics import PRIMARY, counted
+from analysis.overview import mean_word, ratio_word
 from analysis.records import number
-from analysis.sentences import times
 from analysis.stalls import worst
-from analysis.verdict import Comparison, Sample
+from analysis.table import p_word
 from analysis.words import WIDTH, number_word, paragraph, plain, plural
 from graphs import report_facts, reproduce
 from graphs.ascii import round_up, sawtooth
@@ -112,7 +112,7 @@ def _symptom_row(compared: Compared, variant: str) -> Iterator[str]:
         silence = f"{worst(longest):,.1f} s{'+' if unended else ''}"
     sample, skips = compared.samples[PRIMARY.key][variant], compared.samples["skips"][variant]
     figures = (
-        f"{len(sample.values):>4} {silence:>9} {value(sample):>17} "
+        f"{len(sample.values):>4} {silence:>9} {mean_word(sample):>17} "
         f"{'-' if skips.mean is None else f'{skips.mean:.1f}':>6} {sample.failed:>7}"
     )
     label = plain(compared.labels[variant], 60)
@@ -135,11 +135,11 @@ def _verdicts(compared: Compared) -> Iterator[str]:
     for variant in compared.variants:
         sample = compared.samples[PRIMARY.key][variant]
         one = compared.primary.get(variant)
-        row = [plain(compared.labels[variant], 60), value(sample)]
+        row = [plain(compared.labels[variant], 60), mean_word(sample)]
         if one is None:
             rows.append([*row, "", "", "baseline"])
         else:
-            rows.append([*row, _ratio(one), _p(one.p_adjusted), one.verdict])
+            rows.append([*row, ratio_word(one), p_word(one.p_adjusted), one.verdict])
     sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
     sizes[0] = min(sizes[0], WIDTH - sum(sizes[1:]) - 2 * (len(sizes) - 1))
     for label, *row in rows:
@@ -155,31 +155,6 @@ def _verdicts(compared: Compared) -> Iterator[str]:
         f"needs p <= {compared.level:.2g}; undecided does not mean that there is no difference. "
         "All metrics are in compare.txt."
     )
-
-
-def value(sample: Sample) -> str:
-    """'31.4 ±8.0', as the table has it."""
-    if sample.mean is None:
-        return "failed" if sample.values else "-"
-    digits = BY_KEY[PRIMARY.key].digits
-    text = f"{'>=' if sample.failed else ''}{sample.mean:.{digits}f}"
-    return text if sample.sd is None else f"{text} ±{sample.sd:.{digits}f}"
-
-
-def _ratio(one: Comparison) -> str:
-    if one.ratio is None:
-        return "-"
-    bound = ">=" if one.sample.failed and not one.base.failed else ""
-    if one.low is None and one.high is None:
-        return bound + times(one.ratio)
-    bounds = ["inf" if end is None else times(end) for end in (one.low, one.high)]
-    return f"{bound}{times(one.ratio)} ({'-'.join(bounds)})"
-
-
-def _p(p: float | None) -> str:
-    if p is None:
-        return "-"
-    return "<0.0001" if p < 0.0001 else f"{p:.2g}" if p < 0.0995 else f"{p:.2f}"
 
 
 def _sawteeth(compared: Compared, shown: list[str]) -> Iterator[str]:

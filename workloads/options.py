@@ -25,7 +25,7 @@ class Parameters:
     passes: int
     touch: float
     memory: int
-    history: str  # made, or repo and which (main.identified)
+    history: str  # made, or repo and which (identity.py)
     music_kind: str  # made, or own and which
     fs: str
     crypt: bool
