@@ -13,10 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from monitors.beacon import Beacon
 from monitors.child import READY_S, Stream
 from setup.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
+LIVE_LOCK = "live_lock"  # what the evidence's line says then
 # One malloc arena that the reserve of become_observer() serves, and no locale's tables.
 ENVIRONMENT = {
     "LC_ALL": "C",
@@ -42,6 +44,11 @@ class Observer:
         self._heard = b""
         self.pid = self._child.pid
 
+    def fileno(self) -> int:
+        """Where it speaks."""
+        assert self._child.stdout
+        return self._child.stdout.fileno()
+
     def alive(self) -> bool:
         """False once it has died."""
         return self._child.poll() is None
@@ -57,6 +64,8 @@ class Observer:
         with contextlib.suppress(OSError):
             self._child.stdin.close()
         facts = self._line(patience_s)
+        while facts is not None and LIVE_LOCK in facts:  # said too late to matter
+            facts = self._line(patience_s)
         try:
             self._child.wait(5.0 if facts else 0.1)
         except subprocess.TimeoutExpired:
@@ -85,33 +94,19 @@ class Observer:
         return facts
 
 
-class SamplerProcess(Observer):
-    """A started sampler. `not_available` and `problems` are known at once."""
+class SamplingObserver(Observer):
+    """A started observer that samples by the clock. `not_available`, `problems`: known at once."""
 
     def __init__(
-        self,
-        out: Path,
-        devices: dict[str, str],
-        *,
-        hz: float = 4.0,
-        priority: int = 20,
-        root: str = "",
-        patience_s: float = 60.0,
+        self, name: str, words: list[str], patience_s: float, fds: tuple[int, ...] = ()
     ) -> None:
-        """Start it, and return when it is locked in memory and ready; UserError if it is not.
-
-        devices: column prefix -> kernel's block name (`{"disk": "vdb", "swap": "dm-2"}`). priority
-        is SCHED_FIFO's, its writer gets one less; 0 leaves the process an ordinary one. root stands
-        before /proc, /sys and /dev (tests).
-        """
-        words = [str(out.resolve()), str(hz), str(priority), root]
-        words += [f"{prefix}={name}" for prefix, name in devices.items()]
-        super().__init__("from monitors.sampler import main; main()", words)
+        """Start monitors.NAME; return when it is locked in memory and ready, or UserError."""
+        super().__init__(f"from monitors.{name} import main; main()", words, fds)
         facts = self._line(patience_s)
         if not facts or "ready" not in facts:
             self._child.kill()
             self._child.wait()
-            raise UserError(f"the sampler did not start (status {self._child.returncode})")
+            raise UserError(f"the {name} did not start (status {self._child.returncode})")
         self.facts = facts
         self.not_available: list[str] = facts["not_available"]
         self.problems: list[str] = facts["problems"]
@@ -128,6 +123,66 @@ class SamplerProcess(Observer):
         return self._finish(patience_s)
 
 
+def _pairs(devices: dict[str, str]) -> list[str]:
+    return [f"{prefix}={name}" for prefix, name in devices.items()]
+
+
+class SamplerProcess(SamplingObserver):
+    """The sampler of counters, and of the kernel's log."""
+
+    def __init__(
+        self,
+        out: Path,
+        devices: dict[str, str],
+        *,
+        hz: float = 4.0,
+        priority: int = 20,
+        root: str = "",
+        patience_s: float = 60.0,
+    ) -> None:
+        """devices: column prefix -> kernel's block name (`{"disk": "vdb", "swap": "dm-2"}`).
+
+        priority is SCHED_FIFO's, its writer gets one less; 0 leaves the process an ordinary one.
+        root stands before /proc, /sys and /dev (tests).
+        """
+        words = [str(out.resolve()), str(hz), str(priority), root, *_pairs(devices)]
+        super().__init__("sampler", words, patience_s)
+
+
+class EvidenceProcess(SamplingObserver):
+    """The observer of what the beacon's streams wait for (monitors.evidence)."""
+
+    def __init__(
+        self,
+        out: Path,
+        beacon: Beacon,
+        devices: dict[str, str],
+        *,
+        hz: float = 4.0,
+        priority: int = 20,
+        patience_s: float = 60.0,
+        trace: bool = True,
+        live_lock_s: float = 0.0,
+    ) -> None:
+        """devices and priority as for the sampler; trace: also let the kernel sum its events.
+
+        live_lock_s: how long nothing may move while the kernel works flat out; 0: for ever.
+        """
+        words = [str(out.resolve()), str(hz), str(priority), str(int(trace)), str(live_lock_s)]
+        words += [*map(str, beacon.fds), str(len(beacon.names)), *beacon.names, *_pairs(devices)]
+        super().__init__("evidence", words, patience_s, beacon.fds)
+
+    def live_lock(self, recorder: "RecorderProcess") -> str:
+        """Wait until this one tells of a live-lock: why; or until the recorder speaks: nothing."""
+        while recorder not in select.select([self, recorder], [], [])[0]:
+            facts = self._line(READY_S)
+            if facts is None:
+                return ""  # it died: who stops it says so
+            if LIVE_LOCK in facts:
+                return str(facts[LIVE_LOCK])
+        return ""
+
+
 class RecorderProcess(Observer):
     """A recorder that has started its streams: the workload goes on from `t0` (monotonic s)."""
 
@@ -141,6 +196,7 @@ class RecorderProcess(Observer):
         timeout_s: float,
         priority: int = 20,
         when_ready: Callable[[], None] = lambda: None,
+        beacon: Beacon | None = None,
     ) -> None:
         """Return when all streams have begun; UserError if one could not.
 
@@ -148,9 +204,10 @@ class RecorderProcess(Observer):
 
         Events are appended to events_fd (a port of a guest can be open only once, so it is the
         runner's own). It ends by itself when the streams named in until have ended, or timeout_s
-        after t0. priority as for the sampler.
+        after t0. priority as for the sampler. beacon is shown each line of the streams it names.
         """
-        super().__init__("from monitors.record import main; main()", [str(priority)], (events_fd,))
+        fds = (events_fd, *(beacon.fds if beacon else ()))
+        super().__init__("from monitors.record import main; main()", [str(priority)], fds)
         ready = self._line(READY_S) or {}
         self.problems: list[str] = ready.get("problems", [])
         spec = marshal.dumps(
@@ -160,6 +217,7 @@ class RecorderProcess(Observer):
                 "until": sorted(until),
                 "timeout_s": timeout_s,
                 "streams": [vars(stream) for stream in streams],
+                "beacon": [beacon.names, beacon.fds] if beacon else None,
             }
         )
         try:

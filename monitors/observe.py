@@ -115,11 +115,12 @@ def _lock(reserve: int, problems: list[str]) -> str:
         (M_MMAP_THRESHOLD, 1 << 25),
     ):
         libc.mallopt(option, value)
+    gc.collect()
+    libc.malloc_trim(ctypes.c_size_t(0))  # what only the start needed is not to be locked
     block = libc.malloc(ctypes.c_size_t(reserve))
     if block:
         ctypes.memset(block, 1, reserve)
         libc.free(block)
-    gc.collect()
     gc.freeze()
     gc.disable()
     how = "onfault"

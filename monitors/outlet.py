@@ -89,6 +89,14 @@ class Outlet:
                 lost[1] += len(data)
         return left
 
+    def facts(self) -> dict[str, object]:
+        """For the `observer` event."""
+        return {
+            "slowest_write_s": round(self.slowest_s, 4),
+            "dropped": self.dropped,
+            "write_errors": self.errors,
+        }
+
     def _work(self, priority: int) -> None:
         if priority:
             raise_thread(priority, [])

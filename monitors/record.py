@@ -20,8 +20,10 @@ import os
 import sys
 import time
 
+from monitors.beacon import Beacon
 from monitors.child import StartError, Stream
 from monitors.observe import become_observer, begin, cost
+from monitors.orders import say
 from monitors.outlet import Outlet, open_all
 from monitors.plain_json import to_json
 from monitors.recorder import Recorder
@@ -52,7 +54,7 @@ def read_spec() -> dict[str, object]:
     """A dict, marshalled by a parent of the same Python; its length in four bytes goes before.
 
     Keys: out (folder), events_fd, until (streams whose end is the end), timeout_s,
-    streams (a list of Stream's arguments).
+    streams (a list of Stream's arguments), beacon (None, or its names and fds).
     """
     length = int.from_bytes(_exactly(4), "little")
     spec = marshal.loads(_exactly(length))
@@ -70,14 +72,6 @@ def _exactly(size: int) -> bytes:
     return data
 
 
-def say(facts: dict[str, object]) -> None:
-    """One JSON line on stdout; a parent that is gone does not matter."""
-    try:
-        os.write(1, to_json(facts).encode() + b"\n")
-    except OSError:
-        return
-
-
 def main() -> None:
     """Record as told."""
     priority = int(sys.argv[1])
@@ -92,7 +86,9 @@ def main() -> None:
     opened = open_all(str(spec["out"]), list(logs.values()))
     fds = {name: opened[log] for name, log in logs.items()}
     events_fd = int(str(spec["events_fd"]))
-    os.set_inheritable(events_fd, False)  # not the programs', though it was ours
+    beacon = Beacon(*spec["beacon"]) if spec["beacon"] else None  # type: ignore[misc]
+    for fd in (events_fd, *(beacon.fds if beacon else ())):
+        os.set_inheritable(fd, False)  # not the programs', though it was ours
     outlet = Outlet({**fds, EVENTS: events_fd})
     ends: dict[str, object] = {}
 
@@ -104,7 +100,7 @@ def main() -> None:
         line = to_json({"t": round(time.monotonic(), 3), "event": name, **facts})
         outlet.put([(EVENTS, line.encode() + b"\n")])
 
-    recorder = Recorder(streams, outlet, event)
+    recorder = Recorder(streams, outlet, event, beacon)
     outlet.start(max(1, priority - 1) if locked.get("fifo") else 0)
     try:
         recorder.prepare()

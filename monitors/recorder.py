@@ -13,6 +13,7 @@ import os
 import select
 import time
 
+from monitors.beacon import Beacon
 from monitors.child import Child, PipeChild, StartError, Stream
 from monitors.lines import LineLog
 from monitors.outlet import BOUND, Outlet
@@ -40,12 +41,14 @@ class _Source:
         self.status: int | None = None
         self.exited_at: float | None = None
         self.closed_ms: int | None = None
+        self.slot = -1  # its place in the beacon
         self.last = b""  # the log's lines of the last read that had any
 
 
 class Recorder:
     """Runs programs and puts their stamped lines into an outlet, each under its stream's name.
 
+    beacon is told when each of its streams begins, prints and ends.
     on_event(name, facts) is called for `stream-start`, `stream-end` and `output-lost`. Without a
     program in a stream its lines are our own standard input's.
     """
@@ -55,8 +58,10 @@ class Recorder:
         streams: list[Stream],
         outlet: Outlet,
         on_event: Callable[[str, dict[str, object]], None],
+        beacon: Beacon | None = None,
     ) -> None:
         self._streams = streams
+        self._beacon = beacon
         self._outlet = outlet
         self._on_event = on_event
         self._epoll = select.epoll()
@@ -100,6 +105,10 @@ class Recorder:
         start_ns = time.monotonic_ns()
         for stream, child in zip(self._streams, self._children, strict=True):
             self._open(stream, child, LineLog(start_ns))
+            if self._beacon and child is not None and stream.name in self._beacon.names:
+                slot = self._beacon.names.index(stream.name)
+                self._sources[stream.name].slot = slot
+                self._beacon.began(slot, child.pid, start_ns)
         for source in self._sources.values():
             if source.child is not None:
                 self._on_event("stream-start", {"stream": source.name, "pid": source.child.pid})
@@ -204,6 +213,9 @@ class Recorder:
             self._next_tick = 0.0
         elif source.closed_ms is None and (text := source.log.feed(chunk, now_ns)):
             source.last = text
+            if source.slot >= 0:
+                assert self._beacon
+                self._beacon.said(source.slot, now_ns, source.log.lines)
             self._put(source, text)
 
     def _put(self, source: _Source, text: bytes) -> None:
@@ -244,6 +256,8 @@ class Recorder:
     def _log_end(self, source: _Source, now_ns: int) -> None:
         if source.closed_ms is None:
             source.closed_ms = source.log.ms(now_ns)
+            if self._beacon and source.slot >= 0:
+                self._beacon.ended(source.slot)
             self._put(source, source.log.end(now_ns))
 
     def _close(self, source: _Source, now_ns: int) -> None:

@@ -20,7 +20,7 @@ SUITE = Path(__file__).resolve().parent.parent
 # Hidden folders (.git, .venv, caches) are left out, too.
 LEFT_OUT = frozenset({"results", "docs", "node_modules"})
 LEFT_OUT_ANYWHERE = frozenset({"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
-IN_GUEST = ("fake_gitk", "fake_player", "monitors", "setup", "workloads")
+IN_GUEST = ("echo_load", "fake_gitk", "fake_player", "monitors", "setup", "workloads")
 BLOCK = 4096
 FORMAT = 1
 

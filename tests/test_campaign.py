@@ -91,6 +91,23 @@ def test_the_same_command_with_resume_repeats_nothing(tmp_path: Path) -> None:
     assert [r.get("cut") for r in plan(out)["run"]] == [None, None, "2.cut-1", None, None]
 
 
+def test_a_campaign_of_before_there_was_evidence_goes_on_without(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    finish(opened(out, "--out", str(out), *TWO, "--runs", "1"))
+    text = (out / "plan.toml").read_text()
+    assert text.count("evidence = true\n") == 1
+    (out / "plan.toml").write_text(text.replace("evidence = true\n", ""))
+    assert not parse(["--resume", str(out), "--runs", "2"]).evidence
+    with pytest.raises(UserError, match="holds runs with evidence False, and this asks for True"):
+        opened(out, "--out", str(out), *TWO, "--runs", "1")
+    assert len(opened(out, "--resume", str(out), "--runs", "2").left()) == 2
+    assert plan(out)["machine"]["evidence"] is False
+    # A new campaign by the old plan is a new one.
+    assert parse(["--plan", str(out / "plan.toml")]).evidence is False
+    (out / "plan.toml").write_text(text.replace("evidence = true\n", ""))
+    assert parse(["--plan", str(out / "plan.toml")]).evidence
+
+
 def test_killed_anywhere_it_ends_as_one_that_ran_through(tmp_path: Path) -> None:
     """Each attempt is cut at a random place of begin … status; the result is the same runs."""
     rng = random.Random(7)

@@ -60,6 +60,7 @@ def test_a_plan_says_what_the_command_line_says(tmp_path: Path) -> None:
     same = parse(["--profile", "quick", "--memory", "300M", "--no-crypt"])
     assert options.parameters == same.parameters
     assert options.disk_iops == 150
+    assert options.evidence
     assert options.variants == (
         Variant("debian:6.12", "6.12"),
         Variant(
@@ -69,6 +70,13 @@ def test_a_plan_says_what_the_command_line_says(tmp_path: Path) -> None:
             (("/sys/kernel/mm/lru_gen/enabled", "0"), ("/proc/sys/vm/swappiness", "10")),
         ),
     )
+
+
+def test_a_plan_keeps_that_there_was_no_evidence(tmp_path: Path) -> None:
+    kept = parse(["--no-evidence"]).machine()["evidence"]
+    text = f"[machine]\nevidence = {str(kept).lower()}\n"
+    assert not parse(["--plan", written(tmp_path, text)]).evidence
+    assert parse([]).machine()["evidence"]
 
 
 def test_the_command_line_beats_the_plan(tmp_path: Path) -> None:

@@ -314,11 +314,15 @@ def test_json_by_hand_is_json(value: object) -> None:
     assert json.loads(text) == value and text.isascii() and text.isprintable()
 
 
-HEAVY = ("contextlib", "dataclasses", "json", "re", "signal", "subprocess", "threading", "typing")
+HEAVY = (
+    *("contextlib", "dataclasses", "json", "pathlib", "re", "selectors", "signal", "socket"),
+    *("subprocess", "threading", "typing"),
+)
 
 
 def test_an_observer_imports_next_to_nothing() -> None:
-    code = "import sys, monitors.record, monitors.sampler; print(*sys.modules)"
+    modules_of = "monitors.record, monitors.sampler, monitors.evidence"
+    code = f"import sys, {modules_of}; print(*sys.modules)"
     command = [sys.executable, "-s", "-S", "-c", code]
     done = subprocess.run(
         command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=True
@@ -327,3 +331,13 @@ def test_an_observer_imports_next_to_nothing() -> None:
     assert {"monitors.recorder", "monitors.observe"} <= set(modules)
     assert not [name for name in modules if name.partition(".")[0] in HEAVY]
     assert len(modules) < 70  # 46 with Python 3.11, 23 of them the interpreter's own
+
+
+def test_nor_does_what_sums_in_the_kernel_import_what_is_dear() -> None:
+    code = "import sys, monitors.trace; print(*sys.modules)"  # made, it would trace; imported, not
+    command = [sys.executable, "-s", "-S", "-c", code]
+    done = subprocess.run(
+        command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=True
+    )
+    dear = {"dataclasses", "inspect", "json", "pathlib", "subprocess", "typing"}
+    assert not dear & set(done.stdout.split())

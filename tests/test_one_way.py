@@ -5,13 +5,15 @@ import ast
 from pathlib import Path
 
 SUITE = Path(__file__).resolve().parent.parent
-BEFORE = ["latency_output.py", "setup", "workloads", "fake_gitk", "fake_player", "monitors", "vm"]
+BEFORE = ["latency_output.py", "setup", "workloads", "fake_gitk", "fake_player", "echo_load"]
+BEFORE += ["monitors", "vm"]
 AFTER = ["analysis", "graphs"]
 # What runs in the guest, where memory is the experiment.
 IN_GUEST = [
     "latency_output.py",
     "fake_gitk",
     "fake_player",
+    "echo_load",
     "monitors",
     "setup/crypt_lvm.py",
     "setup/device_check.py",
@@ -22,7 +24,8 @@ IN_GUEST = [
     "workloads/options.py",
     "workloads/results.py",
 ]
-OWN = {"setup", "workloads", "fake_gitk", "fake_player", "monitors", "latency_output", "vm"}
+OWN = {"setup", "workloads", "fake_gitk", "fake_player", "echo_load", "monitors"}
+OWN |= {"latency_output", "vm"}
 
 
 def files(names: list[str]) -> list[Path]:

@@ -4,6 +4,7 @@
 import dataclasses
 import json
 import os
+import re
 import socket
 import subprocess
 import threading
@@ -48,6 +49,23 @@ def test_commas_and_throttles() -> None:
     assert "--config=/x,,y" in text
     assert "throttling.iops-total=150,throttling.bps-total=83886080" in text
     assert "path=/r/kern.log" in text
+
+
+def test_no_bus_has_more_ports_than_it_has_room_for() -> None:
+    names = [f"port-{n}" for n in range(40)]
+    argv = command_line(dataclasses.replace(SPEC, ports=Ports(Path("/r"), names)))
+    room = {
+        word.split("id=")[1].split(",")[0]: int(word.split("max_ports=")[1])
+        for word in argv
+        if word.startswith("virtio-serial-pci")
+    }
+    ports = [word for word in argv if word.startswith("virtserialport")]
+    assert [word.rpartition("name=")[2] for word in ports] == names
+    places = [(re.search(r"bus=(\w+)\.0,nr=(\d+),", word)) for word in ports]
+    taken = [(place[1], int(place[2])) for place in places if place]
+    assert len(set(taken)) == len(names)
+    # Number 0 is a console's, and QEMU's own limit is 31.
+    assert all(0 < number < room[bus] <= 31 for bus, number in taken)
 
 
 def served(answers: list[bytes]) -> tuple[Monitor, socket.socket]:

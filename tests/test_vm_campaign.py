@@ -29,7 +29,7 @@ append = "desktop_freeze_test=1"
 "/proc/sys/vm/swappiness" = 10
 "/sys/block/{disk}/queue/scheduler" = "none"
 """
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.vm_support import SMALL, guest, nothing_left, options
+from tests.vm_support import SMALL, guest, must_be_the_kernels, nothing_left, options
 from vm import session
 from workloads.results import read_events
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(1200)]
 STREAMS = ("gitk-1", "gitk-2", "player", "heartbeat")
 
 
@@ -28,6 +28,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
             facts={},
             program="python3 /suite/tests/guest/device_run.py",
         )
+    must_be_the_kernels(why)
     return folder, state, why
 
 

@@ -31,7 +31,7 @@ from vm import session
 from vm.machine import Machine
 from workloads.results import appended_files
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
 LONG = ["--passes", "1000", "--timeout", "900"]
 HLT_AND_AGAIN = b"\xf4\xeb\xfd"  # hlt; jmp to the hlt
 

@@ -19,8 +19,18 @@ from workloads.options import Options, parse
 from workloads.results import read_events
 
 SUITE = Path(__file__).resolve().parent.parent
-START_S = 120.0  # within which the workload of a run has to start
+START_S = 300.0  # within which the workload of a run has to start
 SMALL = ["--profile", "quick", "--commits", "20000", "--gitk", "2", "--accel", "tcg"]
+
+
+class EmulatorFailed(Exception):
+    """QEMU's emulation broke (vm.classify), not what is tested: such a test is tried once more."""
+
+
+def must_be_the_kernels(why: str) -> None:
+    """EmulatorFailed if a run ended for that (about one emulated guest in 40)."""
+    if "the emulated CPU failed" in why:
+        raise EmulatorFailed(why)
 
 
 @functools.cache
@@ -56,6 +66,7 @@ def run_in_vm(
         )
     finally:
         watcher.run_is_over()
+    must_be_the_kernels(why)
     if watcher.error is not None:
         watcher.error.add_note(f"the run ended as {state}: {why}")
         raise watcher.error
@@ -182,4 +193,7 @@ def nothing_left() -> Iterator[None]:
     assert wait_for(lambda: processes() == [], 10), "another run is going on"
     yield
     assert wait_for(lambda: processes() == [], 10), processes()
-    assert machine_state() == before
+    after = machine_state()
+    # What an earlier run that was killed has left may be swept meanwhile (cache.sweep).
+    assert set(after.pop("scratch")) <= set(before.pop("scratch"))
+    assert after == before

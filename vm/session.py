@@ -36,9 +36,11 @@ PREPARE_DEADLINE_S = 900.0
 POWER_OFF_S = 120.0
 POLL_S = 0.25
 # A kernel that hangs shall still say where: sysrq over the serial line, an NMI that panics, and a
-# panic that prints all CPUs' stacks (panic_print bit 6, kernel commit 60c958d8df9c, 5.18).
+# panic that prints all CPUs' stacks (panic_print bit 6, kernel commit 60c958d8df9c, 5.18). The
+# delays of tasks are counted in all runs, whether they are read or not: one kernel configuration.
 APPEND = (
-    "console=ttyS0 panic=-1 sysrq_always_enabled unknown_nmi_panic panic_print=0x40 net.ifnames=0"
+    "console=ttyS0 panic=-1 sysrq_always_enabled unknown_nmi_panic panic_print=0x40 "
+    "net.ifnames=0 delayacct"
 )
 
 
@@ -95,6 +97,12 @@ def music_command(music: str, scratch: Path) -> str:
     return shlex.join(["rsync", "--daemon", f"--config={config}"])
 
 
+def logged(options: Options) -> list[str]:
+    """Names of the files that leave the guest while it runs."""
+    p = options.parameters
+    return appended_files(p.gitk, bool(p.atomic_order))
+
+
 def outside_facts(options: Options, guest: Guest) -> dict[str, Any]:
     """What meta.json says that only the host knows."""
     kernel = guest.kernel
@@ -130,7 +138,7 @@ class Session:
         self._run = run_dir
         self._scratch = scratch
         self._tick = tick
-        self._files = [run_dir / n for n in appended_files(options.parameters.gitk)]
+        self._files = [run_dir / n for n in logged(options)]
         self._size = -1
         self._console_size = -1
         self._heard = time.monotonic()
@@ -264,7 +272,7 @@ def _supervise(
                 Disk("history", str(guest.history_image), read_only=True),
                 Disk("work", "/dev/fdset/1", iops=options.disk_iops, bps=options.disk_bps),
             ],
-            ports=Ports(run_dir, appended_files(options.parameters.gitk)),
+            ports=Ports(run_dir, logged(options)),
             music_command=music_command(guest.music, scratch),
             fdsets={1: work},
         )

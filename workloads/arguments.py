@@ -64,6 +64,19 @@ def count(text: str) -> int:
     return int(text)
 
 
+def rate(text: str) -> int:
+    """Echoes a second: 1 to 10,000 (each waits up to 1 s for its reply, and 65,536 can be told)."""
+    number = count(text)
+    if number > 10_000:
+        raise Refused(f"at most 10000: {text!r}")
+    return number
+
+
+def seconds_or_0(text: str) -> int:
+    """A whole number of seconds; 0 stands for never."""
+    return 0 if text == "0" else count(text)
+
+
 def gitks(text: str) -> int:
     """How many gitk's: 1 to 16 (each stream needs a port of the guest's virtio-serial bus)."""
     number = count(text)
@@ -212,6 +225,17 @@ def build_parser() -> Parser:
     load.add_argument("--fs", choices=("ext4", "ext3", "ext2", "xfs"), default="ext4")
     load.add_argument("--no-crypt", action="store_true", help="LVM without dm-crypt below it")
 
+    load.add_argument(
+        "--atomic-order",
+        type=int,
+        choices=(2, 3),
+        help="add echoes whose replies need order-N atomic memory (docs/ATOMIC.md; no kernel from "
+        "5.10 to 7.2 takes order 3 for them)",
+    )
+    load.add_argument(
+        "--atomic-rate", type=rate, metavar="N", help="so many echoes a second (default: 100)"
+    )
+
     machine = parser.add_argument_group("the machine")
     machine.add_argument("--accel", choices=("auto", "kvm", "tcg"), help="default: auto")
     machine.add_argument("--cpus", type=count, metavar="N", help="CPUs of the VM (default: 2)")
@@ -220,10 +244,22 @@ def build_parser() -> Parser:
         "--disk-bps", type=size, metavar="N", help="bytes a second, for example 80M"
     )
     machine.add_argument("--timeout", type=count, metavar="S", help="end the run after S seconds")
+    machine.add_argument(
+        "--live-lock-after",
+        type=seconds_or_0,
+        metavar="S",
+        help="end the run when all gitk's stand still for S seconds while the kernel does nothing "
+        "but reclaim (default: 180; 0: never)",
+    )
 
     rest = parser.add_argument_group("the rest")
     rest.add_argument("--out", metavar="DIR", help="campaign folder (default: results/<time>)")
     rest.add_argument("--mirror", metavar="URL", help="Debian mirror (default: the host's own)")
+    rest.add_argument(
+        "--no-evidence",
+        action="store_true",
+        help="without the observer that tells what silent programs wait for",
+    )
     rest.add_argument(
         "--dry-run", action="store_true", help="say what would be done, touch nothing"
     )

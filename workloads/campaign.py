@@ -21,7 +21,7 @@ from setup.errors import UserError
 from setup.kernels import Kernel
 from workloads import suite
 from workloads.options import Options
-from workloads.plan import ALPHA, MARGIN, Variant, can_decide, schedule
+from workloads.plan import ABSENT, ABSENT_MACHINE, ALPHA, MARGIN, Variant, can_decide, schedule
 
 PLAN_FORMAT = 1
 # Names that a campaign's or a bundle's own files and folders have: no variant's.
@@ -285,7 +285,9 @@ class Campaign:
             **self._options.parameters.as_dict(),
             **({} if self._options.device else self._options.machine()),
         }
-        stored = {**stored, **self._plan.get("machine", {})}
+        machine = self._plan.get("machine", {})
+        machine = {**ABSENT_MACHINE, **machine} if machine else {}
+        stored = {**(ABSENT if stored else {}), **stored, **machine}
         for key, value in asked.items():
             if key in stored and stored[key] != value and key not in ("mirror", "accel"):
                 raise UserError(

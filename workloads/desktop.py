@@ -32,19 +32,22 @@ def fill(scratch: Path, repository: str) -> None:
 
 def finite_streams(options: Options) -> set[str]:
     """The streams whose end is the end of the test: the gitk's."""
-    return {name for name in stream_names(options.parameters.gitk) if name.startswith("gitk-")}
+    names = stream_names(options.parameters.gitk)
+    return {name for name in names if name.startswith("gitk-")}
 
 
 def streams(options: Options, scratch: Path, music: str) -> list[Stream]:
     """What is started, in this order, each with its own line log."""
     p = options.parameters
     result = []
-    for name in stream_names(p.gitk):
+    for name in stream_names(p.gitk, bool(p.atomic_order)):
         if name == "heartbeat":
             argv = ["fake_player.heartbeat", "--working-set", HEARTBEAT_WORKING_SET]
         elif name == "player":
             argv = ["fake_player", "--music-from", music, "--to", str(scratch / "music")]
             argv += ["--bwlimit", str(MUSIC_BWLIMIT_KIB), "--rate", str(MUSIC_BYTES_PER_S)]
+        elif name == "echo":
+            argv = ["echo_load", "--order", str(p.atomic_order), "--rate", str(p.atomic_rate)]
         else:
             argv = ["fake_gitk", "--repo", str(scratch / "linux-2.6"), "--every", str(p.every)]
             argv += ["--passes", str(p.passes), "--touch", str(p.touch)]

@@ -37,7 +37,16 @@ def lines(options: Options) -> list[str]:
         f"music: {options.music or 'made, incompressible'}, by rsync with a bandwidth limit",
         f"workload: heartbeat, player, {p.gitk} gitk's, {p.passes} pass(es), a line every "
         f"{p.every} commits, touch {p.touch:g}; ended after {options.timeout} s at the latest",
-        "recorded: every line's latency, /proc/vmstat, meminfo, pressure, diskstats, kernel log",
+        *(
+            [
+                f"atomic load: {p.atomic_rate} echoes a second to 127.0.0.1 whose replies need "
+                f"order-{p.atomic_order} GFP_ATOMIC memory"
+            ]
+            if p.atomic_order
+            else []
+        ),
+        "recorded: every line's latency, /proc/vmstat, meminfo, pressure, diskstats, kernel log"
+        + (", what silent programs wait for" if options.evidence else ""),
     ]
     build = f"{stack}LVM -> {p.fs} + swap of {measure.SWAP_BYTES >> 30} GiB (less on a small disk)"
     report = f"results: {campaign.folder(options)}, with pictures and summary.txt in report/"

@@ -16,8 +16,13 @@ def inner_argv(
     argv += ["--profile", p.profile, "--gitk", str(p.gitk), "--every", str(p.every)]
     argv += ["--passes", str(p.passes), "--touch", str(p.touch), "--fs", p.fs]
     argv += ["--repo", str(repo), "--music", music, "--timeout", str(options.timeout)]
+    argv += ["--live-lock-after", str(options.live_lock_after)]
+    if p.atomic_order:
+        argv += ["--atomic-order", str(p.atomic_order), "--atomic-rate", str(p.atomic_rate)]
     if not p.crypt:
         argv.append("--no-crypt")
+    if not options.evidence:
+        argv.append("--no-evidence")
     if options.destroy_data is not None:
         argv += ["--destroy-data", options.destroy_data]
     for path, value in variant.knobs:

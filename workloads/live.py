@@ -88,7 +88,15 @@ class Follower:
 class View:
     """A live table on a terminal, plain lines elsewhere."""
 
-    def __init__(self, title: str, run_dir: Path, gitks: int, commits: int, passes: int) -> None:
+    def __init__(
+        self,
+        title: str,
+        run_dir: Path,
+        gitks: int,
+        commits: int,
+        passes: int,
+        echo: bool = False,
+    ) -> None:
         self._title = title
         self._console = Console(highlight=False)
         self._events = Tail(run_dir / "events.jsonl")
@@ -102,7 +110,7 @@ class View:
         self._commits = commits
         self._said = self._began
         self._followers = [
-            Follower(name, run_dir / f"latency-{name}.log") for name in stream_names(gitks)
+            Follower(name, run_dir / f"latency-{name}.log") for name in stream_names(gitks, echo)
         ]
         self._live = (
             Live(console=self._console, refresh_per_second=4, transient=True)

@@ -12,11 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from monitors.launch import RecorderProcess, SamplerProcess
+from echo_load import check
+from monitors.launch import RecorderProcess
 from setup import crypt_lvm, stack_build
 from setup.errors import Exit, UserError
 from setup.stack import Stack
-from workloads import desktop, knobs, machine_facts
+from workloads import delay_accounting, desktop, knobs, machine_facts
+from workloads.observers import Observers
 from workloads.options import Options
 from workloads.results import Events
 
@@ -104,7 +106,10 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
         events.write("meta", **_stack_facts(stack, p.crypt))
         events.write("phase", name="clone")
         desktop.fill(SCRATCH, str(options.repo))
-        with knobs.applied(options.variants[0].knobs, _watched(stack)) as applied:
+        with (
+            delay_accounting.switched_on(events),
+            knobs.applied(options.variants[0].knobs, _watched(stack)) as applied,
+        ):
             events.write("meta", knobs=applied)
             events.write("phase", name="workload")
             state, why = _workload(options, run_dir, events, stack)
@@ -116,9 +121,11 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
 
 def _workload(options: Options, run_dir: Path, events: Events, stack: Stack) -> tuple[str, str]:
     killed_before = machine_facts.counter("oom_kill")
-    sampler = SamplerProcess(run_dir, _watched(stack))
-    events.write("meta", not_available=sampler.not_available)
-    interrupted = ""
+    p = options.parameters
+    if p.atomic_order:
+        events.write("meta", atomic=check.checked(p.atomic_order, p.atomic_rate))
+    observers = Observers(options, run_dir, events, _watched(stack))
+    interrupted = live_lock = ""
     try:
         recorder = RecorderProcess(
             run_dir,
@@ -127,11 +134,12 @@ def _workload(options: Options, run_dir: Path, events: Events, stack: Stack) -> 
             until=desktop.finite_streams(options),
             timeout_s=options.timeout,
             when_ready=_clean_page_cache,
+            beacon=observers.beacon,
         )
         try:
-            sampler.start(recorder.t0)
-            events.write("meta", observer_problems=[*sampler.problems, *recorder.problems])
-            recorded = recorder.wait()
+            observers.begin(recorder.t0, recorder.problems)
+            live_lock = observers.live_lock(recorder)
+            recorded = recorder.stop() if live_lock else recorder.wait()
         except Interrupted as error:
             interrupted = str(error)
             recorded = recorder.stop()
@@ -139,13 +147,15 @@ def _workload(options: Options, run_dir: Path, events: Events, stack: Stack) -> 
             recorder.stop()
             raise
     finally:
-        sampled = sampler.stop()
-    for facts in (recorded, sampled):
+        observed = observers.end()
+    for facts in (recorded, *observed):
         if facts is not None:
             observer = facts.pop("observer")
             events.write("observer", **observer, **facts)
     if interrupted:
         return "aborted", f"interrupted by {interrupted}"
+    if live_lock:
+        return "hung", live_lock
     if recorded is None:
         return "aborted", "the recorder died"
     return _judge(options, recorded, killed_before)

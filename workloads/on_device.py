@@ -80,7 +80,7 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
         "disk": _disk_facts(options.device),
         "parameters": p.as_dict(),
     }
-    view = View(label, run_dir, p.gitk, commits, p.passes)
+    view = View(label, run_dir, p.gitk, commits, p.passes, bool(p.atomic_order))
     with stopped.armed():
         try:
             write_meta(run_dir, facts)

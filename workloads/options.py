@@ -12,6 +12,8 @@ from workloads.arguments import PROFILES, Parser, build_parser
 from workloads.plan import Variant
 
 RUNNING = "the running one"  # the kernel of a test of this machine
+ATOMIC_RATE = 100
+LIVE_LOCK_AFTER = 180
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Parameters:
     music_kind: str  # made, or own and which
     fs: str
     crypt: bool
+    atomic_order: int  # 0: no echo load
+    atomic_rate: int  # echoes a second
 
     def as_dict(self) -> dict[str, Any]:
         """For meta.json."""
@@ -59,9 +63,11 @@ class Options:
     disk_bps: int | None
     timeout: int
     hang_after: int
+    live_lock_after: int
     repo: str | None
     music: str | None
     mirror: str | None
+    evidence: bool
     dry_run: bool
     install: bool
     parameters: Parameters
@@ -74,6 +80,8 @@ class Options:
             "disk_iops": self.disk_iops or 0,
             "disk_bps": self.disk_bps or 0,
             "timeout": self.timeout,
+            "live_lock_after": self.live_lock_after,
+            "evidence": self.evidence,
             **({"mirror": self.mirror} if self.mirror else {}),
         }
 
@@ -111,9 +119,11 @@ def parse(argv: list[str]) -> Options:
         disk_bps=args.disk_bps,
         timeout=args.timeout or profile.timeout,
         hang_after=profile.hang_after,
+        live_lock_after=LIVE_LOCK_AFTER if args.live_lock_after is None else args.live_lock_after,
         repo=args.repo,
         music=args.music,
         mirror=args.mirror,
+        evidence=not args.no_evidence,
         dry_run=args.dry_run,
         install=not args.no_install,
         parameters=parameters,
@@ -127,7 +137,7 @@ def _stored(parser: Parser, given: argparse.Namespace) -> plan.PlanFile:
         path = Path(given.resume) / "plan.toml"
         if not path.is_file():
             parser.error(f"--resume {given.resume}: no campaign there (it has no plan.toml)")
-        found = _read(parser, path)
+        found = _read(parser, path, resumed=True)
     if given.plan is not None:
         named = _read(parser, Path(given.plan))
         variants = plan.merged(found.variants, named.variants)
@@ -135,9 +145,9 @@ def _stored(parser: Parser, given: argparse.Namespace) -> plan.PlanFile:
     return found
 
 
-def _read(parser: Parser, path: Path) -> plan.PlanFile:
+def _read(parser: Parser, path: Path, *, resumed: bool = False) -> plan.PlanFile:
     try:
-        found = plan.read(path)
+        found = plan.read(path, resumed=resumed)
     except ValueError as error:
         parser.error(str(error))
     # Said in the plan's own name: argparse knows only its own words.
@@ -169,6 +179,8 @@ def _check(parser: Parser, args: argparse.Namespace) -> None:
         parser.error("--bare and --dry-run do not go together")
     if args.bare and not (args.repo and args.music):
         parser.error("--bare needs --repo and --music")
+    if args.atomic_rate is not None and args.atomic_order is None:
+        parser.error("--atomic-rate goes with --atomic-order")
     if args.repo is not None and args.commits is not None:
         parser.error("--commits is for the made history, not for --repo")
 
@@ -246,6 +258,8 @@ def _parameters(parser: Parser, args: argparse.Namespace) -> Parameters:
         music_kind="made" if args.music is None else "own",
         fs=args.fs,
         crypt=not args.no_crypt,
+        atomic_order=args.atomic_order or 0,
+        atomic_rate=(args.atomic_rate or ATOMIC_RATE) if args.atomic_order else 0,
     )
 
 

@@ -23,10 +23,14 @@ TOP = ("baseline", "runs", "margin", "stop_when_sure")
 TABLES = {
     "parameters": (
         *("profile", "memory", "gitk", "commits", "every", "passes", "touch", "fs", "crypt"),
-        *("repo", "music"),
+        *("repo", "music", "atomic_order", "atomic_rate"),
     ),
-    "machine": ("accel", "cpus", "disk_iops", "disk_bps", "timeout", "mirror"),
+    "machine": (
+        *("accel", "cpus", "disk_iops", "disk_bps", "timeout", "mirror", "evidence"),
+        "live_lock_after",
+    ),
 }
+SWITCHES = ("crypt", "evidence")  # true unless `--no-…` is given
 VARIANT = ("label", "kernel", "append", "knobs")
 # What the suite itself notes in a campaign's plan.
 NOTED = {
@@ -35,7 +39,10 @@ NOTED = {
     "variant": ("release", "version", "image_digest"),
 }
 # Where a stored plan has 0 for an option that was not given.
-UNSAID_ZERO = ("commits", "memory", "disk_iops", "disk_bps")
+UNSAID_ZERO = ("commits", "memory", "disk_iops", "disk_bps", "atomic_order", "atomic_rate")
+# What a plan of before these were there stands for.
+ABSENT = {"atomic_order": 0, "atomic_rate": 0}
+ABSENT_MACHINE = {"evidence": False}
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ class PlanFile:
     looks: tuple[int, ...] = ()
 
 
-def read(path: Path) -> PlanFile:
+def read(path: Path, *, resumed: bool = False) -> PlanFile:
     """The plan in this file; ValueError, in one line, if it is none."""
     try:
         plan = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -72,13 +79,16 @@ def read(path: Path) -> PlanFile:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path}: {' '.join(str(error).split())}") from None
     try:
-        return parse(plan)
+        return parse(plan, resumed=resumed)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
 
-def parse(plan: Mapping[str, Any]) -> PlanFile:
-    """The plan of a parsed plan.toml; ValueError names the key that will not do."""
+def parse(plan: Mapping[str, Any], *, resumed: bool = False) -> PlanFile:
+    """The plan of a parsed plan.toml; ValueError names the key that will not do.
+
+    `resumed`: it goes on as it began, also in what an older suite did not have yet.
+    """
     _known(plan, "", (*TOP, *TABLES, "variant"))
     if plan.get("alpha", ALPHA) != ALPHA:
         raise ValueError(f"alpha: verdicts have the level {ALPHA}, no other")
@@ -100,11 +110,11 @@ def parse(plan: Mapping[str, Any]) -> PlanFile:
             raise ValueError(f"[{name}] is not a table")
         _known(table, name, keys)
         for key in keys:
-            value = table.get(key)
-            if key == "crypt":
+            value = table.get(key, ABSENT_MACHINE.get(key) if resumed and table else None)
+            if key in SWITCHES:
                 if not isinstance(value, bool | None):
-                    raise ValueError(f"{name}.crypt: true or false, not {value!r}")
-                argv += ["--no-crypt"] if value is False else []
+                    raise ValueError(f"{name}.{key}: true or false, not {value!r}")
+                argv += [f"--no-{key}"] if value is False else []
             elif value is not None and not (value == 0 and key in UNSAID_ZERO):
                 argv.append(_option(key, _text(f"{name}.{key}", value)))
     variants = plan.get("variant", [])

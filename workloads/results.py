@@ -13,20 +13,22 @@ from typing import Any
 
 FORMAT_VERSION = 1
 SAMPLED = ("vmstat", "meminfo", "psi", "diskstats")
+EVIDENCE = ("tasks", "blocked", "trace", "allocfail", "reclaim")
 STATES = ("completed", "hung", "panicked", "oom", "lost", "aborted")
 
 
-def stream_names(gitks: int) -> list[str]:
-    """The streams of the desktop workload, in the order in which they start."""
-    return ["heartbeat", "player", *(f"gitk-{n}" for n in range(1, gitks + 1))]
+def stream_names(gitks: int, echo: bool = False) -> list[str]:
+    """The streams of the desktop workload, in the order in which they start; echo: its load too."""
+    paced = ["heartbeat", "player", *(["echo"] if echo else [])]
+    return [*paced, *(f"gitk-{n}" for n in range(1, gitks + 1))]
 
 
-def appended_files(gitks: int) -> list[str]:
+def appended_files(gitks: int, echo: bool = False) -> list[str]:
     """Names of the files that a run appends to while it runs."""
     return [
         "events.jsonl",
-        *(f"latency-{stream}.log" for stream in stream_names(gitks)),
-        *(f"{name}.tsv" for name in SAMPLED),
+        *(f"latency-{stream}.log" for stream in stream_names(gitks, echo)),
+        *(f"{name}.tsv" for name in (*SAMPLED, *EVIDENCE)),
         "kern.log",
     ]
 

@@ -98,7 +98,7 @@ class Runner:
         facts = {"suite": self._suite, "label": label, "variant": label, "order": order}
         began = time.monotonic()
         title = f"{label} ({place})" if place else label
-        with View(title, run_dir, p.gitk, self._commits, p.passes) as view:
+        with View(title, run_dir, p.gitk, self._commits, p.passes, bool(p.atomic_order)) as view:
             try:
                 state, why = session.run(
                     options, guest, run_dir, tick=view.tick, stopped=self._stopped, facts=facts

@@ -33,7 +33,7 @@ def rows(run_dir: Path, cpus: int) -> list[tuple[str, str, str]]:
     share = sum(o["cpu_s"] for o in observers.values()) / (elapsed * cpus)
     locked = sum(o["locked_kib"] for o in observers.values()) / 1024
     vmlck = sum(o["vmlck_kib"] for o in observers.values()) / 1024
-    sampler = observers["sampler"]
+    sampler, evidence = observers["sampler"], observers["evidence"]
     header, *samples = (run_dir / "vmstat.tsv").read_text().splitlines()
     late = [float(row.split("\t")[header.split("\t").index("late_s")]) for row in samples]
     naive = bench["naive"]
@@ -50,6 +50,12 @@ def rows(run_dir: Path, cpus: int) -> list[tuple[str, str, str]]:
         ("  same, recorded - victim's own clock", "", stall(bench["freeze"], "error")),
         ("sampler's worst lateness", "<= 0.25 s", f"{max(late):.3f} s of {len(late)} samples"),
         ("naive 1 Hz loop's worst lateness", "", f"{naive['worst_late_s']:.2f} s"),
+        (
+            "evidence's worst lateness",
+            "<= 0.25 s",
+            f"{evidence['worst_late_s']:.3f} s of {evidence['samples']} samples",
+        ),
+        ("CPU a sample: evidence", "", f"{1e6 * evidence['cpu_s'] / evidence['samples']:.0f} us"),
         ("CPU a sample: sampler", "", f"{1e6 * sampler['cpu_s'] / len(late):.0f} us"),
         ("CPU a sample: naive loop", "", f"{naive['cpu_us']:.0f} us"),
         ("CPU of a bare read of /proc/vmstat", "", f"{bench['bare_read_us']:.0f} us"),

@@ -20,8 +20,8 @@ from workloads.results import Events, read_events, stream_names
 
 SUITE = Path(__file__).resolve().parents[2]
 FILES = Path("/mnt/files")
-START_S = 150.0
-GONE_S = 30.0
+START_S = 300.0
+GONE_S = 90.0
 
 
 def output(*argv: str) -> str:

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Record tests/golden/taskstats/ again: `python3 -m tests.capture_taskstats [KERNEL…]`.
+
+Boots each kernel (default: the four that the golden files are of) under TCG.
+"""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from setup.errors import UserError, run_command
+from tests.vm_support import SMALL, guest
+from vm import session
+from workloads import machine_lock
+from workloads.options import parse
+from workloads.results import read_events
+
+GOLDEN = Path(__file__).resolve().parent / "golden" / "taskstats"
+KERNELS = ("debian:5.10", "debian:6.1", "debian:6.12", "debian:7.2")
+
+
+def main() -> int:
+    """One file a kernel."""
+    GOLDEN.mkdir(parents=True, exist_ok=True)
+    for spec in sys.argv[1:] or KERNELS:
+        argv = [*SMALL, "--kernel", spec]
+        with machine_lock.held(), tempfile.TemporaryDirectory() as folder:
+            state, why = session.run(
+                parse(argv),
+                guest(*argv),
+                Path(folder),
+                tick=lambda: None,
+                stopped=lambda: False,
+                facts={},
+                program="python3 /suite/tests/guest/taskstats_capture.py",
+            )
+            found = [e for e in read_events(Path(folder) / "events.jsonl") if "reply" in e]
+            if not found:
+                raise UserError(f"{spec}: {state}: {why}")
+        kept = {key: value for key, value in found[0].items() if key not in ("t", "event")}
+        path = GOLDEN / f"{spec.removeprefix('debian:')}.json"
+        path.write_text(json.dumps(kept, indent=1) + "\n")
+        print(f"{path}: {kept['release']}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("tests.capture_taskstats", main))

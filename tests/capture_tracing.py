@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Captures the format files of kernels' tracepoints: `python3 -m tests.capture_tracing KERNEL…`.
+
+KERNEL as for run_test.sh (`debian:6.1`); boots each once, and writes what its tracefs says below
+tests/golden/tracing/6.1/, a file for each tracepoint.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.vm_support import SMALL, guest
+from vm import session
+from workloads.options import parse
+from workloads.results import read_events
+
+GOLDEN = Path(__file__).resolve().parent / "golden" / "tracing"
+
+
+def capture(kernel: str) -> None:
+    """Boot kernel and write its files."""
+    argv = [*SMALL, "--kernel", kernel]
+    with tempfile.TemporaryDirectory() as scratch:
+        run_dir = Path(scratch)
+        session.run(
+            parse(argv),
+            guest(*argv),
+            run_dir,
+            tick=lambda: None,
+            stopped=lambda: False,
+            facts={},
+            program="python3 /suite/tests/guest/tracing_capture.py",
+        )
+        events = read_events(run_dir / "events.jsonl")
+        found = next((event for event in events if event["event"] == "formats"), None)
+        if found is None:
+            raise SystemExit((run_dir / "console.log").read_text(errors="replace")[-3000:])
+    folder = GOLDEN / kernel.partition(":")[2]
+    for name, text in found["formats"].items():
+        if text is not None:
+            path = folder / f"{name.replace('/', '-')}.format"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    print(kernel, sum(text is not None for text in found["formats"].values()))
+
+
+if __name__ == "__main__":
+    for spec in sys.argv[1:]:
+        capture(spec)

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs in the guest: raw taskstats of stopped tasks, and what /proc says of them at that moment.
+
+Writes a `capture` event into events.jsonl (tests/capture_taskstats.py) and a `status`.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from monitors.taskstats import Taskstats
+from workloads.options import parse
+from workloads.results import Events
+
+FILES = ("stat", "schedstat", "status", "io")
+HISTORY = Path("/history")
+
+
+def work() -> None:
+    """Compute, touch memory, read from a disk, then stop."""
+    Path("/proc/self/comm").write_text("a (b) c")
+    touched = bytearray(8 << 20)
+    for at in range(0, len(touched), 4096):
+        touched[at] = 1
+    for path in sorted(HISTORY.glob("**/*.pack"))[:1]:
+        with open(path, "rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            for at in range(0, 16 << 20, 1 << 20):
+                os.pread(file.fileno(), 4096, at)
+    os.kill(os.getpid(), signal.SIGSTOP)
+    os._exit(0)
+
+
+def capture(taskstats: Taskstats, pid: int) -> dict[str, object]:
+    """The kernel's answer, the same a moment later, and /proc/PID's files in between."""
+    before = taskstats.ask(pid)
+    files = {name: Path(f"/proc/{pid}/{name}").read_text() for name in FILES}
+    return {"pid": pid, "reply": before.hex(), "again": taskstats.ask(pid).hex(), "proc": files}
+
+
+def main() -> int:
+    """One child that has worked."""
+    options = parse(sys.argv[1:])
+    events = Events(Path(str(options.run_dir)) / "events.jsonl")
+    Path("/proc/sys/vm/drop_caches").write_text("3\n")
+    child = os.fork()
+    if child == 0:
+        work()
+    os.waitid(os.P_PID, child, os.WSTOPPED)
+    taskstats = Taskstats()
+    events.write(
+        "capture", release=os.uname().release, parent=os.getpid(), **capture(taskstats, child)
+    )
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    events.write("status", state="completed", why="captured")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
