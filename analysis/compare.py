@@ -10,12 +10,16 @@ import argparse
 import math
 import os
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from analysis import facts, table
+from analysis import audit, cause_table, facts, table
+from analysis.blame import Blame, blame
+from analysis.cause_names import RunCauses
+from analysis.cause_table import CauseTable
 from analysis.choice import display_labels
 from analysis.judge import Pair, judge, judge_failures, judge_spread
 from analysis.load import Campaign, Run, load_campaign
@@ -52,6 +56,8 @@ class Compared:
     forced: list[str]  # differing facts that --force overrode; empty: comparable
     sentences: dict[str, str]  # the answer, one for each variant
     level: float  # of each look
+    causes: CauseTable = field(default_factory=lambda: CauseTable({}))
+    blame: dict[str, Blame] = field(default_factory=dict)  # of those that regressed or improved
 
     @property
     def sure(self) -> bool:
@@ -59,20 +65,33 @@ class Compared:
         return all(one.verdict != "undecided" for one in self.primary.values())
 
 
-def compare(campaign: Campaign, *, baseline: str | None = None, force: bool = False) -> Compared:
-    """The verdicts of a campaign; UserError names the fact in which its runs differ."""
+def compare(
+    campaign: Campaign,
+    *,
+    baseline: str | None = None,
+    force: bool = False,
+    causes: Mapping[Path, RunCauses] | None = None,
+) -> Compared:
+    """The verdicts of a campaign; UserError names the fact in which its runs differ.
+
+    `causes`: analysis.cause_table.collect's, if it is known already.
+    """
     runs = [run for run in campaign.runs if counted(run)]
     differing = facts.differences(runs)
     if differing and not force:
         more = f" (and {len(differing) - 1} more)" if len(differing) > 1 else ""
         raise UserError(f"{differing[0]}{more}", hint="--force compares them all the same")
     notes = _notes(campaign, runs)
-    by_variant = campaign.variants()
+    by_variant = audit.trusted(campaign.variants())
+    judged = replace(campaign, runs=[run for each in by_variant.values() for run in each])
     variants = _ordered(campaign, baseline, notes)
     base, others = variants[0], variants[1:]
     named = display_labels(campaign)
     labels = {one: named[one] for one in variants}
     notes += _in_blocks(by_variant, variants)
+    found = cause_table.collect(campaign) if causes is None else causes
+    notes += cause_table.notes(campaign, found, labels)
+    why = cause_table.cause_table(judged, variants, labels, found)
     samples = _samples(by_variant, variants)
     level = campaign.plan.level
     pairs = {
@@ -83,6 +102,7 @@ def compare(campaign: Campaign, *, baseline: str | None = None, force: bool = Fa
     }
     first = pairs.pop(PRIMARY.key)
     primary = judge(first, level=level, margin=campaign.plan.margin)
+    notes += _with_disturbed(campaign, primary, labels, base)
     spread = judge_spread(first, level=level)
     everything = [pair for one in pairs.values() for pair in one]
     secondary: dict[str, dict[str, Comparison]] = {key: {} for key in pairs}
@@ -95,12 +115,16 @@ def compare(campaign: Campaign, *, baseline: str | None = None, force: bool = Fa
         sentences[one.variant] = sentence(
             labels[one.variant], labels[base], one, scatter, failures[one.variant]
         )
+    of_primary = {one.variant: one for one in primary}
+    blamed = blame(why, base, of_primary, level=level, margin=campaign.plan.margin)
+    for variant, of_variant in blamed.items():
+        sentences[variant] += f" {of_variant.sentence}"
     return Compared(
         campaign=campaign,
         baseline=base,
         variants=variants,
         labels=labels,
-        primary={one.variant: one for one in primary},
+        primary=of_primary,
         spread={one.variant: one for one in spread},
         failures=failures,
         secondary=secondary,
@@ -109,6 +133,8 @@ def compare(campaign: Campaign, *, baseline: str | None = None, force: bool = Fa
         forced=differing,
         sentences=sentences,
         level=level,
+        causes=why,
+        blame=blamed,
     )
 
 
@@ -201,6 +227,30 @@ def _notes(campaign: Campaign, runs: list[Run]) -> list[str]:
     notes += facts.unknown(runs) + facts.disturbed(runs)
     notes += _looked_at(campaign)
     return notes
+
+
+def _with_disturbed(
+    campaign: Campaign, primary: list[Comparison], labels: dict[str, str], base: str
+) -> list[str]:
+    """Which runs are in no verdict since their observers were disturbed; what they would change."""
+    whole = campaign.variants()
+    bad = [(run, why) for runs in whole.values() for run in runs if (why := audit.disturbed(run))]
+    if not bad:
+        return []
+    names = [f"{run.variant}/{run.number} ({', '.join(why)})" for run, why in bad]
+    text = f"Observers disturbed, in no verdict: {plain(', '.join(names), 1000)}."
+    samples = _samples(whole, [base, *(one.variant for one in primary)])[PRIMARY.key]
+    pairs = [Pair(PRIMARY, one.variant, samples[base], samples[one.variant]) for one in primary]
+    again = judge(pairs, level=campaign.plan.level, margin=campaign.plan.margin)
+    others = [
+        f"{plain(labels[one.variant], 60)} would be {one.verdict}"
+        for one, before in zip(again, primary, strict=True)
+        if one.verdict != before.verdict
+    ]
+    if not primary:
+        return [text]
+    changed = f"{', '.join(others)}." if others else "every verdict would be the same."
+    return [f"{text} With them {changed}"]
 
 
 def _in_blocks(by_variant: dict[str, list[Run]], variants: list[str]) -> list[str]:

@@ -9,6 +9,7 @@ from analysis.load import Run
 from analysis.records import number
 from analysis.words import plain, plural
 
+EVIDENCE = ("evidence", "asked")  # noted before t0; before there was such an observer, never
 EVERYWHERE = (
     ("accelerator",),
     ("mem_total_kib",),
@@ -20,6 +21,7 @@ EVERYWHERE = (
     ("swap", "size_kib"),
     ("crypt",),
     ("fs",),
+    EVIDENCE,
 )
 IN_A_VARIANT = (
     *(("kernel", key) for key in ("release", "image_digest", "config_digest")),
@@ -29,6 +31,11 @@ IN_A_VARIANT = (
 MEMORY_TOLERANCE = 0.1  # kernels leave some MiB more or less of the same memory
 BUSY = 0.1  # share of the host's CPU time taken by others from which it is said
 UNKNOWN = object()
+# Results of before there was such a load had none.
+ABSENT: dict[tuple[str, ...], int] = {
+    ("parameters", "atomic_order"): 0,
+    ("parameters", "atomic_rate"): 0,
+}
 
 
 def differences(runs: list[Run]) -> list[str]:
@@ -82,8 +89,12 @@ def _parameters(runs: Iterable[Run]) -> list[tuple[str, ...]]:
 def _value(run: Run, keys: tuple[str, ...]) -> Any:
     """The fact; UNKNOWN if the run does not say, None if it says that there is none (a limit)."""
     holder = run.fact(*keys[:-1]) if len(keys) > 1 else run.meta
-    if not isinstance(holder, dict) or keys[-1] not in holder:
+    if keys == EVIDENCE and "evidence" not in run.meta and "t0" in run.meta:
+        return False
+    if not isinstance(holder, dict):
         return UNKNOWN
+    if keys[-1] not in holder:
+        return ABSENT.get(keys, UNKNOWN)
     value = holder[keys[-1]]
     if value is None:
         return None if keys[0] in ("disk", "parameters") else UNKNOWN

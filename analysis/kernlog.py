@@ -55,10 +55,22 @@ def records(stream: BinaryIO, log: Log | None = None) -> Iterator[Record]:
     return parse(iter(lambda: stream.read(CHUNK), b""), Log() if log is None else log)
 
 
-def count_failures(lines: Iterable[str]) -> KernelLog:
-    """Count the failures in the lines of a log; memory does not grow with the log."""
+def of_lines(lines: Iterable[str], log: Log | None = None) -> Iterator[Record]:
+    """The records in the lines of a log."""
+    return parse(_chunks(lines), Log() if log is None else log)
+
+
+def count_failures(
+    lines: Iterable[str], of_key: Counter[tuple[int, int]] | None = None
+) -> KernelLog:
+    """Count the failures in the lines of a log; memory does not grow with the log.
+
+    of_key: gets the page allocation failures by (order, gfp mask).
+    """
     log, count = Log(), KernelLog()
-    for record in parse(_chunks(lines), log):
+    for record in of_lines(lines, log):
+        if of_key is not None and record.kind == kinds.FAILURE and record.mode is not None:
+            of_key[record.order or 0, int(record.mode, 16)] += 1
         # An OOM killer that was invoked and named no victim has killed nobody yet.
         count.oom_kills += record.kind in (kinds.OOM, kinds.MEMCG_OOM) and record.task is not None
     count.page_allocation_failures = log.found[kinds.FAILURE]

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis import counters
-from analysis.kernlog import count_failures
+from analysis import counters, failures
 from analysis.load import Run, Stream
 from analysis.records import Floats, number
 from analysis.stalls import (
@@ -66,6 +65,8 @@ METRICS = (
     Metric("page-in", "page in", "MiB", 0, felt=False),
     Metric("page-out", "page out", "MiB", 0, felt=False),
     Metric("allocation", "page allocation failures", "", 0, felt=False),
+    Metric("unlogged", "allocation failures not logged", "", 0, felt=False),
+    Metric("echo-lost", "echo replies lost", "", 0, felt=False),
 )
 PRIMARY = METRICS[0]
 BY_KEY = {metric.key: metric for metric in METRICS}
@@ -96,8 +97,13 @@ def measure(run: Run) -> dict[str, float | None]:
     values["swap-out"] = counters.moved_mib(run, counters.SWAP_OUT)
     values["page-in"] = counters.moved_mib(run, counters.PAGE_IN)
     values["page-out"] = counters.moved_mib(run, counters.PAGE_OUT)
-    if run.has_kern_log:
-        values["allocation"] = float(count_failures(run.kern_lines()).page_allocation_failures)
+    found = failures.look(run)
+    for key, count in (
+        ("allocation", found.logged),
+        ("unlogged", found.unlogged),
+        ("echo-lost", found.echoes_lost),
+    ):
+        values[key] = None if count is None else float(count)
     return values
 
 

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import get_args
 
+from analysis import audit, cause_table
+from analysis.cause_table import Causes
 from analysis.choice import SHOWN, display_labels, in_order
 from analysis.compare import Compared, Word
 from analysis.load import Campaign, Run, Stream
@@ -23,15 +25,18 @@ IN_WORDS = 6  # variants that have a sentence each
 LISTED_RUNS = 36  # beyond, the runs that ended as they should have no line of their own
 
 
-def overview(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[str]:
+def overview(
+    campaign: Campaign, judged: Compared | UserError | None, causes: Causes
+) -> Iterator[str]:
     """The page; `judged`: the verdicts, or the reason why there are none."""
     if isinstance(judged, Compared):
         yield from _answers(judged)
     elif judged is not None:
         yield from paragraph(f"Not compared: {plain(judged, 1000)}.")
         yield ""
+    yield from _causes(campaign, judged, causes)
     yield from _runs(campaign, judged)
-    for note in _notes(campaign, judged):
+    for note in _notes(campaign, judged, causes):
         yield from paragraph(f"- {plain(note, 2000)}", "  ")
     more = "- Each run: details.txt."
     if isinstance(judged, Compared):
@@ -54,6 +59,21 @@ def _answers(compared: Compared) -> Iterator[str]:
     if compared.primary:
         yield from _grid(_verdicts(compared))
         yield ""
+
+
+def _causes(
+    campaign: Campaign, judged: Compared | UserError | None, causes: Causes
+) -> Iterator[str]:
+    """Stalled seconds by cause, unless the variants are too many for this page."""
+    if isinstance(judged, Compared):
+        table = judged.causes
+    else:
+        labels = display_labels(campaign)
+        table = cause_table.cause_table(campaign, in_order(campaign), labels, causes)
+    if not table.samples or len(table.variants) > IN_WORDS:
+        return
+    yield "Stalled seconds by cause (mean of the runs that ended):"
+    yield from [*cause_table.lines(table, WIDTH), ""]
 
 
 def tally(compared: Compared) -> str:
@@ -115,12 +135,14 @@ def _runs(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[s
     runs = [run for variant in order for run in by_variant[variant]]
     listed = runs
     if len(runs) > LISTED_RUNS:
-        listed = [run for run in runs if run.state != COMPLETED]
-        text = f"{plural(len(runs), 'run')}; {len(runs) - len(listed):,} of them completed"
+        listed = [run for run in runs if run.state != COMPLETED or audit.disturbed(run)]
+        done = sum(run.state == COMPLETED for run in runs)
+        text = f"{plural(len(runs), 'run')}; {done:,} of them completed"
         yield from paragraph(text + (", the others:" if listed else "."))
     if not listed:
         yield ""
         return
+    marked = {run.path for run in listed if audit.disturbed(run)}
     yield f"{'variant':<27} {'run':>3}  {'ended':<9} {'worst':>9} {'stalled':>9} {'elapsed':>9}"
     for run in listed:
         longest = worst_stream(run.gitks)
@@ -131,16 +153,20 @@ def _runs(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[s
             seconds(elapsed) if (elapsed := run_elapsed(run)) is not None else "-",
         ]
         yield (
-            f"{plain(labels[run.variant], 27):<27} {run.number % 1000:>3}  "
+            f"{plain(labels[run.variant], 27):<27} {run.number % 1000:>3}"
+            f"{'!' if run.path in marked else ' '} "
             f"{plain(run.state, 9):<9} " + " ".join(f"{figure[:9]:>9}" for figure in figures)
         )
     yield from paragraph(
         "worst: the longest gap of any gitk; stalled: their gaps of 1 s or more, added up."
+        + (" !: observers disturbed, in no verdict." if marked else "")
     )
     yield ""
 
 
-def _notes(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[str]:
+def _notes(
+    campaign: Campaign, judged: Compared | UserError | None, causes: Causes
+) -> Iterator[str]:
     said = ""
     if isinstance(judged, Compared):
         yield from judged.notes
@@ -152,6 +178,7 @@ def _notes(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[
         said = " ".join(judged.sentences.values())
     else:
         yield from left_out(campaign)
+        yield from cause_table.notes(campaign, causes, display_labels(campaign))
     labels = display_labels(campaign)
     single = [labels[one] for one, runs in campaign.variants().items() if len(runs) == 1]
     if single and "sign, not a finding" not in said:

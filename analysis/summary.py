@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from analysis import counters
+from analysis import audit, cause_table, cause_words, counters, failures
+from analysis.cause_names import RunCauses
+from analysis.cause_table import Causes
 from analysis.choice import in_order, median_run
 from analysis.compare import Compared, compare
-from analysis.kernlog import count_failures
+from analysis.echo import echoes
 from analysis.load import Campaign, Run, load_campaign
 from analysis.machine_words import disk, known, listed, size, workload
 from analysis.metrics import COMPLETED
@@ -45,30 +47,38 @@ from analysis.words import (
 )
 from setup.errors import UserError, run_command
 
-PACED = ("heartbeat", "player")  # streams that print on a clock,
+PACED = ("heartbeat", "player", "echo")  # streams that print on a clock,
 PACE = 0.1  # every so many seconds
 
 
-def summary(campaign: Campaign, judged: Compared | UserError | None = None) -> str:
+def summary(
+    campaign: Campaign, judged: Compared | UserError | None = None, causes: Causes | None = None
+) -> str:
     """The text of summary.txt: the run, or of several the page of analysis.overview.
 
-    `judged`: the verdicts, or the reason why there are none. UserError if no run is complete.
+    `judged`: the verdicts, or the reason why there are none; `causes`: cause_table.collect's, if
+    it is known already. UserError if no run is complete.
     """
+    if causes is None and isinstance(judged, Compared):
+        causes = judged.causes.runs
+    causes = cause_table.collect(campaign) if causes is None else causes
     if len(campaign.runs) > 1:
-        body = list(overview(campaign, judged))
+        body = list(overview(campaign, judged, causes))
     else:
         body = [line for one in left_out(campaign) for line in [*paragraph(one), ""]]
         body += [*paragraph("One run is a sign, not a finding."), ""]
-        body += list(_run(_first(campaign), 1))
+        run = _first(campaign)
+        body += [*_run(run, 1, causes.get(run.path)), *cause_words.worst_card(causes.get(run.path))]
     return _page(campaign, body)
 
 
-def details(campaign: Campaign, everything: bool = False) -> str:
+def details(campaign: Campaign, everything: bool = False, causes: Causes | None = None) -> str:
     """The text of details.txt: what summary.txt says of a single run, of each of them.
 
     With many runs only of the failed ones and of each variant's median run, unless `everything`.
     """
     _first(campaign)
+    causes = cause_table.collect(campaign) if causes is None else causes
     by_variant = campaign.variants()
     runs = [run for variant in in_order(campaign) for run in by_variant[variant]]
     body: list[str] = []
@@ -82,7 +92,7 @@ def details(campaign: Campaign, everything: bool = False) -> str:
         )
         runs, body = shown, [*paragraph(text), ""]
     for run in runs:
-        body += [*_run(run, len(by_variant[run.variant])), ""]
+        body += [*_run(run, len(by_variant[run.variant]), causes.get(run.path)), ""]
     return _page(campaign, body[:-1])
 
 
@@ -126,7 +136,7 @@ def headline(run: Run) -> str:
     return text + "."
 
 
-def _run(run: Run, runs: int) -> Iterator[str]:
+def _run(run: Run, runs: int, why: RunCauses | None) -> Iterator[str]:
     name = run_name(run, runs)
     yield name
     yield "-" * len(name)
@@ -136,7 +146,9 @@ def _run(run: Run, runs: int) -> Iterator[str]:
     yield ""
     yield from _stream_table(run)
     yield ""
+    yield from cause_words.run_lines(run, why)
     yield from _sound(run)
+    yield from _echo(run)
     yield from _counters(run)
     yield from _kernel_log(run)
     yield from _observers(run)
@@ -220,6 +232,12 @@ def _sound(run: Run) -> Iterator[str]:
         yield from entry(name, text)
 
 
+def _echo(run: Run) -> Iterator[str]:
+    found = echoes(run)
+    if found is not None:
+        yield from entry("echo", found.words())
+
+
 def _counters(run: Run) -> Iterator[str]:
     for name, into, out in (
         ("swap", counters.SWAP_IN, counters.SWAP_OUT),
@@ -233,11 +251,11 @@ def _counters(run: Run) -> Iterator[str]:
 
 
 def _kernel_log(run: Run) -> Iterator[str]:
-    if not run.has_kern_log:
+    found = failures.look(run)
+    log, parts = found.log, []
+    if log is None:
         yield from entry("kernel log", NOT_AVAILABLE)
         return
-    log = count_failures(run.kern_lines())
-    parts = []
     for key, noun in (
         ("page_allocation_failures", "page allocation failure"),
         ("oom_kills", "OOM kill"),
@@ -250,6 +268,10 @@ def _kernel_log(run: Run) -> Iterator[str]:
     if log.suppressed:
         text += f"; {plural(log.suppressed, 'more message')} suppressed by the kernel"
     yield from entry("kernel log", text + ("; its ring lost records" if log.missed else ""))
+    if found.happened is not None or found.echoes_lost is not None:
+        yield from entry("allocation", f"page allocation failures: {found.words()}")
+    for problem in found.problems:
+        yield from entry("with care", plain(problem))
 
 
 def _observers(run: Run) -> Iterator[str]:
@@ -273,6 +295,8 @@ def _observers(run: Run) -> Iterator[str]:
     if any(one.get("dropped") for one in each):  # a count for each file
         parts.append("rows dropped, its files have holes")
     yield from entry("observers", ", ".join(parts))
+    for why in audit.disturbed(run):
+        yield from entry("with care", f"observer disturbed: {why}; in no verdict")
     problems = run.fact("observer_problems")
     for problem in problems if isinstance(problems, list) else []:
         yield from entry("with care", f"observer: {plain(problem)}")
@@ -298,11 +322,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def try_compare(
-    campaign: Campaign, baseline: str | None = None, force: bool = False
+    campaign: Campaign,
+    baseline: str | None = None,
+    force: bool = False,
+    causes: Causes | None = None,
 ) -> Compared | UserError:
     """The verdicts, or the reason why there are none."""
     try:
-        return compare(campaign, baseline=baseline, force=force)
+        return compare(campaign, baseline=baseline, force=force, causes=causes)
     except UserError as error:
         return error
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from analysis import cause_table
+from analysis.grid import blocks, grid
 from analysis.metrics import METRICS, PRIMARY, Metric
 from analysis.sentences import more_word, times
 from analysis.statistics import least_more_runs
@@ -21,14 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["csv", "json", "text"]
 
-RED, GREEN, CYAN = 31, 32, 36
-COLOURS = {
-    "worse": RED,
-    "regressed": RED,
-    "better": GREEN,
-    "improved": GREEN,
-    "equivalent": CYAN,
-}
 NAMES = {  # rows of the table of all metrics, where they differ from the title and the unit
     "stalled": "stalled s per run",
     "share-0.1": "% of time in gaps >= 0.1 s",
@@ -50,9 +44,12 @@ def text(compared: "Compared", width: int = 100, colour: bool = False) -> str:
     others = compared.variants[1:]
     if others:
         lines += ["", f"Stalled seconds per run, against {_base(compared)}:", ""]
-        lines += _grid(verdict_rows(compared), width, colour)
+        lines += grid(verdict_rows(compared), width, colour)
         lines += ["", "Spread between runs (of the runs that ended), and runs that failed:", ""]
-        lines += _grid(spread_rows(compared), width, colour)
+        lines += grid(spread_rows(compared), width, colour)
+    if compared.causes.samples:
+        lines += ["", "Stalled seconds by cause (mean of the runs that ended and have evidence):"]
+        lines += cause_table.lines(compared.causes, width)
     lines += ["", "All metrics (mean ±sd of the runs that ended, change of the mean):"]
     lines += _metrics(compared, width, colour)
     lines.append("")
@@ -128,7 +125,7 @@ def spread_rows(compared: "Compared") -> Iterator[list[str]]:
 
 
 def _metrics(compared: "Compared", width: int, colour: bool) -> Iterator[str]:
-    """Blocks of columns, the baseline's first in each of them."""
+    """The baseline's column is the first of each block."""
     shown = [m for m in METRICS if any(s.ended for s in compared.samples[m.key].values())]
     names = ["", *(NAMES.get(m.key, f"{m.title} {m.unit}".strip()) for m in shown)]
     columns = {
@@ -143,20 +140,7 @@ def _metrics(compared: "Compared", width: int, colour: bool) -> Iterator[str]:
         for variant, column in columns.items():
             one, failed = compared.primary.get(variant), _failed(compared, variant)
             column.append((one.verdict if one else "baseline") + failed)
-    base, *others = columns.values()
-    first = max(map(len, names)) + 2 + max(map(len, base))
-    block: list[list[str]] = [base]
-    used = first
-    for column in others:
-        size = 2 + max(map(len, column))
-        if used + size > width and len(block) > 1:
-            yield ""
-            yield from _grid(zip(names, *block, strict=True), width, colour)
-            block, used = [base], first
-        block.append(column)
-        used += size
-    yield ""
-    yield from _grid(zip(names, *block, strict=True), width, colour)
+    yield from blocks(names, columns.values(), width, colour)
 
 
 def cell(compared: "Compared", metric: Metric, variant: str) -> tuple[str, str, str, str]:
@@ -234,31 +218,6 @@ def p_word(value: float | None) -> str:
     if value is None:
         return "-"
     return "<0.0001" if value < 0.0001 else f"{value:.2g}" if value < 0.0995 else f"{value:.2f}"
-
-
-def _grid(
-    rows: "Iterator[list[str]] | zip[tuple[str, ...]]", width: int, colour: bool
-) -> list[str]:
-    """Rows under each other; the first column gives way if all do not fit."""
-    cells = [list(row) for row in rows]
-    sizes = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    sizes[0] = max(8, min(sizes[0], width - sum(sizes[1:]) - 2 * (len(sizes) - 1)))
-    lines = []
-    for row in cells:
-        row[0] = plain(row[0], sizes[0]) if row[0] else ""
-        padded = [f"{cell:<{size}}" for cell, size in zip(row, sizes, strict=True)]
-        lines.append("  ".join(_coloured(cell) if colour else cell for cell in padded).rstrip())
-    return lines
-
-
-def _coloured(cell: str) -> str:
-    """The verdict or direction that ends the cell, in its colour; a ? stays uncoloured."""
-    word = cell.split()[-1] if cell.split() else ""
-    code = COLOURS.get(word)
-    if code is None:
-        return cell
-    before, _, after = cell.rpartition(word)
-    return f"{before}\x1b[{code}m{word}\x1b[0m{after}"
 
 
 def notes(compared: "Compared") -> Iterator[str]:

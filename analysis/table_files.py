@@ -13,7 +13,8 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from analysis.metrics import METRICS, PRIMARY
+from analysis.cause_table import METRICS as CAUSES
+from analysis.metrics import METRICS, PRIMARY, Metric
 from analysis.verdict import Comparison, Sample
 
 if TYPE_CHECKING:
@@ -48,6 +49,10 @@ def json(compared: "Compared") -> str:
         "forced": compared.forced,
         "notes": compared.notes,
     }
+    if compared.causes.samples:
+        found["causes"] = [
+            {"key": key, "title": m.title, "unit": m.unit} for key, m in CAUSES.items()
+        ]
     return encoder.dumps(found, indent=1, allow_nan=False) + "\n"
 
 
@@ -59,6 +64,16 @@ def _variant(compared: "Compared", variant: str) -> dict[str, Any]:
         "verdict": compared.primary[variant].verdict if variant in compared.primary else None,
         "samples": {key: _sample(samples[variant]) for key, samples in compared.samples.items()},
     }
+    if compared.causes.samples:
+        found["causes"] = {key: _sample(of[variant]) for key, of in compared.causes.samples.items()}
+    if variant in compared.blame:
+        blamed = compared.blame[variant]
+        found["blame"] = {
+            "sentence": blamed.sentence,
+            "causes": blamed.causes,
+            "change": blamed.change,
+            "tests": {key: _comparison(one) for key, one in blamed.tests.items()},
+        }
     if variant in compared.primary:
         ends = compared.failures[variant]
         found["primary"] = _comparison(compared.primary[variant])
@@ -98,7 +113,7 @@ def _comparison(one: Comparison) -> dict[str, Any]:
 
 
 def csv(compared: "Compared") -> str:
-    """One row for each variant and metric, and one each for its spread and its failures."""
+    """A row for each variant and metric, each of its causes, its spread and its failures."""
     text = io.StringIO()
     rows = writer.DictWriter(text, HEADER, lineterminator="\n")
     rows.writeheader()
@@ -111,20 +126,13 @@ def csv(compared: "Compared") -> str:
 
 def _rows(compared: "Compared", variant: str) -> Iterator[dict[str, Any]]:
     for metric in METRICS:
-        sample = _sample(compared.samples[metric.key][variant])
-        row = {key: sample[key] for key in SAMPLE}
-        row |= {
-            "family": "primary" if metric.primary else "exploratory",
-            "metric": metric.key,
-            "unit": metric.unit,
-            "values": " ".join("failed" if v is None else repr(v) for v in sample["values"]),
-            "numbers": " ".join(map(str, sample["numbers"])),
-            "orders": " ".join("-" if o is None else str(o) for o in sample["orders"]),
-        }
+        family = "primary" if metric.primary else "exploratory"
+        row = _sample_row(family, metric, compared.samples[metric.key][variant])
         by_variant = compared.primary if metric.primary else compared.secondary[metric.key]
         if variant in by_variant:
             row |= {key: getattr(by_variant[variant], key) for key in FIGURES}
         yield row
+    yield from _cause_rows(compared, variant)
     if variant in compared.spread:
         one, ends = compared.spread[variant], compared.failures[variant]
         yield {"family": "spread", "metric": PRIMARY.key, "unit": PRIMARY.unit} | {
@@ -139,6 +147,27 @@ def _rows(compared: "Compared", variant: str) -> Iterator[dict[str, Any]]:
             "p_adjusted": ends.p_adjusted,
             "verdict": ends.verdict,
         }
+
+
+def _cause_rows(compared: "Compared", variant: str) -> Iterator[dict[str, Any]]:
+    tests = compared.blame[variant].tests if variant in compared.blame else {}
+    for key, of_variants in compared.causes.samples.items():
+        row = _sample_row("cause", CAUSES[key], of_variants[variant])
+        if key in tests:
+            row |= {name: getattr(tests[key], name) for name in FIGURES}
+        yield row
+
+
+def _sample_row(family: str, metric: Metric, of: Sample) -> dict[str, Any]:
+    sample = _sample(of)
+    return {key: sample[key] for key in SAMPLE} | {
+        "family": family,
+        "metric": metric.key,
+        "unit": metric.unit,
+        "values": " ".join("failed" if v is None else repr(v) for v in sample["values"]),
+        "numbers": " ".join(map(str, sample["numbers"])),
+        "orders": " ".join("-" if o is None else str(o) for o in sample["orders"]),
+    }
 
 
 def _no_formula(label: str) -> str:

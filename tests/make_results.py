@@ -2,9 +2,11 @@
 """TEST HELPER: synthetic results in the form of docs/FORMAT.md. Nothing here was measured.
 
 usage: python3 -m tests.make_results DIR [VARIANTS [RUNS]] [--all-counters] [--hostile]
+       [--evidence]
 
 With --all-counters it is as large as a real campaign: every counter of a real kernel, a whole
-.config a variant, a kernel's log of several hundred lines.
+.config a variant, a kernel's log of several hundred lines. With --evidence each run has the files
+of the evidence observer.
 """
 
 import argparse
@@ -19,6 +21,7 @@ import tomli_w
 
 from tests import hostile
 from tests.synthetic import STALLS, config, kern_log, streams, tables
+from tests.synthetic_evidence import evidence
 
 MGLRU = "/sys/kernel/mm/lru_gen/enabled"
 EXTRA = tuple(f"{kernel}-{knob}" for knob in ("mglru-off", "revert-8aa7e847") for kernel in STALLS)
@@ -96,6 +99,7 @@ class Asked:
     hung: bool = False
     all_counters: bool = False
     hostile: bool = False
+    evidence: bool = False
     order: int | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
@@ -110,6 +114,8 @@ def write_asked(run: Path, asked: Asked) -> Path:
     rng = np.random.default_rng(asked.seed)
     logs, stalled, end = streams(rng, asked.label, asked.hung, asked.hostile)
     files: dict[str, str | bytes] = {**logs}
+    if asked.evidence:
+        files |= evidence(asked.label, logs, end / 1000, asked.seed)
     files |= tables(rng, end, stalled, asked.all_counters)
     files["kern.log"] = kern_log(asked.all_counters, asked.hostile)
     facts = {"host": {"cpu_model": "Synthetic CPU", "busy_by_others": 0.05}, "knobs": []}
@@ -140,6 +146,7 @@ def make_campaign(
     *,
     all_counters: bool = False,
     is_hostile: bool = False,
+    with_evidence: bool = False,
 ) -> Path:
     """A campaign with its plan; from three variants on, the last one's last run hangs.
 
@@ -201,6 +208,7 @@ def make_campaign(
             hung=variants > 2 and label == labels[-1] and n == runs,
             all_counters=all_counters,
             hostile=is_hostile,
+            evidence=with_evidence,
             order=order,
             facts=facts,
         )
@@ -216,6 +224,7 @@ if __name__ == "__main__":
     parser.add_argument("runs", type=int, nargs="?", default=1)
     parser.add_argument("--all-counters", action="store_true")
     parser.add_argument("--hostile", action="store_true")
+    parser.add_argument("--evidence", action="store_true")
     asked_for = parser.parse_args()
     make_campaign(
         asked_for.dir,
@@ -223,4 +232,5 @@ if __name__ == "__main__":
         asked_for.runs,
         all_counters=asked_for.all_counters,
         is_hostile=asked_for.hostile,
+        with_evidence=asked_for.evidence,
     )

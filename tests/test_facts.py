@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from analysis.compare import compare
+from analysis.facts import differences
 from analysis.load import Campaign, load_campaign
 from analysis.words import WIDTH
 from setup.errors import UserError
@@ -33,6 +34,7 @@ EVERYWHERE = [
     ("swap.size_kib", {"swap": SWAP | {"size_kib": 1}}, "2097152", "1"),
     ("crypt", {"crypt": "none"}, "aes-xts-plain64", "none"),
     ("fs", {"fs": "xfs"}, "ext4", "xfs"),
+    ("evidence.asked", {"evidence": {"asked": False}}, "true", "false"),
     ("parameters.memory", {"parameters": {"gitk": 1, "memory": 1}}, "536870912", "1"),
 ]
 IN_A_VARIANT = [
@@ -47,6 +49,7 @@ IN_A_VARIANT = [
 def two(folder: Path, odd: dict[str, Any], *, variant: str = "6.12") -> Campaign:
     """6.1 once and once more a variant with the odd facts."""
     usual: dict[str, Any] = {"kernel": KERNEL, "append": "quiet", "knobs": [KNOB]}
+    usual["evidence"] = {"asked": True}
     stalling_run(folder / "6.1" / "1", 5.0, **usual)
     stalling_run(folder / variant / "2", 5.0, **{**usual, **odd})
     return load_campaign(folder)
@@ -64,6 +67,19 @@ def test_runs_that_differ_in_a_key_fact_are_refused(
     assert "--force" in text and "\n" not in text
     forced = compare(campaign, force=True)
     assert len(forced.forced) == 1 and fact in forced.forced[0]
+
+
+def test_older_runs_had_no_evidence_and_one_that_never_began_does_not_say(tmp_path: Path) -> None:
+    """A run notes before t0 whether it was asked for."""
+    usual: dict[str, Any] = {"kernel": KERNEL, "append": "quiet", "knobs": [KNOB]}
+    stalling_run(tmp_path / "6.12" / "1", 5.0, **usual)
+    with pytest.raises(UserError, match=r"evidence\.asked differs: true in .*, false in 6\.12/1"):
+        compare(two(tmp_path, {"evidence": {"asked": True}}, variant="6.1"))
+    began = two(tmp_path / "b", {"evidence": None, "t0": None}).runs
+    for run in began:
+        if run.variant == "6.12":
+            del run.meta["evidence"], run.meta["t0"]
+    assert not differences(began)
 
 
 @pytest.mark.parametrize(("fact", "odd", "usual", "other"), IN_A_VARIANT)

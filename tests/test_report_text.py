@@ -81,7 +81,7 @@ def test_one_variant_has_no_verdicts_and_every_other_section(tmp_path: Path) -> 
     headings = re.findall(r"^(.+)\n-+$", text, re.MULTILINE)
     assert headings == [
         *("Answer", "Sawtooth", "Where to look", "How to reproduce it", "Kernels"),
-        *("Machine and workload", "How the runs ended", "This bundle"),
+        *("Machine and workload", "How the runs ended", "Notes", "This bundle"),
     ]
 
 

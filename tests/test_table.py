@@ -84,6 +84,7 @@ all gitk's done after s        68.0 ±2.2  ( 0.00%)   >=26.5 ±1.3  (-61.0%) bet
 verdict (stalled s per run)   baseline              undecided, 1 failed
 
 - Failed, counted as the worst: 7.3-rc7/5 (hung).
+- No evidence was recorded: why the programs stood still is not known.
 - A verdict needs p (Holm) <= 0.05; equivalent: the 95 % interval of the ratio within 0.909 to
   1.100, and both one-sided tests against these bounds.
 - Only stalled seconds per run was fixed in advance. The spread and the failures are a family each,

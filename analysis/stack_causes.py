@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From a kernel stack to a cause: by the names of functions, 5.10 to 7.3, the innermost first.
+
+The innermost function that says what a task is about decides: an allocation that reclaims amid a
+swap-in is reclaim. Functions that only say how it waits (schedule, folio_wait_bit_common, a
+request's tag) say nothing of what for, and are passed over.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+# Kinds that are no causes: what else a stack can say.
+FOLLOW = "follow"  # waits for another program: its child, or who writes into its pipe
+BACKPRESSURE = "backpressure"  # waits for its reader: the pipe is full
+THROTTLED = "throttled"  # reclaim_throttle(): the kernel's trace has the reason
+ON_WRITEBACK = "throttled on writeback"  # so by who called it, if there is no trace
+SOME_IO = "io"  # waits for a block device, nothing says for what
+NOTHING = ""
+
+WAITS = re.compile(
+    r"_*(schedule|io_schedule|preempt_schedule|cond_resched|bit_wait|wait_on_bit|out_of_line_wait|"
+    r"(folio|page)_wait_bit|wait_on_page_bit|folio_put_wait|wait_for_common|wait_for_completion|"
+    r"switch_to|context_switch|finish_task_switch|blk_io_schedule|submit_bio_wait|"
+    r"lock_page|folio_lock|wait_on_page_locked|folio_wait_locked|wait_on_buffer)\w*"
+)
+IO_WAITS = re.compile(
+    r"_*(io_schedule|blk_io_schedule|bit_wait_io|(folio|page)_wait_bit|wait_on_page_bit|"
+    r"lock_page|folio_lock|wait_on_page_locked|folio_wait_locked|wait_on_buffer|submit_bio_wait|"
+    r"balance_dirty_pages|ext4_block_write_begin|ext4_wait_block_bitmap|migration_entry_wait|"
+    r"blk_mq_get_tag|rq_qos_wait|wbt_wait|(wait_on_page|folio_wait)_writeback)\w*"
+)
+WRITEBACK_WAITS = re.compile(
+    r"congestion_wait|wait_iff_congested|(wait_on_page|folio_wait)_writeback\w*"
+)
+RECLAIMS = re.compile(
+    r"shrink_\w+|\w*lru_gen\w*|evict_folios|try_to_shrink_lruvec|isolate_lru_(pages|folios)|"
+    r"_*(do_)?try_to_free_pages|try_to_free_mem_cgroup_pages|_*alloc_pages_direct_reclaim|"
+    r"_*perform_reclaim|reclaim_pages|reclaim_clean_pages_from_list|node_reclaim|do_shrink_slab|"
+    r"pageout|swap_writepage\w*|try_to_unmap\w*|folio_referenced|page_referenced|"
+    r"try_to_inc_max_seq|inc_max_seq|reclaim_high|try_charge\w*|mem_cgroup_oom\w*"
+)
+RULES = tuple(
+    (cause, re.compile(names))
+    for cause, names in (
+        (
+            "stopped",
+            r"do_signal_stop|ptrace_stop|do_jobctl_trap|do_freezer_trap|_*refrigerator|ptrace_notify",
+        ),
+        (BACKPRESSURE, r"(anon_)?pipe_write|unix_stream_sendmsg|sk_stream_wait_memory|n_tty_write"),
+        (
+            FOLLOW,
+            r"(anon_|fifo_)?pipe_read|wait_for_partner|do_wait|kernel_wait4|do_wait_intr\w*|"
+            r"ep_poll|do_epoll_wait|do_sys_poll|do_poll|do_select|poll_schedule_timeout|"
+            r"unix_stream_\w*read\w*|unix_stream_data_wait|sk_wait_data|tty_read|n_tty_read",
+        ),
+        (
+            "lock",
+            r"rwsem_down_\w+|_*mutex_lock\w*|_*down(_read|_write)?(_killable|_interruptible)?|"
+            r"_*down_common|_*futex_(wait|lock)\w*|do_futex|rt_mutex_slowlock\w*|rwbase_\w+|"
+            r"_*percpu_(down|rwsem)_\w*|_*vma_(start|enter)_\w+|vma_lock_\w+|mmap_read_lock\w*|"
+            r"mmap_write_lock\w*|lock_mm_and_find_vma|queued_(read|write)_lock_slowpath",
+        ),
+        ("dm_crypt", r"kcryptd_\w+|crypt_(?!o)\w+|dmcrypt_\w+|_*dm_submit_bio|dm_make_request"),
+        (
+            "compaction",
+            r"compact_(zone|node|finished)\w*|compaction_\w+|isolate_(migratepages|freepages)\w*|"
+            r"_*try_to_compact_pages|sysctl_compaction_handler|_*alloc_pages_direct_compact|migrate_(pages|folios)\w*|"
+            r"migration_entry_wait\w*|migrate_(folio|page)_\w+",
+        ),
+        ("reclaim_kswapd", r"throttle_direct_reclaim|allow_direct_reclaim|pfmemalloc_watermark_ok"),
+        (THROTTLED, r"reclaim_throttle|consider_reclaim_throttle"),
+        ("reclaim_noprogress", r"_*mem_cgroup_handle_over_high|should_reclaim_retry|out_of_memory"),
+        ("reclaim_scan", RECLAIMS.pattern),
+        ("reclaim_noprogress", r"_*alloc_pages_slowpath"),
+        (
+            "swap_in",
+            r"do_swap_page|swap_(readpage|read_folio|read_page)\w*|swapin_\w+|swap_cluster_readahead|"
+            r"swap_vma_readahead|_*read_swap_cache_async|shmem_swapin\w*|shmem_get_folio_swapin|"
+            r"unuse_\w+|swap_(cache|slot)_\w+",
+        ),
+        (
+            "file_write",
+            r"balance_dirty_pages\w*|generic_perform_write|jbd2_\w+|\w*_fsync\w*|\w*fdatasync\w*|"
+            r"start_this_handle|wait_transaction_\w+|add_transaction_credits|do_get_write_access|"
+            r"ext4_\w*(write|journal|dirty|sync)\w*|iomap_\w*write\w*|xfs_\w*(write|log)\w*|"
+            r"btrfs_\w*(write|sync|commit)\w*|f2fs_\w*(write|sync)\w*|write_cache_pages|do_writepages|"
+            r"_*filemap_fdatawa\w+|file_write_and_wait\w*|sync_inode\w*|do_fsync|"
+            r"(wait_on_page|folio_wait)_writeback\w*|__sync_dirty_buffer|sync_dirty_buffer",
+        ),
+        (
+            "file_read",
+            r"filemap_\w+|generic_file_(buffered_)?read\w*|read_pages|page_cache_\w*ra\w*|"
+            r"_*do_page_cache_readahead|ondemand_readahead|force_page_cache_\w+|read_cache_\w+|"
+            r"do_read_cache_\w+|ext4_\w*(read|bread|lookup|find_entry|get_inode|iget|getblk)\w*|"
+            r"mpage_read\w*|iomap_\w*read\w*|xfs_\w*(read|lookup)\w*|btrfs_\w*(read|lookup)\w*|"
+            r"_*bread\w*|_*bh_read\w*|ext4_\w*map_blocks|ext4_ext_\w+|ext4_readdir|"
+            r"kernel_read|_*do_fault|do_read_fault|do_shared_fault|do_cow_fault",
+        ),
+    )
+)
+# /proc/PID/stack leaves out what is __sched: schedule() and all slow paths of locks (see
+# stack_trace_consume_entry_nosched()). Who sleeps in one of these itself waits for a lock.
+LOCKERS = re.compile(
+    r"do_user_addr_fault|lock_mm_and_find_vma|vm_mmap_pgoff|_*vm_munmap|do_madvise|do_mprotect_pkey|"
+    r"_*(x64|arm64|do)_sys_(brk|mmap|munmap|mremap)|ksys_mmap_pgoff|exit_mmap|dup_mm(ap)?|mm_\w+|"
+    r"\w+_(buffered|file|dio)_write_iter|generic_file_write_iter|ext4_map_blocks|ext4_da_map_blocks|"
+    r"path_openat|open_last_lookups|do_last|lookup_slow|walk_component|filename_create|do_unlinkat|"
+    r"iterate_dir|(page|folio)_lock_anon_vma_read|rmap_walk_\w+|unlink_(anon|file)_vmas?|"
+    r"anon_vma_\w+|_*anon_vma_prepare|proc_pid_\w+|_*access_remote_vm|unmap_vmas|free_pgtables"
+)
+# Whoever sleeps amid these does so in io_schedule(), which /proc/PID/stack leaves out, too.
+ALWAYS_IO = frozenset(("swap_in", "file_read", "dm_crypt", "reclaim_writeback", "io"))
+# Small functions of reclaim that compilers put into these.
+INLINED = (
+    ("reclaim_kswapd", re.compile(r"try_to_free_pages")),
+    (THROTTLED, re.compile(r"do_try_to_free_pages|shrink_(node|zones|inactive_list)\w*")),
+)
+RECLAIM = frozenset(
+    (
+        "reclaim_scan",
+        "reclaim_writeback",
+        "reclaim_noprogress",
+        "reclaim_kswapd",
+        THROTTLED,
+        ON_WRITEBACK,
+    )
+)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a stack says: a cause's key, or one of the kinds above.
+
+    `io`: it waits in io_schedule(), which the blkio clock counts; `swapping`: amid do_swap_page().
+    """
+
+    kind: str
+    io: bool = False
+    swapping: bool = False
+
+
+@lru_cache(maxsize=65536)
+def told(stack: tuple[str, ...], wchan: str = "", state: str = "D") -> Told:
+    """The cause that this stack names; the wait channel stands in for a stack that is not there."""
+    if not stack and wchan not in ("", "0", "-"):
+        stack = (wchan,)
+    kind = _kind(stack) if state == "R" else _asleep_in(stack) or _kind(stack)
+    io = kind in ALWAYS_IO or (
+        kind not in ("lock", FOLLOW, BACKPRESSURE) and any(map(IO_WAITS.fullmatch, stack))
+    )
+    return Told(kind, io, "do_swap_page" in stack)
+
+
+def _asleep_in(stack: tuple[str, ...]) -> str:
+    """What the innermost function alone tells of a task that sleeps in it."""
+    names = [name for name in stack[:4] if not re.fullmatch(r"_*(io_)?schedule\w*", name)]
+    if not names:
+        return ""
+    if LOCKERS.fullmatch(names[0]):
+        return "lock"
+    if names[0] == "msleep":  # too_many_isolated(), before 5.16
+        names = names[1:] or [""]
+    return next((kind for kind, name in INLINED if name.fullmatch(names[0])), "")
+
+
+def _kind(stack: tuple[str, ...]) -> str:
+    waits_for_writeback = waits_for_memory_pool = False
+    for place, name in enumerate(stack):
+        if WRITEBACK_WAITS.fullmatch(name):
+            outer = stack[place + 1 :]
+            waits_for_writeback = _is_congestion(name) or any(map(RECLAIMS.fullmatch, outer))
+            if waits_for_writeback and not any("compact" in one for one in outer[:6]):
+                return "reclaim_writeback"
+        if name.startswith("mempool_alloc"):
+            waits_for_memory_pool = True
+        if WAITS.fullmatch(name):
+            continue
+        cause = next((cause for cause, names in RULES if names.fullmatch(name)), None)
+        if waits_for_memory_pool and re.match(r"_*(dm_|crypt_|clone_|alloc_(io|tio))", name):
+            return "dm_crypt"
+        if cause == "dm_crypt" and name.startswith(("dm_submit", "__dm_submit", "dm_make")):
+            # The device mapper's own frames are on the way of every bio: sleeping in its pool only.
+            if waits_for_memory_pool:
+                return cause
+            continue
+        if cause == "reclaim_scan" and any(map(IO_WAITS.fullmatch, stack[:place])):
+            return "reclaim_writeback"  # e.g. a swap-out that waits for a free request
+        if cause == THROTTLED:
+            return _throttled(stack[place + 1 :])
+        if cause is not None:
+            return cause
+    if not any(map(IO_WAITS.fullmatch, stack)):
+        return NOTHING
+    # A file system that is not known here.
+    system_calls = {"vfs_write": "file_write", "vfs_read": "file_read"}
+    return next((system_calls[name] for name in stack if name in system_calls), SOME_IO)
+
+
+def _throttled(callers: tuple[str, ...]) -> str:
+    """Who calls reclaim_throttle(): shrink_node() on congestion, shrink_inactive_list() (often part
+    of shrink_lruvec()) in a cgroup of version 1 on writeback, all others for other reasons."""
+    caller = callers[0] if callers else ""
+    in_group = "try_to_free_mem_cgroup_pages" in callers
+    lists = ("shrink_inactive_list", "shrink_lruvec")
+    return ON_WRITEBACK if caller == "shrink_node" or (in_group and caller in lists) else THROTTLED
+
+
+def _is_congestion(name: str) -> bool:
+    return name in ("congestion_wait", "wait_iff_congested")
+
+
+def shown(stack: tuple[str, ...]) -> tuple[str, ...]:
+    """The stack without the functions of the scheduler at its inner end."""
+    place = 0
+    while place < len(stack) - 1 and re.fullmatch(r"_*(io_)?schedule\w*", stack[place]):
+        place += 1
+    return stack[place:]
