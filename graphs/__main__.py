@@ -6,9 +6,11 @@ usage: python3 -m graphs DIR|BUNDLE [-o REPORT] [--baseline LABEL] [--force] [--
 
 Reads a campaign or one run from a folder, or from a bug-report.tar.gz, and writes into DIR/report
 (beside BUNDLE: NAME-report): summary.txt and details.txt; compare.txt, .csv and .json;
-comparison.png; timeline-VARIANT-N.png; gitk-latency.png and gitk-latency-smooth.png with their .gp
-and .dat (change them, then `gnuplot gitk-latency.gp` there); index.html; bug-report.tar.gz. Prints
-the paths that it wrote.
+comparison.png; causes.png and causes.json, if there is evidence; timeline-VARIANT-N.png;
+gitk-latency.png and gitk-latency-smooth.png with their .gp and .dat (change them, then
+`gnuplot gitk-latency.gp` there); index.html; bug-report.tar.gz. Prints the paths that it wrote.
+Into each run's folder of DIR goes allocation-failures.log: the page allocations that failed
+there, those included that the kernel does not log.
 --check compares a bundle's files with its manifest: status 3 and a line for each that differs.
 """
 
@@ -21,20 +23,29 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from analysis import table
+from analysis import cause_table, table
 from analysis.choice import extremes, in_order, median_run
 from analysis.compare import Compared
 from analysis.load import Campaign, Run, load_campaign
 from analysis.overview import LISTED_RUNS, left_out
 from analysis.summary import details, summary, try_compare
 from analysis.words import plain, plural
-from graphs import bundle, classical, comparison, page, timeline
+from graphs import (
+    bundle,
+    causes_file,
+    causes_graph,
+    classical,
+    comparison,
+    failed_allocations,
+    page,
+    timeline,
+)
 from setup.errors import Exit, UserError, run_command
 
 OWN = re.compile(  # names of a report's files
     r"timeline-[A-Za-z0-9._+-]+\.png|gitk-latency(-smooth)?\.(gp|png)|gitk-latency-[0-9]+\.dat|"
-    r"comparison\.png|(summary|details|compare)\.txt|compare\.(csv|json)|index\.html|"
-    r"bug-report\.tar\.gz"
+    r"(comparison|causes)\.png|(summary|details|compare)\.txt|compare\.csv|"
+    r"(compare|causes)\.json|index\.html|bug-report\.tar\.gz"
 )
 LIST = ".made-by-graphs"  # in the report: the names of what is ours in it
 FORKS = 4  # timelines, from which on further processes pay off
@@ -81,9 +92,11 @@ def make_report(
         if many:
             print(f"graphs: {doing} …", file=sys.stderr, flush=True)
 
+    say("looking for the causes")
+    causes = cause_table.collect(campaign)
     say(f"comparing {plural(len(campaign.runs), 'run')}")
-    judged = try_compare(campaign, baseline, force)
-    text = summary(campaign, judged)
+    judged = try_compare(campaign, baseline, force, causes)
+    text = summary(campaign, judged, causes)
     if isinstance(judged, UserError) and baseline is not None and not _is_there(campaign, baseline):
         raise judged
     order = judged.variants if isinstance(judged, Compared) else in_order(campaign, baseline)
@@ -92,14 +105,19 @@ def make_report(
         folder.mkdir(parents=True, exist_ok=True)
         _unlink_links(folder)
         report.write("summary.txt", text)
+        failed_allocations.write(campaign, report.notes)
         if len(campaign.runs) > 1:
             say("writing the texts")
-            report.write("details.txt", details(campaign))
+            report.write("details.txt", details(campaign, causes=causes))
         if isinstance(judged, Compared):
             report.write("compare.txt", table.text(judged))
             report.write("compare.csv", table.csv(judged))
             report.write("compare.json", table.json(judged))
             report.made.append(comparison.draw(judged, folder / "comparison.png"))
+            if causes_json := causes_file.text(judged):
+                report.write(causes_file.NAME, causes_json)
+            if picture := causes_graph.draw(judged, folder / "causes.png"):
+                report.made.append(picture)
         else:
             report.errors.append(judged)
         runs = _of_timelines(campaign, order, timelines)

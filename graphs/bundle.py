@@ -21,7 +21,7 @@ from analysis.load import Campaign, Run
 from analysis.places import CUT_RUN, LARGEST_FACTS, find_runs
 from analysis.plan import parse_plan
 from analysis.words import plain, plural
-from graphs import enclosed, redact_files, report_facts, report_text
+from graphs import causes_file, enclosed, redact_files, report_facts, report_text
 from graphs.manifest import NAME as MANIFEST
 from graphs.manifest import check, manifest, redactions, remarks
 from graphs.names import own_secrets
@@ -43,7 +43,8 @@ OWN_NAMES = frozenset(
     name.lower()
     for name in (
         *("report.txt", "REDACTIONS.txt", MANIFEST, "plan.toml"),
-        *("compare.txt", "compare.csv", "compare.json", *enclosed.MAIN),
+        *("compare.txt", "compare.csv", "compare.json", causes_file.NAME),
+        *enclosed.MAIN,
     )
 )
 OWN_TIMELINE = re.compile(r"timeline-.*\.png", re.DOTALL)
@@ -140,7 +141,8 @@ def _redacted(compared: Compared, redactor: Redactor) -> Compared:
     if redactor.value(words) == words and redactor.value(compared.forced) == compared.forced:
         return replace(compared, campaign=campaign)
     baseline = redactor.text(compared.baseline)
-    return compare(campaign, baseline=baseline, force=bool(compared.forced))
+    found = compared.causes.runs
+    return compare(campaign, baseline=baseline, force=bool(compared.forced), causes=found)
 
 
 def _redacted_config(config: str, redactor: Redactor) -> str:
@@ -177,6 +179,7 @@ class _Draft:
             piece(f"compare.{end}", render(self.view).encode("utf-8", "replace"), b"")
             for end, render in (("txt", table.text), ("csv", table.csv), ("json", table.json))
         ]
+        head += self._causes()
         named = self._plan() + [
             self._file(variant, path, place)
             for variant, path, place in _uncounted(self.compared.campaign)
@@ -215,6 +218,11 @@ class _Draft:
         raw = self.compared.campaign.plan.text.encode("utf-8", "replace")
         found = redact_files.redacted("plan.toml", raw, self.redactor)
         return [piece("plan.toml", found, raw)] if raw else []
+
+    def _causes(self) -> list[Piece]:
+        raw = causes_file.text(self.view).encode("utf-8", "replace")
+        found = redact_files.redacted(causes_file.NAME, raw, self.redactor)
+        return [piece(causes_file.NAME, found, raw)] if raw else []
 
     def _configs(self) -> list[Piece]:
         """The .config of each variant, as far as there is room for them."""
@@ -274,6 +282,11 @@ class _Draft:
             self.remarks.append(
                 f"For want of room ({size}) its *.tsv hold only the counters that the figures and "
                 "pictures use; figures are recomputed to the digit all the same."
+            )
+        if chosen.without_evidence:
+            self.remarks.append(
+                f"For want of room ({size}) it holds no evidence (tasks.tsv and the like): why the "
+                "runs stalled is in causes.json and compare.json, and cannot be recomputed."
             )
         if chosen.shortened:
             self.remarks.append(f"Long logs without their middle: {_some(chosen.shortened)}.")

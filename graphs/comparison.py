@@ -7,16 +7,13 @@ variants than fit: all of them in a strip, and rows for the baseline, the best a
 """
 
 import math
-import warnings
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
@@ -26,6 +23,7 @@ from analysis.metrics import PRIMARY, failed
 from analysis.overview import ratio_word, tally
 from analysis.verdict import Comparison, Sample
 from analysis.words import plain
+from graphs import png
 from graphs.style import OPEN, SHADE, VERDICTS, WIDTH_PX, fitted, line_style
 
 DPI = 100
@@ -62,14 +60,7 @@ class _Layout:
 
 def draw(compared: Compared, path: Path) -> Path:
     """Draw the picture."""
-    with matplotlib.rc_context({"text.parse_math": False, "font.size": 9}):
-        figure = _figure(compared)
-        FigureCanvasAgg(figure)
-        with warnings.catch_warnings():
-            # A label in a script that the font lacks shows as boxes; that is no news for stderr.
-            warnings.filterwarnings("ignore", message="Glyph .* missing")
-            figure.savefig(path, format="png")
-    return path
+    return png.write(lambda: _figure(compared), path)
 
 
 def _layout(compared: Compared) -> _Layout:

@@ -20,7 +20,7 @@ from graphs.redact import Redactor
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 # What makes the picture; left out are texts, dates and whatever else a program may add.
 SEEN = (b"IHDR", b"PLTE", b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"pHYs", b"IDAT", b"IEND")
-MAIN = ("comparison.png", "gitk-latency.png", "gitk-latency-smooth.png")
+MAIN = ("comparison.png", "causes.png", "gitk-latency.png", "gitk-latency-smooth.png")
 TIMELINES = 6
 LARGEST = 4 << 20
 

@@ -20,12 +20,12 @@ from analysis.choice import SHOWN
 from analysis.compare import Compared
 from analysis.overview import tally
 from analysis.words import plain, plural
-from graphs import page_data, page_tables
+from graphs import page_causes, page_data, page_tables
 from graphs.style import VERDICTS
 from setup.errors import UserError
 
 PARTS = Path(__file__).parent / "page"
-SCRIPTS = ("base.js", "overview.js", "run.js", "start.js")
+SCRIPTS = ("base.js", "overview.js", "causes.js", "run.js", "start.js")
 MARKS = {"regressed": "▲", "improved": "▼", "equivalent": "■", "undecided": "○"}
 MANY = 4  # variants, from which on the answers and the tables get a box of their own to scroll in
 
@@ -75,6 +75,8 @@ def _page(compared: Compared) -> str:
         properties=page_tables.variants(compared),
         ends=page_tables.ends(compared),
         configs=campaign["configs"],
+        causes=page_causes.causes_table(compared),
+        cards=page_causes.run_cards(compared),
         whole=campaign["whole"],
     )
 

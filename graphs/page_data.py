@@ -19,6 +19,7 @@ from analysis.records import Floats
 from analysis.stalls import STALL, worst
 from analysis.words import plain, seconds
 from graphs import page_runs, page_tables
+from graphs.page_causes import causes_chart
 from graphs.style import OKABE_ITO, OPEN, SHADE, VERDICTS
 
 WHOLE_LINES = 1_000_000  # of all gitk's together: up to so many every line is in the page
@@ -43,7 +44,10 @@ def as_json(value: Any) -> str:
 def run_parts(compared: Compared) -> list[str]:
     """The part of each run of the campaign."""
     whole = is_whole(compared)
-    return [as_json(page_runs.run_block(run, whole)) for run in compared.campaign.runs]
+    return [
+        as_json(page_runs.run_block(run, whole, compared.causes.of(run)))
+        for run in compared.campaign.runs
+    ]
 
 
 def campaign_part(compared: Compared) -> dict[str, Any]:
@@ -75,6 +79,7 @@ def campaign_part(compared: Compared) -> dict[str, Any]:
         "shown": shown,
         "shownWords": shown_words(SHOWN, len(medians)),
         "most": SHOWN,
+        "causes": causes_chart(compared),
         "configs": page_tables.config_differences(compared),
         "colours": OKABE_ITO,
         "openColour": OPEN,

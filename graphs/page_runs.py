@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis import counters
+from analysis import cause_words, counters
+from analysis.cause_names import RunCauses
 from analysis.load import Run, Stream
 from analysis.records import Floats, number
 from analysis.stalls import BEAT_TOLERANCE, SKIP_TOLERANCE, STALL, freezes, stalls
@@ -22,6 +23,7 @@ from graphs.timeline import PANELS, Panel
 
 KEPT = 0.1  # s: a gap of this length is never thinned out
 KEPT_PACED = 1.5 * PACE  # of a stream that prints on a clock
+TOLD = 10  # longest stalls of a run whose causes are there, if the page is thinned
 SAMPLES = 180  # of a curve, if the page is thinned
 SCALES = {"pages": 1.0, "MiB/s": 0.01, "%": 0.1, "MiB": 0.1}
 MOVED = (counters.SWAP_IN, counters.SWAP_OUT, counters.PAGE_IN, counters.PAGE_OUT)
@@ -30,8 +32,8 @@ US_PER_PERCENT = 10_000.0  # of a second
 Bools = NDArray[np.bool_]
 
 
-def run_block(run: Run, whole: bool) -> dict[str, Any]:
-    """Everything that the page shows of one run only when it is chosen."""
+def run_block(run: Run, whole: bool, why: RunCauses | None = None) -> dict[str, Any]:
+    """Everything that the page shows of one run only when it is chosen; why: its causes."""
     streams = list(run.streams.values())
     gitks = {stream.name for stream in run.gitks}
     times: list[list[int]] = []  # most curves have the same
@@ -39,7 +41,7 @@ def run_block(run: Run, whole: bool) -> dict[str, Any]:
         "streams": [_stream(one, whole) | {"gitk": one.name in gitks} for one in streams],
         "panels": [_panel(panel, run, whole, times) for panel in PANELS],
         "times": times,
-        "stalls": _columns(_stalls(run, streams, whole)),
+        "stalls": _columns(_stalls(run, streams, whole, why)),
         "averages": _averages(run),
         "freezes": [[_ms(begin), _ms(end)] for begin, end in freezes(run.gitks)],
         "until": _ms(max([run.last_sent, *(stream.until for stream in streams)])),
@@ -154,9 +156,13 @@ class Spans:
     end: Floats
 
 
-def _stalls(run: Run, streams: list[Stream], whole: bool) -> list[dict[str, Any]]:
-    """Every stall in order of time, and what the counters did in the meantime."""
+def _stalls(
+    run: Run, streams: list[Stream], whole: bool, why: RunCauses | None
+) -> list[dict[str, Any]]:
+    """Every stall in order of time, its causes, and what the counters did in the meantime."""
     found: list[dict[str, Any]] = []
+    told = (why.cards if whole else why.cards[:TOLD]) if why else []
+    cards = {card.stall: card for card in told}
     for index, stream in enumerate(streams):
         long = threshold(stream)
         lines = np.flatnonzero(stream.gap >= long)
@@ -170,6 +176,9 @@ def _stalls(run: Run, streams: list[Stream], whole: bool) -> list[dict[str, Any]
                 "line": line + 1,
                 "open": int(stall.open),
             }
+            if why:
+                card = cards.get(stall)
+                one["why"] = card and cause_words.line(RunCauses([], card.seconds))
             if texts is not None:
                 one["before"] = plain(texts[line - 1]) if line else None
                 one["after"] = None if stall.open else plain(texts[line])

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from analysis import audit, facts, table
 from analysis import configs as configs_of
-from analysis import facts, table
 from analysis.compare import Compared
 from analysis.load import Run
 from analysis.metrics import METRICS, Metric
@@ -17,6 +17,7 @@ from analysis.overview import run_elapsed
 from analysis.records import number
 from analysis.stalls import stalled_seconds, worst
 from analysis.words import NOT_AVAILABLE, plain, seconds
+from graphs import failed_allocations
 
 MOST_DIFFERENCES = 3000  # of one config against the baseline's
 MOST_CONFIG_CHARS = 3_000_000  # of all variants' differences together
@@ -195,6 +196,7 @@ class End:
 
 def ends(compared: Compared) -> list[End]:
     """Every run that has an end, in the order in which they ran."""
+    told = {path: [text] for path, text in failed_allocations.told(compared).items()}
     found = [
         End(
             index,
@@ -207,12 +209,20 @@ def ends(compared: Compared) -> list[End]:
             seconds(stalled_seconds(run)) if run.gitks else "-",
             seconds(max(map(worst, run.gitks))) if run.gitks else "-",
             "-" if (busy := facts.busy_by_others(run)) is None else f"{100 * busy:.0f} %",
-            [plain(warning, 300) for warning in run.warnings[:20]],
+            [
+                plain(warning, 300)
+                for warning in [*_of_observers(run), *told.get(run.path, []), *run.warnings[:20]]
+            ],
         )
         for index, run in enumerate(compared.campaign.runs)
     ]
     runs = compared.campaign.runs
     return sorted(found, key=lambda end: (runs[end.index].order or 10**9, end.index))
+
+
+def _of_observers(run: Run) -> list[str]:
+    """Why the run is in no verdict."""
+    return [f"observer disturbed, in no verdict: {why}" for why in audit.disturbed(run)]
 
 
 def config_differences(compared: Compared) -> dict[str, Any]:

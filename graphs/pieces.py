@@ -2,7 +2,8 @@
 """The runs of a bundle: redacted, packed, and as many of them as there is room for.
 
 If the whole of every run is too much, counters that no figure or picture needs are left out of all
-of them; if that is still too much, runs are left out, those that say least first.
+of them, then the evidence of why they stalled; if that is still too much, runs are left out, those
+that say least first.
 """
 
 import re
@@ -28,9 +29,14 @@ BEST_RATIO = 20  # no run is packed better than this: its stamps are hard to gue
 LARGEST_LOG = 1 << 20  # bytes of a log that no figure comes from
 MISSES = 4  # runs that may be too large before we stop trying smaller ones
 FILES = re.compile(
-    r"latency-.+\.log|(?:vmstat|meminfo|psi|diskstats)\.tsv|events\.jsonl|(?:kern|console)\.log"
+    r"latency-.+\.log|(?:vmstat|meminfo|psi|diskstats)\.tsv|"
+    r"(?:tasks|blocked|trace|allocfail|reclaim)\.tsv|events\.jsonl|(?:kern|console|allocation-failures)\.log"
     r"|(?:meta|status)\.json",
     re.DOTALL,
+)
+# What the causes of stalls come from: whole or not at all.
+EVIDENCE = frozenset(
+    f"{name}.tsv" for name in ("tasks", "blocked", "trace", "allocfail", "reclaim")
 )
 # What the figures and the pictures show beside analysis.tables.FREQUENT; other columns of these
 # files are left out of a narrow bundle.
@@ -82,6 +88,7 @@ class Chosen:
 
     pieces: dict[tuple[str, int], list[Piece]]
     narrow: bool = False
+    without_evidence: bool = False
     left_out: list[str] = field(default_factory=list)  # runs, as variant/number
     shortened: list[str] = field(default_factory=list)  # paths of logs, in the bundle
 
@@ -114,27 +121,33 @@ class Packer:
         self._kept: dict[Path, Piece] = {}
         self.shortened: set[str] = set()
 
-    def run(self, run: Run, narrow: bool) -> list[Piece]:
+    def run(self, run: Run, narrow: bool, evidence: bool = True) -> list[Piece]:
         """The pieces of one run."""
         folder = f"{self._redactor.text(run.variant)}/{run.number}"
-        return [self._piece(run, folder, *one, narrow) for one in _files(run.path)]
+        files = [one for one in _files(run.path) if evidence or one[0] not in EVIDENCE]
+        return [self._piece(run, folder, *one, narrow) for one in files]
 
     def _piece(self, run: Run, folder: str, name: str, path: Path, narrow: bool) -> Piece:
         if path in self._kept:
             return self._kept[path]
         raw = _read(path)
         place = f"{folder}/{self._name(name)}"
-        table = name.endswith(".tsv")
+        table = name.endswith(".tsv") and name not in EVIDENCE
         # A failed run ranks last whatever its log says; of any other the log is counted.
-        figures = table or name.startswith("latency-") or (name == "kern.log" and not failed(run))
+        figures = (
+            name.endswith(".tsv")
+            or name.startswith("latency-")
+            or (name == "kern.log" and not failed(run))
+        )
         if not figures and len(raw) > LARGEST_LOG:
             raw = _ends(raw)
             self.shortened.add(place)
         found = redact_files.redacted(name.rpartition("/")[2], raw, self._redactor)
-        if table and narrow:
+        whole = not table or name in EVIDENCE
+        if narrow and not whole:
             return piece(place, narrowed(found), raw)
         packed = piece(place, found, raw)
-        if not table:
+        if whole:
             self._kept[path] = packed
         return packed
 
@@ -202,20 +215,21 @@ def candidates(ranked: list[Run], limit: int) -> list[Run]:
 
 def choose(tried: list[Run], packer: Packer, room: int, whole: bool) -> Chosen:
     """As much of the runs as fits into so many bytes; whole: these are all runs."""
-    for narrow in (False, True) if whole else ():
-        pieces = _fitting(tried, packer, room, narrow, misses=0)
+    for narrow, evidence in ((False, True), (True, True), (True, False)) if whole else ():
+        pieces = _fitting(tried, packer, room, narrow, evidence, misses=0)
         if len(pieces) == len(tried):
-            return _chosen(tried, pieces, packer, narrow)
-    return _chosen(tried, _fitting(tried, packer, room, True, MISSES), packer, True)
+            return _chosen(tried, pieces, packer, narrow, evidence)
+    pieces = _fitting(tried, packer, room, True, False, MISSES)
+    return _chosen(tried, pieces, packer, True, False)
 
 
 def _fitting(
-    ranked: list[Run], packer: Packer, room: int, narrow: bool, misses: int
+    ranked: list[Run], packer: Packer, room: int, narrow: bool, evidence: bool, misses: int
 ) -> dict[tuple[str, int], list[Piece]]:
     """The pieces of the runs that fit; it ends at the run after so many that do not."""
     found: dict[tuple[str, int], list[Piece]] = {}
     for run in ranked:
-        pieces = packer.run(run, narrow)
+        pieces = packer.run(run, narrow, evidence)
         size = sum(one.room for one in pieces)
         if size <= room:
             found[run.variant, run.number] = pieces
@@ -228,9 +242,14 @@ def _fitting(
 
 
 def _chosen(
-    ranked: list[Run], pieces: dict[tuple[str, int], list[Piece]], packer: Packer, narrow: bool
+    ranked: list[Run],
+    pieces: dict[tuple[str, int], list[Piece]],
+    packer: Packer,
+    narrow: bool,
+    evidence: bool,
 ) -> Chosen:
     runs = [(run.variant, run.number) for run in ranked]
     out = [f"{variant}/{number}" for variant, number in runs if (variant, number) not in pieces]
     paths = {one.path for each in pieces.values() for one in each}
-    return Chosen(pieces, narrow, out, sorted(packer.shortened & paths))
+    had = not evidence and any(name in EVIDENCE for run in ranked for name, _ in _files(run.path))
+    return Chosen(pieces, narrow, had, out, sorted(packer.shortened & paths))

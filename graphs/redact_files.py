@@ -19,13 +19,16 @@ STAMPS = re.compile(rb"[0-9]{1,8}\.[0-9]{3} [0-9]{1,8}\.[0-9]{3}(?= |$)")
 # What the suite's own programs print: nothing in it can be a secret.
 OWN_LINE = (
     rb"[0-9]{1,8}\.[0-9]{3} [0-9]{1,8}\.[0-9]{3} "
-    rb"(?:pass [0-9]+ commits [0-9]+|(?:chunk|beat) [0-9]+ late [0-9]+\.[0-9]+|\[end\])\n"
+    rb"(?:pass [0-9]+ commits [0-9]+|(?:chunk|beat) [0-9]+ late [0-9]+\.[0-9]+"
+    rb"|echo [0-9]+ lost [0-9]+ missed [0-9]+|\[end\])\n"
 )
 OWN_LINES = re.compile(b"(?:" + OWN_LINE + b")*+")
 OWN = re.compile(OWN_LINE)
 CELLS = re.compile(rb"[0-9.\t\n]*+")
 CELL = re.compile(rb"[0-9.]*")
 COUNTER = re.compile(rb"[A-Za-z0-9_()]*")  # a counter's name, as kernels spell them
+SYMBOLS = re.compile(rb"[\w.$-]+(?: <- [\w.$-]+)*")  # a stack of the kernel's functions
+KERNELS = (b"stack", b"wchan", b"gfp", b"state")  # columns of evidence that the kernel wrote
 SETTING = re.compile(r"((?:# )?CONFIG_\w+(?:=| is ))")
 Texts = Callable[[str], str]
 
@@ -92,10 +95,16 @@ def _latency(raw: bytes, text: Texts) -> bytes:
 
 def _table(raw: bytes, text: Texts) -> bytes:
     header, newline, body = raw.partition(b"\n")
-    cells = [one if COUNTER.fullmatch(one) else _cell(one, text) for one in header.split(b"\t")]
+    names = header.split(b"\t")
+    cells = [one if COUNTER.fullmatch(one) else _cell(one, text) for one in names]
     if not CELLS.fullmatch(body):
+        kept = {place for place, name in enumerate(names) if name in KERNELS}
         body = b"\n".join(
-            b"\t".join(_cell(cell, text) for cell in row.split(b"\t")) for row in body.split(b"\n")
+            b"\t".join(
+                cell if place in kept and SYMBOLS.fullmatch(cell) else _cell(cell, text)
+                for place, cell in enumerate(row.split(b"\t"))
+            )
+            for row in body.split(b"\n")
         )
     return b"\t".join(cells) + newline + body
 

@@ -18,7 +18,7 @@ from analysis.records import number
 from analysis.stalls import worst
 from analysis.table import p_word
 from analysis.words import WIDTH, number_word, paragraph, plain, plural
-from graphs import report_facts, reproduce
+from graphs import failed_allocations, report_causes, report_facts, reproduce
 from graphs.ascii import round_up, sawtooth
 
 DRAWN = 6  # variants whose sawtooth is in the text
@@ -44,8 +44,10 @@ def build(compared: Compared, contents: Contents, clean: Clean) -> str:
     for heading, section in (
         ("Answer", _answer(compared)),
         ("Verdicts", _verdicts(compared)),
+        ("Why it stalled", report_causes.section(compared, shown, clean)),
         ("Sawtooth", _sawteeth(compared, shown)),
         ("Where to look", report_facts.places(compared, shown, contents.runs, clean)),
+        ("Failed allocations", failed_allocations.section(compared)),
         ("How to reproduce it", reproduce.command(compared)),
         ("Kernels", report_facts.kernels(compared)),
         ("Machine and workload", report_facts.machine(compared)),

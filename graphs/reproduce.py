@@ -23,12 +23,13 @@ LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 VALUE = re.compile(r"(?!-)[!-~](?:[ -~]*[!-~])?")
 RUNNING = "the running one"  # the kernel of a test of a machine, which has no plan for a VM
 SIZES = ("memory", "disk_bps")
+TAKE_0 = ("touch", "live_lock_after")
 OPTIONS = {
     "parameters": (
         *("profile", "memory", "gitk", "commits", "every", "passes", "touch", "fs"),
-        *("repo", "music"),
+        *("repo", "music", "atomic_order", "atomic_rate"),
     ),
-    "machine": ("accel", "cpus", "disk_iops", "disk_bps", "timeout", "mirror"),
+    "machine": ("accel", "cpus", "disk_iops", "disk_bps", "timeout", "mirror", "live_lock_after"),
 }
 DEBIAN_VERSION = re.compile(r"\bDebian ([0-9][\w.+~-]*) \(")
 
@@ -96,10 +97,10 @@ def _options(plan: Plan, toml: dict[str, Any]) -> list[str]:
         table = toml.get(name, {})
         if not isinstance(table, dict):
             return []
-        # 0 stands for an option that was not given.
+        # 0 stands for an option that was not given, unless the option takes it.
         given = [(key, table.get(key)) for key in keys]
-        pairs += [(key, value) for key, value in given if key == "touch" or value != 0]
-        switches += ["--no-crypt"] if table.get("crypt") is False else []
+        pairs += [(key, value) for key, value in given if key in TAKE_0 or value != 0]
+        switches += [f"--no-{key}" for key in ("crypt", "evidence") if table.get(key) is False]
     options = []
     for key, value in pairs:
         if value is None:

@@ -3,6 +3,7 @@
 
 import warnings
 from bisect import bisect_right
+from dataclasses import dataclass
 from pathlib import Path
 
 from matplotlib import get_data_path
@@ -23,6 +24,35 @@ VERDICTS = {
     "improved": ("#009E73", "v"),
     "equivalent": ("#0072B2", "s"),
     "undecided": ("#767676", "o"),
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a cause is drawn: its colour, the ink of edge and hatch, matplotlib's hatch."""
+
+    colour: str
+    ink: str
+    hatch: str = ""
+
+
+# A colour for each kind: disk blue, crypt orange, reclaim vermilion, compaction purple, CPU green.
+CAUSES = {
+    "swap_in": Look("#0072B2", "#FFFFFF"),
+    "file_read": Look("#56B4E9", "#FFFFFF"),
+    "file_write": Look("#56B4E9", "#0072B2", "///"),
+    "dm_crypt": Look("#E69F00", "#FFFFFF"),
+    "reclaim_scan": Look("#D55E00", "#FFFFFF"),
+    "reclaim_writeback": Look("#D55E00", "#FFFFFF", "///"),
+    "reclaim_noprogress": Look("#D55E00", "#FFFFFF", "xxx"),
+    "reclaim_kswapd": Look("#D55E00", "#FFFFFF", "..."),
+    "compaction": Look("#CC79A7", "#FFFFFF"),
+    "cpu_starved": Look("#009E73", "#FFFFFF"),
+    "cpu_running": Look("#009E73", "#FFFFFF", "\\\\\\"),
+    "lock": Look("#000000", "#FFFFFF"),
+    "stopped": Look("#000000", "#FFFFFF", "---"),
+    "other": Look("#8C8C8C", "#FFFFFF"),
+    "unexplained": Look("#EDEDED", "#8C8C8C", "///"),
 }
 
 

@@ -5,16 +5,13 @@ Input: one run. A counter that the kernel lacks is named in its panel; it is not
 """
 
 import re
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from analysis import counters
@@ -22,6 +19,7 @@ from analysis.load import Run, Stream
 from analysis.records import ROUNDING, Floats
 from analysis.stalls import STALL, freezes, worst
 from analysis.words import plain, seconds
+from graphs import png
 from graphs.style import OKABE_ITO, OPEN, SHADE, WIDTH_PX, fitted, text_width
 
 DPI = 100
@@ -104,14 +102,7 @@ def draw(run: Run, path: Path, runs: int = 1) -> Path | None:
     """Draw one run's timeline; None, and no file, if it has neither streams nor counters."""
     if not run.streams and not run.tables:
         return None
-    with matplotlib.rc_context({"text.parse_math": False, "font.size": 9}):
-        figure = _figure(run, runs)
-        FigureCanvasAgg(figure)
-        with warnings.catch_warnings():
-            # A label in a script that the font lacks shows as boxes; that is no news for stderr.
-            warnings.filterwarnings("ignore", message="Glyph .* missing")
-            figure.savefig(path, format="png")
-    return path
+    return png.write(lambda: _figure(run, runs), path)
 
 
 def _figure(run: Run, runs: int) -> Figure:

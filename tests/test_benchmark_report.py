@@ -21,7 +21,7 @@ STAGES = {"": "start", "one": "first", "two": "second"}
 def test_each_stage_has_its_time_and_a_childs_memory_counts() -> None:
     cost = measured(["-c", PROGRAM], STAGES)
     assert list(cost.seconds) == ["start", "first", "second"]
-    assert cost.seconds["first"] >= 0.4 and cost.seconds["second"] >= 1
+    assert cost.seconds["first"] >= 0.35 and cost.seconds["second"] >= 0.9
     assert cost.whole == sum(cost.seconds.values())
     assert cost.cpu["second"] > cost.cpu["first"] >= 0
     assert 60 <= cost.together < 120

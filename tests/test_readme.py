@@ -53,6 +53,7 @@ def test_the_output_shown_is_a_real_runs() -> None:
     examples = SUITE / "docs" / "example"
     assert f"\n```\n{(examples / 'summary.txt').read_text()}```\n" in README
     assert f"\n```\n{(examples / 'quick' / 'summary.txt').read_text()}```\n" in README
+    assert f"\n```\n{(examples / 'causes.txt').read_text().rstrip()}\n```\n" in README
     for name in ("standard", "mglru", "twice"):
         summary = (examples / name / "summary.txt").read_text()
         head = re.split(r"^variant +run  ended", summary, maxsplit=1, flags=re.MULTILINE)[0]

@@ -297,3 +297,17 @@ def test_the_failures_in_a_kernel_log_stay_as_many(lines: list[str]) -> None:
     redactor = taught(text)
     found = redacted("kern.log", text.encode(), redactor).decode()
     assert count_failures(text.splitlines()) == count_failures(found.splitlines())
+
+
+def test_evidence_is_published_as_it_is() -> None:
+    stacks = (
+        b"elapsed_s\tlate_s\tstream\tsilent_s\tpid\tcomm\tstate\twchan\tmajflt\tminflt\tstack\n"
+        b"1.513\t0.013\tgitk-1\t0.513\t239\tpython3\tD\tio_schedule\t3\t1531\tio_schedule <- "
+        b"swap_readpage <- do_swap_page\n"
+        b"1.513\t0.013\t-\t\t42\tkworker/u4:1\tD\tkcryptd_crypt\t0\t0\tkcryptd_crypt\n"
+    )
+    redactor = taught()
+    learn("blocked.tsv", stacks, redactor)
+    assert redacted("blocked.tsv", stacks, redactor) == stacks
+    named = stacks.replace(b"python3", b"annas-box")
+    assert redacted("blocked.tsv", named, redactor) == stacks.replace(b"python3", b"<host-1>")

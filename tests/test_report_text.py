@@ -80,8 +80,8 @@ def test_one_variant_has_no_verdicts_and_every_other_section(tmp_path: Path) -> 
     _, text = report(make_campaign(tmp_path, 1))
     headings = re.findall(r"^(.+)\n-+$", text, re.MULTILINE)
     assert headings == [
-        *("Answer", "Sawtooth", "Where to look", "How to reproduce it", "Kernels"),
-        *("Machine and workload", "How the runs ended", "Notes", "This bundle"),
+        *("Answer", "Sawtooth", "Where to look", "Failed allocations", "How to reproduce it"),
+        *("Kernels", "Machine and workload", "How the runs ended", "Notes", "This bundle"),
     ]
 
 

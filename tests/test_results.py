@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphs.pieces import FILES
 from vm.classify import classify, impossible_flags
 from workloads.results import (
     Events,
@@ -59,9 +60,12 @@ def test_status_knows_its_states(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["status.json"]
 
 
-def test_files_fit_the_virtio_serial_bus() -> None:
-    assert len(appended_files(16)) <= 30
-    assert "latency-gitk-16.log" in appended_files(16)
+def test_a_run_appends_to_these_files() -> None:
+    names = appended_files(16)
+    assert len(set(names)) == len(names)
+    evidence = {f"{name}.tsv" for name in ("tasks", "blocked", "trace", "allocfail", "reclaim")}
+    assert evidence | {"latency-gitk-16.log", "kern.log", "events.jsonl"} <= set(names)
+    assert all(FILES.fullmatch(name) for name in names)  # of a bundle
 
 
 def test_the_guests_own_word_comes_first(tmp_path: Path) -> None:

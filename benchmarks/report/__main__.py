@@ -4,7 +4,8 @@
 Input: synthetic campaigns (tests/make_results.py; nothing in them was measured) in a temporary
 folder: five runs a variant, six streams of about 1,650 lines, every counter of a real kernel.
 Output: a table for docs, from `python3 -m graphs DIR` in a process of its own, whose progress lines
-tell the stages apart; how it compares with the targets, which are for 120 variants.
+tell the stages apart; how it compares with the targets, which are for 120 variants. With --evidence
+each run has the files that its causes come from.
 """
 
 import argparse
@@ -20,9 +21,11 @@ from tests.make_results import make_campaign
 RUNS = 5
 STREAMS, LINES = 6, 1650
 TARGET_VARIANTS, TARGET_S, TARGET_MIB = 120, 30.0, 1024.0
-LOAD, STATISTICS, PICTURES, PAGE, BUNDLE = "load", "statistics", "pictures", "page", "bundle"
+LOAD, CAUSES, STATISTICS = "load", "causes", "statistics"
+PICTURES, PAGE, BUNDLE = "pictures", "page", "bundle"
 STAGES = {
     "": LOAD,
+    "graphs: looking": CAUSES,
     "graphs: comparing": STATISTICS,
     "graphs: writing the texts": STATISTICS,
     "graphs: drawing": PICTURES,
@@ -70,11 +73,11 @@ def mib(*paths: Path) -> float:
     return sum(one.stat().st_size for one in each if one.is_file()) / 2**20
 
 
-def row(variants: int) -> Row:
+def row(variants: int, with_evidence: bool) -> Row:
     """Make a campaign, report it, and throw both away."""
     with tempfile.TemporaryDirectory(prefix="freeze-benchmark-") as scratch:
         results, report = Path(scratch) / "synthetic", Path(scratch) / "report"
-        make_campaign(results, variants, RUNS, all_counters=True)
+        make_campaign(results, variants, RUNS, all_counters=True, with_evidence=with_evidence)
         logs = list(results.glob("*/*/latency-*.log"))
         if len(logs) != variants * RUNS * STREAMS:
             raise UserError(f"{len(logs)} streams were made, not {variants * RUNS * STREAMS}")
@@ -96,7 +99,7 @@ def verdict(found: Row) -> str:
     spent = found.cost.whole - found.cost.seconds[BUNDLE]
     both = spent <= TARGET_S and found.cost.together <= TARGET_MIB
     return (
-        f"{found.variants} variants: load, statistics, pictures and page in {spent:.1f} s (target "
+        f"{found.variants} variants: load to page in {spent:.1f} s (target "
         f"{TARGET_S:.0f} s), memory {found.cost.together:.0f} MiB (target {TARGET_MIB:.0f} MiB): "
         + ("met" if both else "missed")
     )
@@ -107,13 +110,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python3 -m benchmarks.report", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--variants", type=int, nargs="+", default=[10, 30, 60, TARGET_VARIANTS])
+    parser.add_argument(
+        "--evidence", action="store_true", help="each run has evidence; the targets are without it"
+    )
     asked = parser.parse_args(arguments)
     if min(asked.variants) < 10:
         raise UserError("--variants: at least 10, for fewer runs have no stages to tell apart")
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
     rows = []
     for variants in asked.variants:
-        rows.append(row(variants))
+        rows.append(row(variants, asked.evidence))
         print(f"| {' | '.join(rows[-1].cells())} |", flush=True)
     per_stream = sum(one.lines for one in rows) / len(rows)
     print(
@@ -121,7 +127,7 @@ def main(arguments: list[str] | None = None) -> int:
         f"lines on the average (a gitk's: {LINES:,}),\nevery counter of a real kernel. Memory: "
         "peak of all processes together, pages that they share counted once."
     )
-    judged = [one for one in rows if one.variants == TARGET_VARIANTS]
+    judged = [one for one in rows if one.variants == TARGET_VARIANTS and not asked.evidence]
     for one in judged:
         print(verdict(one))
     return int(any(verdict(one).endswith("missed") for one in judged))

@@ -231,6 +231,7 @@ function showCard() {
     const clock = (ms) => (part.bootClock + ms / 1000).toFixed(1);
     parts.push(paragraph(`In the kernel's log: about [${clock(stall.begin)}] to [${clock(end)}].`));
   }
+  if (stall.why) parts.push(paragraph(`Waited for: ${stall.why}.`));
   const others = part.stalls.filter((other) => other.stream !== stall.stream
     && other.begin < end && other.begin + other.length > stall.begin);
   const also = make("p", others.length ? "Silent meanwhile too: " : "No other stream was in a stall meanwhile.");

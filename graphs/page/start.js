@@ -12,6 +12,7 @@ fillRun();
 showCard();
 
 chart("sawtooth", drawSawtooth);
+if (campaign.causes) chart("causes-chart", drawCauses);
 chart("run-chart", drawRun);
 chart("curves", drawCurves);
 chart("order-chart", drawOrder);
