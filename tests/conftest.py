@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Order of the tests: fast ones first, those that boot a kernel last."""
+"""Order of the tests, and what is told of those that were tried again."""
 
 import pytest
 from hypothesis import settings
@@ -14,3 +14,10 @@ settings.load_profile("suite")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Move the tests marked vm behind all others, each group in its own order."""
     items.sort(key=lambda item: item.get_closest_marker("vm") is not None)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print why each test that was tried again had failed before."""
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.section(f"tried again: {report.nodeid}")
+        terminalreporter.line(report.longreprtext)

@@ -34,7 +34,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run_dir.mkdir(parents=True)
     options = parse(ASKED)
     with nothing_left():
-        _, why = session.run(
+        session.run(
             options,
             guest(*ASKED),
             run_dir,
@@ -43,7 +43,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
             facts={"label": "6.1", "variant": "6.1"},
             program=PROGRAM,
         )
-    must_be_the_kernels(why)
+    must_be_the_kernels(folder)
     make_report(load_campaign(folder), folder / "report")
     return folder
 

@@ -37,7 +37,7 @@ def events(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             facts={},
             program="python3 /suite/tests/guest/tracing_check.py",
         )
-    must_be_the_kernels(why)
+    must_be_the_kernels(folder)
     console = (folder / "console.log").read_text(errors="replace")
     assert state == "completed", f"{why}\n{console[-3000:]}"
     assert "BUG:" not in console and "WARNING:" not in console, console[-3000:]

@@ -22,6 +22,7 @@ SUITE = Path(__file__).resolve().parents[2]
 FILES = Path("/mnt/files")
 START_S = 300.0
 GONE_S = 90.0
+LINES = 5  # of each stream before a run gets its signal
 
 
 def output(*argv: str) -> str:
@@ -49,8 +50,13 @@ def changed(before: dict[str, str]) -> dict[str, str]:
     return {key: now[key] for key in now if now[key] != before[key]}
 
 
+def line_count(log: Path) -> int:
+    """Lines of a stream so far; 0 before its file is there."""
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
 def ended_early(argv: list[str], gitks: int, number: signal.Signals) -> dict[str, Any]:
-    """A run that gets a signal two seconds after its start, and what it has to show for itself."""
+    """A run that gets a signal when each stream has said some, and what it has to show."""
     run_dir = FILES / f"run-{number.name}"
     run_dir.mkdir()
     words = list(argv)
@@ -58,18 +64,17 @@ def ended_early(argv: list[str], gitks: int, number: signal.Signals) -> dict[str
     said = FILES / f"{run_dir.name}.txt"
     with open(said, "w") as sink:
         run = subprocess.Popen([str(SUITE / "run_test.sh"), *words], stdout=sink, stderr=sink)
+    logs = {name: run_dir / f"latency-{name}.log" for name in stream_names(gitks)}
     until = time.monotonic() + START_S
     while run.poll() is None and time.monotonic() < until:
-        if any(e["event"] == "start" for e in read_events(run_dir / "events.jsonl")):
+        # The observers write in batches, and may lose the last one to a SIGKILL.
+        if min(line_count(log) for log in logs.values()) >= LINES:
             break
         time.sleep(0.2)
-    time.sleep(2)
     run.send_signal(number)
     print(f"{number.name}: sent", flush=True)
     status = run.wait()
     events = read_events(run_dir / "events.jsonl")
-    logs = {name: run_dir / f"latency-{name}.log" for name in stream_names(gitks)}
-    lines = {name: log.read_text().splitlines() for name, log in logs.items() if log.exists()}
     return {
         "exit": status,
         "said": said.read_text().strip(),
@@ -77,7 +82,7 @@ def ended_early(argv: list[str], gitks: int, number: signal.Signals) -> dict[str
         "status": [
             [event["state"], event["why"]] for event in events if event["event"] == "status"
         ],
-        "lines": {name: len(found) for name, found in lines.items()},
+        "lines": {name: line_count(log) for name, log in logs.items()},
         "samples": len((run_dir / "vmstat.tsv").read_text().splitlines()),
     }
 
