@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # All checks and tests, with all set-up: `tests/run.sh`; `tests/run.sh -m 'not vm'` for the fast ones.
-# Arguments go to pytest.
+# Arguments go to pytest. Without any, the fast tests share the CPUs, and then each VM has them alone.
 set -euo pipefail
 
 export PATH=$PATH:/usr/sbin:/sbin
@@ -16,4 +16,10 @@ $bin/mypy .
 git ls-files -z '*.sh' .ci/run | xargs -0 shellcheck
 
 echo "== tests"
-exec $bin/python -m pytest "$@"
+if (($#)); then
+    exec $bin/python -m pytest "$@"
+fi
+failed=0
+$bin/python -m pytest -m "not vm" -n auto || failed=1
+$bin/python -m pytest -m vm || failed=1
+exit $failed
