@@ -8,9 +8,10 @@ kind of it. A cell that is empty or no number is NaN; a column that is not there
 import functools
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -29,6 +30,8 @@ SUFFIX = re.compile(r"(\.(isra|constprop|part|cold|llvm|lto_priv)(\.\d+)*)+$")
 SIGNED = re.compile(rb"-?\d{1,9}(\.\d{1,9})?")
 WHOLE = re.compile(rb"-?\d{1,9}")
 NAN = float("nan")
+T = TypeVar("T")
+Row = dict[str, bytes]  # column -> cell
 HEX = re.compile(rb"(0[xX])?[0-9a-fA-F]{1,16}")
 
 
@@ -116,91 +119,81 @@ def read_trace(run: Path, problems: list[str]) -> Table | None:
 
 def read_tasks(run: Path, problems: list[str]) -> list[Task] | None:
     """tasks.tsv: each task's clocks, in the order in which they were first seen."""
-    rows = _open(run / "tasks.tsv", (STAMP, "stream", "pid", "state"), problems)
-    if rows is None:
-        return None
-    found: dict[tuple[str, int], list[_Life]] = {}
-    clocks = [name for name in CLOCKS if name in rows.names]
-    for row in rows:
+    lives: dict[tuple[str, int], list[_Life]] = {}
+    clocks: list[str] = []
+
+    def parse(row: Row) -> bool:
         stamp, pid = _number(row[STAMP]), _whole(row["pid"])
         if stamp is None or pid is None:
-            rows.unread += 1
-            continue
+            return False
+        if not clocks:
+            clocks.extend(name for name in CLOCKS if name in row)
         values = [_float(row[name]) for name in clocks]
-        key = (_text(row["stream"]), pid)
-        lives = found.setdefault(key, [])
-        if not lives or lives[-1].is_over(stamp, values):
-            lives.append(_Life())
-        lives[-1].add(stamp, _text(row["state"])[:1] or "?", values)
-        lives[-1].comm = _text(row.get("comm", b"")) or lives[-1].comm
-    rows.report()
+        lived = lives.setdefault((_text(row["stream"]), pid), [])
+        if not lived or lived[-1].is_over(stamp, values):
+            lived.append(_Life())
+        lived[-1].add(stamp, _text(row["state"])[:1] or "?", values)
+        lived[-1].comm = _text(row.get("comm", b"")) or lived[-1].comm
+        return True
+
+    if _read(run / "tasks.tsv", (STAMP, "stream", "pid", "state"), parse, problems) is None:
+        return None
     return [
         Task(
             stream, pid, life.comm, np.array(life.stamps), "".join(life.states), life.table(clocks)
         )
-        for (stream, pid), lives in found.items()
-        for life in lives
+        for (stream, pid), lived in lives.items()
+        for life in lived
     ]
 
 
 def read_looks(run: Path, problems: list[str]) -> list[Look] | None:
     """blocked.tsv, in order of time."""
-    rows = _open(run / "blocked.tsv", (STAMP, "stream", "pid", "state", "stack"), problems)
-    if rows is None:
-        return None
-    looks = []
-    for row in rows:
+
+    def parse(row: Row) -> Look | None:
         stamp, pid = _number(row[STAMP]), _whole(row["pid"])
         if stamp is None or pid is None:
-            rows.unread += 1
-            continue
+            return None
         comm, wchan = _text(row.get("comm", b"")), _text(row.get("wchan", b""))
         state = _text(row["state"])[:1] or "?"
-        looks.append(
-            Look(stamp, _text(row["stream"]), pid, comm, state, wchan, frames(row["stack"]))
-        )
-    rows.report()
-    return sorted(looks, key=lambda look: look.at)
+        return Look(stamp, _text(row["stream"]), pid, comm, state, wchan, frames(row["stack"]))
+
+    needed = (STAMP, "stream", "pid", "state", "stack")
+    looks = _read(run / "blocked.tsv", needed, parse, problems)
+    return None if looks is None else sorted(looks, key=lambda look: look.at)
 
 
 def read_failures(run: Path, problems: list[str]) -> list[Failure] | None:
     """allocfail.tsv: page allocations that failed, those included that the log does not show."""
-    rows = _open(run / "allocfail.tsv", (STAMP, "count", "pid", "order", "gfp"), problems)
-    if rows is None:
-        return None
-    found = []
-    for row in rows:
+
+    def parse(row: Row) -> Failure | None:
         # Before the workload began it is below zero.
         stamp = float(row[STAMP]) if SIGNED.fullmatch(row[STAMP]) else None
         pid = _whole(row["pid"])
         number, order = _whole(row["count"]), _whole(row["order"])
         gfp = int(row["gfp"], 16) if HEX.fullmatch(row["gfp"]) else None
         if stamp is None or pid is None or number is None or order is None or gfp is None:
-            rows.unread += 1
-            continue
+            return None
         stack = frames(row.get("stack", b""))
-        found.append(Failure(stamp, number, pid, _text(row.get("comm", b"")), order, gfp, stack))
-    rows.report()
-    return found
+        return Failure(stamp, number, pid, _text(row.get("comm", b"")), order, gfp, stack)
+
+    return _read(run / "allocfail.tsv", (STAMP, "count", "pid", "order", "gfp"), parse, problems)
 
 
 def read_reclaimers(run: Path, problems: list[str]) -> list[Reclaimer] | None:
     """reclaim.tsv: who was in direct reclaim, the longest first."""
-    rows = _open(run / "reclaim.tsv", ("pid",), problems)
-    if rows is None:
-        return None
-    found = []
-    for row in rows:
+
+    def parse(row: Row) -> Reclaimer | None:
         pid = _whole(row["pid"])
         if pid is None:
-            rows.unread += 1
-            continue
+            return None
         names = ("direct_reclaims", "direct_reclaim_us", "direct_reclaim_pages")
         values = [_number(row.get(name, b"")) for name in names]
         whole = [None if value is None else int(value) for value in values]
-        found.append(Reclaimer(pid, _text(row.get("comm", b"")), *whole))
-    rows.report()
-    return sorted(found, key=lambda one: -(one.microseconds or 0))
+        return Reclaimer(pid, _text(row.get("comm", b"")), *whole)
+
+    found = _read(run / "reclaim.tsv", ("pid",), parse, problems)
+    return None if found is None else sorted(found, key=lambda one: -(one.microseconds or 0))
 
 
 @functools.lru_cache(10_000)  # a run has few different ones
@@ -247,44 +240,34 @@ def _went_back(values: list[float], before: list[float]) -> bool:
     return any(now < then for now, then in zip(values, before, strict=True))
 
 
-class _Table:
-    """The whole rows of a table, each as column -> cell; damage is counted."""
+def _read(
+    path: Path, needed: tuple[str, ...], parse: Callable[[Row], T | None], problems: list[str]
+) -> list[T] | None:
+    """What parse makes of each whole row; None if there is no table in this file.
 
-    def __init__(
-        self, path: Path, needed: tuple[str, ...], raw: bytes, problems: list[str]
-    ) -> None:
-        found: list[str] = []
-        header, _, self.body = whole_lines(raw, found).partition(b"\n")
-        self.names = header.decode("ascii", "replace").split("\t")
-        self.file, self.problems, self.unread = path.name, problems, 0
-        problems += [f"{path.name}: {problem}" for problem in found]
-        self.usable = set(needed) <= set(self.names) and len(set(self.names)) == len(self.names)
-        if not self.usable:
-            problems.append(f"{path.name}: has no header that can be read, left out")
-
-    def __iter__(self) -> Iterator[dict[str, bytes]]:
-        for line in self.body.split(b"\n")[:-1]:
-            cells = line.split(b"\t")
-            if len(cells) == len(self.names):
-                yield dict(zip(self.names, cells, strict=True))
-            else:
-                self.unread += 1
-
-    def report(self) -> None:
-        """Name what was left out."""
-        if self.unread:
-            self.problems.append(
-                f"{self.file}: {count(self.unread, 'row')} could not be read and left out"
-            )
-
-
-def _open(path: Path, needed: tuple[str, ...], problems: list[str]) -> _Table | None:
-    """The table in this file; None, and why is in problems, if there is none in it."""
+    A row of which it makes nothing could not be read. All damage is named in problems.
+    """
     raw = read_file(path, problems)
     if not raw:
         return None
-    table = _Table(path, needed, raw, problems)
-    return table if table.usable else None
+    cut: list[str] = []
+    header, _, body = whole_lines(raw, cut).partition(b"\n")
+    problems += [f"{path.name}: {problem}" for problem in cut]
+    names = header.decode("ascii", "replace").split("\t")
+    if not set(needed) <= set(names) or len(set(names)) < len(names):
+        problems.append(f"{path.name}: has no header that can be read, left out")
+        return None
+    found, unread = [], 0
+    for line in body.split(b"\n")[:-1]:
+        cells = line.split(b"\t")
+        made = parse(dict(zip(names, cells, strict=True))) if len(cells) == len(names) else None
+        if made:
+            found.append(made)
+        else:
+            unread += 1
+    if unread:
+        problems.append(f"{path.name}: {count(unread, 'row')} could not be read and left out")
+    return found
 
 
 def _number(cell: bytes) -> float | None:

@@ -6,21 +6,19 @@ reply runs on top of whoever sent the request), with the kernel's own filter: of
 GFP_ATOMIC. It is there for the time of COUNT echoes, and nothing is left of it.
 """
 
-import ctypes
 import os
 from fcntl import ioctl
-from struct import pack, unpack
+from struct import unpack
 
 from echo_load.echo import ADDRESS, GIVE_UP, exchange
-from monitors.bpf import SYSCALLS
+from monitors.bpf import IOC_ENABLE, PERF_TYPE_TRACEPOINT, perf_event
 from monitors.trace_events import find_tracefs, print_flags, read_format
 from setup.errors import UserError
 
 COUNT = 50
 EVENT = "kmem/mm_page_alloc"
-TRACEPOINT, DISABLED = 2, 1  # perf_event_attr: its type, and its first flag
-ATTR_BYTES, CLOEXEC = 112, 8
-IOC_ENABLE, IOC_DISABLE, IOC_SET_FILTER = 0x2400, 0x2401, 0x40082406
+DISABLED = 1  # the first flag of perf_event_attr
+IOC_DISABLE, IOC_SET_FILTER = 0x2401, 0x40082406
 
 
 class NotAvailable(Exception):
@@ -78,23 +76,10 @@ def per_echo(order: int) -> float:
 
 def _counter(event: int, wanted: str) -> int:
     """A counter of this task's events that the filter lets through; still off."""
-    attributes = pack("IIQ", TRACEPOINT, ATTR_BYTES, event).ljust(40, b"\0") + pack("Q", DISABLED)
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.syscall.restype = ctypes.c_long
-    number = SYSCALLS.get(os.uname().machine, (0, 0))[1]
-    if number == 0:
-        raise NotAvailable(f"perf_event_open is not known for {os.uname().machine}")
-    whole = attributes.ljust(ATTR_BYTES, b"\0")
-    # pid 0: this task; cpu -1: wherever it runs.
-    fd = libc.syscall(
-        *(ctypes.c_long(number), whole, ctypes.c_int(0), ctypes.c_int(-1), ctypes.c_int(-1)),
-        ctypes.c_ulong(CLOEXEC),
-    )
-    if fd < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    fd = perf_event(PERF_TYPE_TRACEPOINT, event, flags=DISABLED, pid=0, cpu=-1)
     try:
         ioctl(fd, IOC_SET_FILTER, wanted.encode() + b"\0")
     except OSError:
         os.close(fd)
         raise
-    return int(fd)
+    return fd

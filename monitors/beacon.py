@@ -48,14 +48,6 @@ class Beacon:
         """This stream has ended: it is not silent."""
         self._words[WORDS * slot] = 0
 
-    def pid(self, slot: int) -> int:
-        """Its program's pid; 0: it has not begun, or has ended."""
-        return self._words[WORDS * slot]
-
-    def last_ns(self, slot: int) -> int:
-        """When its last line came."""
-        return self._words[WORDS * slot + 1]
-
     def lines(self, slot: int) -> int:
         """How many lines it has printed."""
         return self._words[WORDS * slot + 2]

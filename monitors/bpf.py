@@ -225,18 +225,28 @@ def attach_kprobe(program: int, kind: int, function: str) -> int:
     return _attach(program, kind, 0, ctypes.addressof(text))
 
 
-def _attach(program: int, kind: int, config: int, config1: int) -> int:
-    import fcntl
+def perf_event(
+    kind: int, config: int, *, config1: int = 0, flags: int = 0, pid: int, cpu: int
+) -> int:
+    """perf_event_open(2): the descriptor of an event of this PMU type.
 
-    attributes = pack("IIQ", kind, PERF_ATTR_BYTES, config).ljust(56, b"\0") + pack("Q", config1)
-    fd = _syscall(
+    flags: the first word of perf_event_attr's bit field; pid, cpu: 0 this task, -1 any.
+    """
+    attributes = pack("IIQ24xQ8xQ", kind, PERF_ATTR_BYTES, config, flags, config1)
+    return _syscall(
         _perf_number,
         attributes.ljust(PERF_ATTR_BYTES, b"\0"),
-        ctypes.c_int(-1),
-        ctypes.c_int(0),
+        ctypes.c_int(pid),
+        ctypes.c_int(cpu),
         ctypes.c_int(-1),
         ctypes.c_ulong(PERF_FLAG_CLOEXEC),
     )
+
+
+def _attach(program: int, kind: int, config: int, config1: int) -> int:
+    import fcntl
+
+    fd = perf_event(kind, config, config1=config1, pid=-1, cpu=0)
     try:
         fcntl.ioctl(fd, IOC_SET_BPF, program)
         fcntl.ioctl(fd, IOC_ENABLE, 0)

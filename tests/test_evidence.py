@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from monitors import waits
-from monitors.beacon import Beacon
+from monitors.beacon import WORDS, Beacon
 from monitors.child import Stream
 from monitors.launch import EvidenceProcess, RecorderProcess
 from monitors.tasks import StreamTasks, Task
@@ -65,6 +65,12 @@ def observed(
         if evidence.alive():
             evidence.stop()
         beacon.close()
+
+
+def pid_and_last(beacon: Beacon, slot: int) -> tuple[int, int]:
+    """What a beacon shows of one stream: its pid, and when its last line came (ns)."""
+    pid, last, _ = beacon.state()[WORDS * slot : WORDS * (slot + 1)]
+    return pid, last
 
 
 def test_a_stopped_program_is_seen_with_where_it_waits(tmp_path: Path) -> None:
@@ -171,16 +177,16 @@ def test_a_recorder_shows_each_line_and_each_end(tmp_path: Path) -> None:
         priority=0,
         beacon=beacon,
     )
-    assert beacon.pid(1) > 0 and beacon.pid(0) == 0
+    assert pid_and_last(beacon, 1)[0] > 0 and pid_and_last(beacon, 0)[0] == 0
     wait_for(lambda: beacon.lines(1) >= 1)
-    first = beacon.last_ns(1)
+    _, first = pid_and_last(beacon, 1)
     assert recorder.t0 * 1e9 <= first <= time.monotonic_ns()
     # Each of the others ends a silence of 0.7 s.
     assert select.select([beacon.fds[1]], [], [], 20)[0]
     beacon.heard()
-    assert wait_for(lambda: beacon.last_ns(1) > first)
+    assert wait_for(lambda: pid_and_last(beacon, 1)[1] > first)
     assert recorder.wait()
-    assert (beacon.pid(1), beacon.lines(1)) == (0, 3)
+    assert (pid_and_last(beacon, 1)[0], beacon.lines(1)) == (0, 3)
     beacon.close()
     events.close()
 
@@ -327,10 +333,6 @@ def test_silence_is_told_from_a_line() -> None:
     assert select.select([other.fds[1]], [], [], 0)[0]
     other.heard()
     assert not select.select([other.fds[1]], [], [], 0)[0]
-    assert (other.pid(0), other.last_ns(0), other.lines(0)) == (
-        os.getpid(),
-        began + 999_999_999,
-        2,
-    )
+    assert other.state() == [os.getpid(), began + 999_999_999, 2]
     other.close()
     beacon.close()
