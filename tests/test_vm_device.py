@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tests.guest.device_run import LINES
-from tests.vm_support import SMALL, guest, must_be_the_kernels, nothing_left, options
-from vm import session
+from tests.vm_support import SMALL, guest, options, run_in_vm
 from workloads.results import read_events
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(1200)]
@@ -19,17 +18,12 @@ STREAMS = ("gitk-1", "gitk-2", "player", "heartbeat")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     """One guest that runs tests/guest/device_run.py: the folder, state and why of its last run."""
     folder = tmp_path_factory.mktemp("device")
-    with nothing_left():
-        state, why = session.run(
-            options(),
-            guest(*SMALL, "--fs", "xfs"),  # which crypt_lvm_check.py also makes
-            folder,
-            tick=lambda: None,
-            stopped=lambda: False,
-            facts={},
-            program="python3 /suite/tests/guest/device_run.py",
-        )
-    must_be_the_kernels(folder)
+    state, why = run_in_vm(
+        folder,
+        options(),
+        ready=guest(*SMALL, "--fs", "xfs"),  # which crypt_lvm_check.py also makes
+        program="python3 /suite/tests/guest/device_run.py",
+    )
     return folder, state, why
 
 

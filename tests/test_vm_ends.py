@@ -79,8 +79,7 @@ def test_qemu_is_killed(tmp_path: Path) -> None:
         ran.append(time.monotonic() - began)
         machine.process.send_signal(signal.SIGKILL)
 
-    with nothing_left():
-        state, why = run_in_vm(run_dir, options(*LONG), booted=WhenUnderWay(run_dir, 5, kill))
+    state, why = run_in_vm(run_dir, options(*LONG), booted=WhenUnderWay(run_dir, 5, kill))
     assert (state, why.split(" ")[0]) == ("lost", "QEMU")
     assert status(run_dir)["state"] == "lost"
     for name, size in sizes(run_dir).items():
@@ -96,8 +95,7 @@ def test_the_kernel_panics(tmp_path: Path) -> None:
         ran.append(time.monotonic() - began)
         machine.sysrq("c")
 
-    with nothing_left():
-        state, why = run_in_vm(run_dir, options(*LONG), booted=WhenUnderWay(run_dir, 5, panic))
+    state, why = run_in_vm(run_dir, options(*LONG), booted=WhenUnderWay(run_dir, 5, panic))
     assert state == "panicked"
     assert "sysrq triggered crash" in why
     assert "sysrq triggered crash" in (run_dir / "console.log").read_text(errors="replace")
@@ -114,8 +112,7 @@ def test_all_cpus_spin_with_interrupts_off(tmp_path: Path) -> None:
         ran.append(hang(machine, tmp_path) - began)
         on_disk.append(last_sample(run_dir))
 
-    with nothing_left():
-        state, why = run_in_vm(run_dir, opts, booted=WhenUnderWay(run_dir, 5, spin))
+    state, why = run_in_vm(run_dir, opts, booted=WhenUnderWay(run_dir, 5, spin))
     assert state == "hung"
     assert "sent nothing for" in why
     assert last_sample(run_dir) <= on_disk[0] + 1.0
@@ -218,16 +215,7 @@ def test_a_kernel_that_never_boots(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     broken.write_bytes(image)
     kernel = dataclasses.replace(good.kernel, image=broken)
     run_dir = tmp_path / "run"
-    run_dir.mkdir()
-    with nothing_left():
-        state, why = session.run(
-            options(),
-            dataclasses.replace(good, kernel=kernel),
-            run_dir,
-            tick=lambda: None,
-            stopped=lambda: False,
-            facts={},
-        )
+    state, why = run_in_vm(run_dir, options(), ready=dataclasses.replace(good, kernel=kernel))
     assert state == "hung", why
     assert "did not boot" in why
     assert status(run_dir) == {"format": 1, "state": "hung", "why": why, "elapsed_s": None}

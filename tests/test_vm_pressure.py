@@ -11,8 +11,7 @@ from analysis import failures
 from analysis.echo import echoes
 from analysis.load import Run, load_campaign
 from graphs.__main__ import make_report
-from tests.vm_support import guest, must_be_the_kernels, nothing_left
-from vm import session
+from tests.vm_support import guest, run_in_vm
 from workloads.options import parse
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
@@ -31,19 +30,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of that run, with its report."""
     folder = tmp_path_factory.mktemp("pressure")
     run_dir = folder / "6.1" / "1"
-    run_dir.mkdir(parents=True)
-    options = parse(ASKED)
-    with nothing_left():
-        session.run(
-            options,
-            guest(*ASKED),
-            run_dir,
-            tick=lambda: None,
-            stopped=lambda: False,
-            facts={"label": "6.1", "variant": "6.1"},
-            program=PROGRAM,
-        )
-    must_be_the_kernels(folder)
+    run_in_vm(run_dir, parse(ASKED), ready=guest(*ASKED), label="6.1", program=PROGRAM)
     make_report(load_campaign(folder), folder / "report")
     return folder
 

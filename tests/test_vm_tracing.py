@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from tests.guest.tracing_check import FAILING_WRITES, READS
-from tests.vm_support import SMALL, guest, must_be_the_kernels, nothing_left
-from vm import session
+from tests.vm_support import SMALL, guest, run_in_vm
 from workloads.options import parse
 from workloads.results import read_events
 
@@ -27,17 +26,8 @@ def events(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """What tests/guest/tracing_check.py said on this kernel."""
     argv = [*SMALL, "--kernel", request.param]
     folder = tmp_path_factory.mktemp("tracing")
-    with nothing_left():
-        state, why = session.run(
-            parse(argv),
-            guest(*argv),
-            folder,
-            tick=lambda: None,
-            stopped=lambda: False,
-            facts={},
-            program="python3 /suite/tests/guest/tracing_check.py",
-        )
-    must_be_the_kernels(folder)
+    program = "python3 /suite/tests/guest/tracing_check.py"
+    state, why = run_in_vm(folder, parse(argv), ready=guest(*argv), program=program)
     console = (folder / "console.log").read_text(errors="replace")
     assert state == "completed", f"{why}\n{console[-3000:]}"
     assert "BUG:" not in console and "WARNING:" not in console, console[-3000:]

@@ -65,22 +65,30 @@ def run_in_vm(
     run_dir: Path,
     opts: Options,
     *,
+    ready: session.Guest | None = None,
     stopped: Callable[[], bool] = lambda: False,
     booted: "WhenUnderWay | None" = None,
+    label: str = "test",
+    program: str = "/suite/run_test.sh",
 ) -> tuple[str, str]:
-    """One run in a fresh VM, in this process; raises what went wrong in booted's thread."""
-    run_dir.mkdir(exist_ok=True)
+    """One run in a fresh VM, in this process: (state, why). Nothing may be left of it.
+
+    ready: another guest than a small run's. Raises what went wrong in booted's thread.
+    """
+    run_dir.mkdir(parents=True, exist_ok=True)
     watcher = booted or WhenUnderWay(run_dir, 0, None)
     try:
-        state, why = session.run(
-            opts,
-            guest(*SMALL),
-            run_dir,
-            tick=lambda: None,
-            stopped=lambda: stopped() or watcher.error is not None,
-            facts={"label": "test", "variant": "test"},
-            booted=watcher,
-        )
+        with nothing_left():
+            state, why = session.run(
+                opts,
+                ready or guest(*SMALL),
+                run_dir,
+                tick=lambda: None,
+                stopped=lambda: stopped() or watcher.error is not None,
+                facts={"label": label, "variant": label},
+                booted=watcher,
+                program=program,
+            )
     finally:
         watcher.run_is_over()
     must_be_the_kernels(run_dir)
