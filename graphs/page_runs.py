@@ -23,7 +23,7 @@ from graphs.timeline import PANELS, Panel
 
 KEPT = 0.1  # s: a gap of this length is never thinned out
 KEPT_PACED = 1.5 * PACE  # of a stream that prints on a clock
-TOLD = 10  # longest stalls of a run whose causes are there, if the page is thinned
+TOLD = 10  # longest stalls (of gitks, of others) with their causes, if the page is thinned
 SAMPLES = 180  # of a curve, if the page is thinned
 SCALES = {"pages": 1.0, "MiB/s": 0.01, "%": 0.1, "MiB": 0.1}
 MOVED = (counters.SWAP_IN, counters.SWAP_OUT, counters.PAGE_IN, counters.PAGE_OUT)
@@ -161,7 +161,8 @@ def _stalls(
 ) -> list[dict[str, Any]]:
     """Every stall in order of time, its causes, and what the counters did in the meantime."""
     found: list[dict[str, Any]] = []
-    told = (why.cards if whole else why.cards[:TOLD]) if why else []
+    most = None if whole else TOLD
+    told = [*why.cards[:most], *why.others[:most]] if why else []
     cards = {card.stall: card for card in told}
     for index, stream in enumerate(streams):
         long = threshold(stream)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from analysis.causes import as_json, card_lines, run_causes
+from graphs.page_runs import run_block
 from tests.cause_evidence import BEGIN, SWAP_IN, Program, evidence
 from tests.load_support import one_run
 from tests.make_results import line_log, meta
@@ -114,3 +115,8 @@ def test_player_and_heartbeat_have_cards_and_are_in_no_sum(tmp_path: Path) -> No
     assert longest.main == "swap_in" and card_lines(longest)[0].startswith("player was silent")
     assert found.total == pytest.approx(sum(one.stall.length for one in found.cards))
     assert as_json(run, found)["others"][0]["stream"] == "player"
+    for whole in (True, False):
+        block = run_block(run, whole, found)
+        names = [block["streams"][index]["name"] for index in block["stalls"]["stream"]]
+        told = dict(zip(names, block["stalls"]["why"], strict=True))
+        assert "swap-in" in told["player"] and "swap-in" in told["gitk-1"]

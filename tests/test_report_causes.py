@@ -268,7 +268,7 @@ def test_the_page_has_chart_table_and_cards(real: Compared, tmp_path: Path) -> N
     part = json.loads(text.partition('id="run-data-0">')[2].partition("</script>")[0])
     why = real.causes.of(real.campaign.runs[0])
     told_of = [words for words in part["stalls"]["why"] if words]
-    assert why is not None and len(told_of) == len(why.cards)
+    assert why is not None and len(told_of) == len(why.cards) + len(why.others)
     assert all("unexplained" in words for words in told_of)
     sums = [sum(one["seconds"][n] for one in data["causes"]) for n in range(3)]
     assert sums == pytest.approx(data["totals"], abs=0.1)
