@@ -7,12 +7,12 @@ Arguments: those of run_test.sh --bare. Writes one `benchmark` event into events
 import itertools
 import os
 import re
-import resource
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.observer.pace import paces
 from monitors.child import Stream
 from monitors.launch import RecorderProcess
 from setup.errors import run_command
@@ -21,7 +21,6 @@ from workloads.options import parse
 from workloads.results import Events
 
 IDLE_STOPS = 5
-BARE_READS = 400
 NAIVE = (
     "exec 3>/run/naive.log; echo ready; read -r go; "
     "while sleep 1; do date +%s.%N; { date; cat /proc/vmstat; } >&3; times; done"
@@ -77,23 +76,11 @@ def naive_figures(path: Path) -> dict[str, Any]:
     return {"samples": len(dates), "worst_late_s": worst, "cpu_us": 1e6 * cpu}
 
 
-def bare_read_us() -> float:
-    """CPU microseconds of one pread of an open /proc/vmstat."""
-    fd = os.open("/proc/vmstat", os.O_RDONLY)
-    before = resource.getrusage(resource.RUSAGE_SELF)
-    for _ in range(BARE_READS):
-        os.pread(fd, 65536, 0)
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    os.close(fd)
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return 1e6 * spent / BARE_READS
-
-
 def main() -> int:
     """The idle part, then the workload with everything beside it."""
     options = parse(sys.argv[1:])
     run_dir = Path(str(options.run_dir))
-    bare = bare_read_us()
+    pace = paces()
     time.sleep(2)
     idle(Path("/run/idle"))
     original = desktop.streams
@@ -104,7 +91,7 @@ def main() -> int:
         idle=victim_errors(Path("/run/idle/latency-victim.log")),
         freeze=victim_errors(run_dir / "latency-victim.log"),
         naive=naive_figures(run_dir / "latency-naive.log"),
-        bare_read_us=bare,
+        pace=pace,
     )
     return status
 
