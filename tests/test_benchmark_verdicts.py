@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from analysis.causes import run_causes
 from analysis.load import load_campaign
 from analysis.metrics import measure
+from benchmarks.verdicts.blames import KEYS, CausePool, Truth, cause_pools, simulate_blames
 from benchmarks.verdicts.simulate import Pool, Setting, campaigns, pools, simulate, spreads
 from tests.make_results import make_campaign
 
@@ -81,7 +83,33 @@ def test_the_command_prints_its_tables(folder: Path) -> None:
     done = subprocess.run(command, cwd=SUITE, capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr
     assert done.stdout.count("the same kernel (A/A)") == 12
+    assert "no blame is simulated" in done.stdout
     assert "until sure, 5 to 20" in done.stdout and "scatters 16 times as much" in done.stdout
+
+
+def test_a_cause_pool_holds_the_cards_seconds(tmp_path: Path) -> None:
+    loaded = load_campaign(make_campaign(tmp_path / "c", 1, 2, with_evidence=True))
+    (found,) = cause_pools([loaded])
+    for blocks, run in zip(found.runs, loaded.runs, strict=True):
+        why = run_causes(run)
+        assert why is not None and why.total > 0
+        assert blocks.sum() == pytest.approx(why.total)
+        swapping = blocks[:, KEYS.index("swap_in")].sum()
+        assert swapping == pytest.approx(why.seconds["swap_in"])
+    assert cause_pools([load_campaign(make_campaign(tmp_path / "d", 1, 2))]) == []
+
+
+def test_the_cause_that_was_made_longer_is_named() -> None:
+    rng = np.random.default_rng(7)
+    shares = np.array([0.6, 0.3, 0.1] + [0.0] * (len(KEYS) - 3))
+    steady = CausePool("steady", [rng.uniform(9, 11, (20, 1)) * shares for _ in range(5)])
+    judged = {"alpha": 0.05, "margin": 0.1}
+    found = simulate_blames([steady], Truth(6, 2.0), 40, 1, **judged)
+    assert found.verdict == 1.0 and found.right >= 0.9 and found.wrong == 0
+    same = simulate_blames([steady], Truth(6), 200, 2, **judged)
+    assert same.wrong <= same.verdict <= 0.07 and same.right == same.beside == 0
+    every = simulate_blames([steady], Truth(6, 2.0, alone=False), 40, 3, **judged)
+    assert every.verdict == 1.0 and every.wrong == 0 and every.beside >= 0.9
 
 
 def test_the_command_needs_runs(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from analysis.load import load_campaign
 from analysis.plan import ALPHA, MARGIN
+from benchmarks.verdicts.blames import CausePool, Truth, cause_pools, simulate_blames
 from benchmarks.verdicts.simulate import (
     FEWEST,
     Pool,
@@ -41,7 +42,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--campaigns", type=int, default=1000, metavar="N")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args(arguments)
-    pool = pools([load_campaign(folder) for folder in asked.dir])
+    loaded = [load_campaign(folder) for folder in asked.dir]
+    pool = pools(loaded)
     if not pool:
         raise UserError(f"no variant with {FEWEST} runs to draw from", hint="name a campaign")
     for line in _pools(pool, asked.seed):
@@ -49,6 +51,10 @@ def main(arguments: list[str] | None = None) -> int:
     table = Table(pool, asked.campaigns, asked.seed)
     table.primary()
     table.spread()
+    if with_evidence := cause_pools(loaded):
+        table.blames(with_evidence)
+    else:
+        print(f"\nNo variant has {FEWEST} runs with evidence: no blame is simulated.")
     return 0
 
 
@@ -121,6 +127,29 @@ class Table:
                 f"| {_percent(tally.improved)} | {_percent(tally.differs)} |",
                 flush=True,
             )
+
+    def blames(self, pool: list[CausePool]) -> None:
+        print("\n| causes drawn from | real runs |\n|---|---|")
+        for one in pool:
+            print(f"| {one.name} | {len(one.runs)} |")
+        print(
+            "\n| truth | runs of each | regressed or improved | only the right cause "
+            "| it and others | others only | none named |"
+        )
+        print("|---|---|---|---|---|---|---|")
+        for truth, settings in (
+            ("the same kernel (A/A)", [Truth(runs) for runs in (5, 10)]),
+            ("2 times, by one cause", [Truth(runs, 2.0) for runs in (5, 10)]),
+            ("3 times, by one cause", [Truth(runs, 3.0) for runs in (5, 10)]),
+            ("2 times, by all causes", [Truth(runs, 2.0, alone=False) for runs in (5, 10)]),
+        ):
+            for setting in settings:
+                self.seed += 1
+                found = simulate_blames(
+                    pool, setting, self.number, self.seed, alpha=ALPHA, margin=MARGIN
+                )
+                shares = " | ".join(_percent(share) for share in vars(found).values())
+                print(f"| {truth} | {setting.runs} | {shares} |", flush=True)
 
 
 def _shares(tally: Tally) -> str:

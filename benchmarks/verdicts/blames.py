@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whether the cause that a regression is said to come from is the one that made it.
+
+Campaigns as in simulate.py, but each block holds its stalled seconds by cause, from the evidence of
+the real runs. Of the variant one cause is made longer, so that the truth is known.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.blame import NOUNS, blame
+from analysis.cause_names import CAUSES
+from analysis.cause_table import CauseTable
+from analysis.causes import run_causes
+from analysis.judge import Pair, judge_families
+from analysis.load import Campaign
+from analysis.metrics import PRIMARY, counted, failed, lost
+from analysis.verdict import Sample
+from benchmarks.verdicts.simulate import BLOCK, FEWEST
+
+KEYS = [cause.key for cause in CAUSES]
+GROWS = 0.1  # of a pool's stalled seconds: what is made longer is a cause with more of them
+Seconds = NDArray[np.float64]  # runs or blocks, causes
+
+
+@dataclass(frozen=True)
+class CausePool:
+    """The real runs of one variant that have evidence: blocks x causes of each, seconds."""
+
+    name: str
+    runs: list[Seconds]
+
+    @property
+    def mean(self) -> Seconds:
+        """Seconds a real run by cause."""
+        found: Seconds = np.concatenate(self.runs).sum(axis=0) / len(self.runs)
+        return found
+
+    def draw(self, rng: np.random.Generator, runs: int) -> Seconds:
+        """Simulated runs: one row each."""
+        picked = (self.runs[i] for i in rng.integers(len(self.runs), size=runs))
+        return np.array([rng.choice(blocks, size=len(blocks)).sum(axis=0) for blocks in picked])
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The variant's stalled seconds are `effect` times the baseline's, on the average.
+
+    By one cause alone, another one in each campaign, or by all of them alike.
+    """
+
+    runs: int  # of each
+    effect: float = 1.0
+    alone: bool = True
+
+
+@dataclass
+class Blames:
+    """Shares of all campaigns: with a verdict, and what was said of where it comes from."""
+
+    verdict: float = 0.0
+    right: float = 0.0  # the cause that was made longer, and no other
+    beside: float = 0.0  # it and another
+    wrong: float = 0.0  # others only
+    none: float = 0.0  # no cause was named
+
+
+def cause_pools(campaigns: list[Campaign]) -> list[CausePool]:
+    """One for each variant of each campaign that has enough runs with evidence."""
+    found = []
+    for campaign in campaigns:
+        for variant, runs in campaign.variants().items():
+            blocks = []
+            for run in runs:
+                why = (
+                    run_causes(run) if counted(run) and not failed(run) and not lost(run) else None
+                )
+                if why is None:
+                    continue
+                lasted = max(gitk.until for gitk in run.gitks)
+                sums = np.zeros((max(1, int(np.ceil(lasted / BLOCK))), len(KEYS)))
+                for card in why.cards:
+                    at = min(int(max(0.0, card.stall.begin) // BLOCK), len(sums) - 1)
+                    sums[at] += [card.seconds.get(key, 0.0) for key in KEYS]
+                blocks.append(sums)
+            if len(blocks) >= FEWEST:
+                found.append(CausePool(f"{campaign.path.resolve().name}/{variant}", blocks))
+    return found
+
+
+def simulate_blames(
+    pool: Sequence[CausePool], truth: Truth, number: int, seed: int, *, alpha: float, margin: float
+) -> Blames:
+    """What is said of `number` campaigns."""
+    rng = np.random.default_rng(seed)
+    drawn = [_campaign(pool, truth, rng) for _ in range(number)]
+    families = judge_families(
+        [[_pair(base, other)] for base, other, _ in drawn], level=alpha, margin=margin
+    )
+    tally = Blames()
+    for (base, other, grown), (primary,) in zip(drawn, families, strict=True):
+        if primary.verdict not in NOUNS:
+            continue
+        tally.verdict += 1
+        named = blame(_table(base, other), "a", {"b": primary}, level=alpha, margin=margin)
+        causes = set(named["b"].causes)
+        tally.right += causes == grown and len(grown) == 1
+        tally.beside += bool(causes & grown) and causes != grown
+        tally.wrong += bool(causes) and not causes & grown
+        tally.none += not causes
+    return Blames(*(value / number for value in vars(tally).values()))
+
+
+def _campaign(
+    pool: Sequence[CausePool], truth: Truth, rng: np.random.Generator
+) -> tuple[Seconds, Seconds, set[str]]:
+    """Baseline, variant, and the causes of which the variant has more."""
+    one = pool[int(rng.integers(len(pool)))]
+    base, other = one.draw(rng, truth.runs), one.draw(rng, truth.runs)
+    if truth.effect == 1:
+        return base, other, set()
+    if not truth.alone:
+        return base, truth.effect * other, set(KEYS)
+    mean = one.mean
+    place = int(rng.choice(np.flatnonzero(mean >= GROWS * mean.sum())))
+    other[:, place] *= 1 + (truth.effect - 1) * mean.sum() / mean[place]
+    return base, other, {KEYS[place]}
+
+
+def _pair(base: Seconds, other: Seconds) -> Pair:
+    return Pair(PRIMARY, "b", _sample(base.sum(axis=1)), _sample(other.sum(axis=1)))
+
+
+def _sample(values: Seconds) -> Sample:
+    return Sample(tuple(values.tolist()))
+
+
+def _table(base: Seconds, other: Seconds) -> CauseTable:
+    samples = {
+        key: {"a": _sample(base[:, i]), "b": _sample(other[:, i])} for i, key in enumerate(KEYS)
+    }
+    apart = {"a": frozenset({True}), "b": frozenset({True})}
+    return CauseTable({}, ["a", "b"], {"a": "a", "b": "b"}, samples, apart)
