@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A campaign on real kernels: killed at random moments it ends as one that ran through."""
 
+import contextlib
 import json
 import os
 import random
 import signal
+import subprocess
 import time
 import tomllib
 from pathlib import Path
@@ -15,8 +17,8 @@ import pytest
 from tests.vm_support import command, guest, nothing_left, processes, wait_for
 from workloads.campaign import numbered
 
-RUNS = 2
 KILLS = 3
+KILL_WITHIN_S = 40.0  # of its start: a run takes some 30 s, so that this is in the first, or after
 TINY = ["--profile", "quick", "--commits", "3000", "--gitk", "1", "--accel", "tcg"]
 PLAN = """
 baseline = "plain"
@@ -48,14 +50,16 @@ def test_killed_at_random_moments_and_resumed(tmp_path: Path) -> None:
     rng = random.Random(seed)
     out, plan = tmp_path / "out", tmp_path / "plan.toml"
     plan.write_text(PLAN)
-    argv = [*TINY, "--plan", str(plan), "--runs", str(RUNS), "--out", str(out)]
+    argv = [*TINY, "--plan", str(plan), "--out", str(out)]
     again = [*argv, "--resume", str(out)]
     with nothing_left():
         for _ in range(KILLS):
             with command(*argv) as runner:
                 assert wait_for(lambda: (out / "plan.toml").exists(), 60)
-                time.sleep(rng.uniform(0, 20))
-                os.killpg(runner.pid, signal.SIGKILL)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    runner.communicate(timeout=rng.uniform(0, KILL_WITHIN_S))
+                if runner.poll() is None:
+                    os.killpg(runner.pid, signal.SIGKILL)
                 runner.wait()
             assert wait_for(lambda: processes() == [], 10), processes()
             argv = again
@@ -65,11 +69,11 @@ def test_killed_at_random_moments_and_resumed(tmp_path: Path) -> None:
         assert "Traceback" not in errors
     stored = tomllib.loads((out / "plan.toml").read_text())
     ran = [(run["variant"], run["number"]) for run in stored["run"] if "cut" not in run]
-    assert ran == [("plain", 1), ("turned", 1), ("plain", 2), ("turned", 2)]
+    assert ran == [("plain", 1), ("turned", 1)]
     assert (out / "report" / "summary.txt").read_text() in printed
     for label in ("plain", "turned"):
         runs = numbered(out / label)
-        assert sorted(runs) == [1, 2]
+        assert sorted(runs) == [1]
         for run in runs.values():
             assert read(run / "status.json")["state"] == "completed"
             meta = read(run / "meta.json")
