@@ -10,21 +10,27 @@ from typing import Any
 
 _SETUP = re.compile(rb"DESKTOP-FREEZE-INIT failed: ([^\r\n]*)")
 _PANIC = re.compile(rb"Kernel panic - not syncing:? ?([^\r\n]*)")
+# An oops for an int3, and the bytes of code before the one that was to run next.
+_INT3 = re.compile(rb"\bint3: 0000 \[#\d+\].{0,4000}?\bCode: ([0-9a-f ]*)<", re.DOTALL)
 _EFLAGS = re.compile(rb"EFLAGS: ([0-9a-f]{8,16})\b")
 # Every bit that a 64-bit x86 CPU can have set (Intel SDM volume 1, figure 3-8): CF 0, always one 1,
 # PF 2, AF 4, ZF 6, SF 7, TF 8, IF 9, DF 10, OF 11, IOPL 12 and 13, NT 14, RF 16 ... ID 21.
 _POSSIBLE_EFLAGS = 0x003F7FD7
 
 
-def impossible_flags(console: bytes) -> str | None:
-    """The first EFLAGS in a kernel's register dumps that no CPU can hold; None if there is none.
+def emulation_fault(console: bytes) -> str | None:
+    """What no CPU does, in a kernel's oops; None if there is no such thing.
 
-    QEMU's emulation (seen with 7.2's TCG) at times loses the flags of an interrupted program; the
-    kernel then dies in a fault that it had no part in.
+    Two faults of QEMU 7.2's TCG, in which the kernel has no part: it loses the flags of an
+    interrupted program, and it runs code that another CPU is patching (static keys, kprobes) as it
+    was a moment ago. Since 8.1 it locks a page before it translates it, and no longer only after.
     """
     for found in _EFLAGS.findall(console):
         if int(found, 16) & ~_POSSIBLE_EFLAGS:
-            return str(found.decode())
+            return f"EFLAGS {found.decode()} cannot be"
+    for code in _INT3.findall(console):
+        if not code.rstrip().endswith(b"cc"):
+            return "it ran an int3 that is not in the kernel's code"
     return None
 
 
@@ -41,8 +47,8 @@ def classify(
     console = console_log.read_bytes() if console_log.exists() else b""
     # After a hang the panic is our own doing: the NMI that asked the kernel where it was.
     panic = None if ended_by_us is not None else _PANIC.search(console)
-    if panic and (flags := impossible_flags(console)):
-        return "aborted", f"the emulated CPU failed, not the kernel: EFLAGS {flags} cannot be"
+    if panic and (fault := emulation_fault(console)):
+        return "aborted", f"the emulated CPU failed, not the kernel: {fault}"
     if panic:
         reason = f"kernel panic: {panic[1].decode('utf-8', 'replace').strip()}"
         return "panicked", f"{reason} (the workload: {state}: {why})" if state else reason
