@@ -144,7 +144,8 @@ def _by_both(found: Seconds, witness: Witness, begin: float, end: float, spent: 
     running = spent.cpu + spent.runnable
     # What direct reclaim and compaction took beyond their sleep they were on a CPU, or due for one.
     compacting = max(0.0, spent.compaction - asleep.sum(("compaction",)))
-    in_reclaim = asleep.sum(RECLAIM - {"reclaim_kswapd"})
+    counted = RECLAIM - {"reclaim_kswapd"}
+    in_reclaim = sum(s for (k, amid), s in asleep.of.items() if k in counted or amid == "reclaim")
     reclaiming = max(0.0, spent.reclaim - in_reclaim)
     scale = min(1.0, running / (compacting + reclaiming)) if compacting + reclaiming > 0 else 1.0
     compacting, reclaiming = compacting * scale, reclaiming * scale
@@ -244,7 +245,9 @@ def _divide(
         total = sum(weight for _, weight in fitting)
         if total > 0:
             for seen, weight in fitting:
-                found.add(_kind(seen), seconds * weight / total)
+                kind = _kind(seen)
+                amid = "reclaim" if seen.told.reclaiming and kind not in RECLAIM else ""
+                found.add(kind, seconds * weight / total, amid)
             return
     found.add(otherwise, seconds)
 

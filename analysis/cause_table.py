@@ -5,6 +5,8 @@ A run without evidence is missing, never zero. A cause that is nowhere above SMA
 stalled seconds is part of "other" in what people read; what no evidence explains is always shown.
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -28,6 +30,7 @@ LEAST = 0.05  # s: less is shown as 0.0
 OTHER = "other"
 FORKS = 8  # runs with evidence, from which on further processes pay off
 LABEL = 20  # columns of a variant's name in the table
+FIGURE = re.compile(r"\d[\d.,]*")  # notes that differ in their figures only are told once
 EVIDENCE = ("tasks.tsv", "blocked.tsv", "trace.tsv")
 METRICS = {
     cause.key: Metric(f"cause-{cause.key}", f"stalled seconds: {cause.short}", "s", 1)
@@ -194,12 +197,21 @@ def notes(campaign: Campaign, found: Causes, labels: dict[str, str]) -> Iterator
             f"No evidence in {len(without)} of {plural(len(runs), 'run')}, which are in no figure "
             f"of a cause: {_some(names)}."
         )
-    lacking: dict[str, dict[str, None]] = {}
+    lacking: dict[str, list[tuple[Run, str]]] = {}
     for run in runs:
         for note in found[run.path].notes if run.path in found else ():
-            lacking.setdefault(plain(note, 300), {})[labels.get(run.variant, run.variant)] = None
-    for note, who in lacking.items():
-        yield f"Causes of {_some(list(who))}: {note.rstrip('.')}."
+            text = plain(note, 300).rstrip(".")
+            lacking.setdefault(FIGURE.sub("N", text), []).append((run, text))
+    every = Counter(run.variant for run in runs if run.path in found)
+    for told in lacking.values():
+        whose = Counter(run.variant for run, _ in told)
+        text = told[0][1]
+        same = all(text == other for _, other in told)
+        if same and all(whose[one] == every[one] for one in whose):
+            names = [labels.get(one, one) for one in whose]
+        else:
+            names = [f"{run.variant}/{run.number}" for run, _ in told]
+        yield f"Causes of {_some(names)}: {text}{'' if same else f' (these figures: {names[0]})'}."
 
 
 def _some(names: list[str]) -> str:

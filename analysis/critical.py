@@ -9,7 +9,7 @@ divided as that program's time was, and so on down the line.
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
-from analysis.cause_split import AMID, Seconds, Witness, split
+from analysis.cause_split import AMID, NEAR, Seconds, Witness, split
 from analysis.clocks import Clocks
 from analysis.disk_facts import Machine
 from analysis.evidence_tables import Evidence, Look, Task
@@ -107,33 +107,40 @@ class Judge:
     ) -> None:
         """From kinds to causes: what only the machine's counters of that span can tell."""
         compacted = self._compacted(seconds, one, begin, end)
+        named = []
         for (kind, amid), amount in seconds.of.items():
             if kind == "cpu_running":
                 shares.add("compaction", one.comm, amid, compacted)
                 amount -= compacted
-            for cause, part in self._causes(kind, amount, begin, end):
-                if cause == "lock":
-                    self._holders(shares, one, part, begin, end)
-                elif cause in DISK_WAITS:
-                    alone = self.machine.crypt_alone(begin, end, part)
-                    shares.add("dm_crypt", one.comm, AMID[cause], alone)
-                    shares.add(cause, one.comm, amid, part - alone)
-                else:
-                    shares.add(cause, one.comm, amid, part)
+            named += [(amid, *each) for each in self._causes(kind, amount, begin, end)]
+        waited = sum(part for _, cause, part in named if cause in DISK_WAITS)
+        crypt = self.machine.crypt_alone(begin, end, waited) / waited if waited else 0.0
+        for amid, cause, part in named:
+            if cause == "lock":
+                self._holders(shares, one, part, begin, end)
+            elif cause in DISK_WAITS:
+                shares.add("dm_crypt", one.comm, AMID[cause], part * crypt)
+                shares.add(cause, one.comm, amid, part * (1 - crypt))
+            else:
+                shares.add(cause, one.comm, amid, part)
 
     def _compacted(self, seconds: Seconds, one: Witness, begin: float, end: float) -> float:
         """Seconds on a CPU in compaction that no clock of the task counts.
 
         Before 5.17 none does, and none if it was asked for through /proc. The kernel's sum of all
-        compaction does: it is this task's if it was seen in it, or if there is nobody else: it was
-        on a CPU most of the span, most of which somebody compacted who was not kcompactd.
+        compaction does: it is this task's if it was seen at work in it near the span, or if there
+        is nobody else: it was on a CPU most of the span, most of which somebody compacted who was
+        not kcompactd.
         """
         whole = self.machine.moved("compaction_us", begin, end)
         running = seconds.sum(("cpu_running",))
         if not whole or not running:
             return 0.0
         compacting = whole / 1e6 - seconds.sum(("compaction",))
-        seen = any(each.told.kind == "compaction" for each in one.seen)
+        clocked = one.clocks is not None and "compact_us" in one.clocks.has
+        kinds = ("asked",) if clocked else ("asked", "direct")
+        near = (each for each in one.seen if each.begin < end + NEAR and each.end > begin - NEAR)
+        seen = any(each.told.compacts in kinds for each in near)
         daemon = self.machine.moved("compact_daemon_migrate_scanned", begin, end, "vmstat")
         most = MOST * (end - begin)
         alone = daemon == 0 and min(running, compacting) >= most

@@ -47,6 +47,9 @@ FALL_BACKS = {
 OF_LARGE_ORDERS = (
     *("allocate_slab", "new_slab", "crypt_alloc_buffer"),
     *("__filemap_get_folio", "__filemap_get_folio_mpol"),
+    *("skb_page_frag_refill", "__page_frag_cache_refill", "kvmalloc_node"),
+    *("__kvmalloc_node_noprof", "do_huge_pmd_anonymous_page", "vma_alloc_anon_folio_pmd"),
+    "alloc_anon_folio",
 )
 ADDRESS = re.compile(r"(0[xX])?[0-9a-fA-F]+|\?*")
 SHOWN = 3  # kinds of failures in a line of text

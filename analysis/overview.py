@@ -72,7 +72,7 @@ def _causes(
         table = cause_table.cause_table(campaign, in_order(campaign), labels, causes)
     if not table.samples or len(table.variants) > IN_WORDS:
         return
-    yield "Stalled seconds by cause (mean of the runs that ended):"
+    yield "Stalled seconds by cause (mean of the runs that ended and have evidence):"
     yield from [*cause_table.lines(table, WIDTH), ""]
 
 

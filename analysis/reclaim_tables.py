@@ -15,9 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
+from analysis.audit import disturbed
 from analysis.disk_facts import throttles_of
 from analysis.evidence_tables import read_trace
 from analysis.load import Run, load_campaign
+from analysis.metrics import counted, failed
 from analysis.tables import Table
 from analysis.words import paragraph, plain
 from setup.errors import UserError, run_command
@@ -96,8 +98,12 @@ def tables(runs: dict[str, list[Run]]) -> Iterator[str]:
     """Both tables and what has to be said of them."""
     found: dict[str, list[Sums]] = {}
     problems: list[str] = []
+    left_out = []
     for variant, each in runs.items():
         for run in each:
+            if not counted(run) or failed(run) or disturbed(run):
+                left_out.append(f"{run.variant}/{run.number}")
+                continue
             own: list[str] = []
             trace = read_trace(run.path, own)
             problems += [f"{run.variant}/{run.number}: {problem}" for problem in own]
@@ -116,6 +122,9 @@ def tables(runs: dict[str, list[Run]]) -> Iterator[str]:
     for column in (*STALLS, *RECLAIMS):
         yield f"  {column.head:<10} {column.words}"
     yield from _remarks(found)
+    if left_out:
+        names = plain(", ".join(left_out), 2000)
+        yield from paragraph(f"Left out (cut short, failed or disturbed): {names}.", "  ")
     yield from problems
 
 

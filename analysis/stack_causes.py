@@ -28,7 +28,7 @@ IO_WAITS = re.compile(
     r"_*(io_schedule|blk_io_schedule|bit_wait_io|(folio|page)_wait_bit|wait_on_page_bit|"
     r"lock_page|folio_lock|wait_on_page_locked|folio_wait_locked|wait_on_buffer|submit_bio_wait|"
     r"balance_dirty_pages|ext4_block_write_begin|ext4_wait_block_bitmap|migration_entry_wait|"
-    r"blk_mq_get_tag|rq_qos_wait|wbt_wait|(wait_on_page|folio_wait)_writeback)\w*"
+    r"mempool_alloc|blk_mq_get_tag|rq_qos_wait|wbt_wait|(wait_on_page|folio_wait)_writeback)\w*"
 )
 WRITEBACK_WAITS = re.compile(
     r"congestion_wait|wait_iff_congested|(wait_on_page|folio_wait)_writeback\w*"
@@ -116,6 +116,11 @@ INLINED = (
     ("reclaim_kswapd", re.compile(r"try_to_free_pages")),
     (THROTTLED, re.compile(r"do_try_to_free_pages|shrink_(node|zones|inactive_list)\w*")),
 )
+# What the clock freepages_us counts, asleep or not; what compact_us does not.
+IN_FREEPAGES = re.compile(r"_*do_try_to_free_pages|shrink_\w+")
+COMPACTION_ASKED = re.compile(r"sysctl_compaction_handler|compact_(store|node)")
+MIGRATION_WAITS = re.compile(r"migration_entry_wait\w*")
+POOLED = re.compile(r"_*(dm_(submit|make)|clone_|alloc_(io|tio))\w*")
 RECLAIM = frozenset(
     (
         "reclaim_scan",
@@ -132,12 +137,16 @@ RECLAIM = frozenset(
 class Told:
     """What a stack says: a cause's key, or one of the kinds above.
 
-    `io`: it waits in io_schedule(), which the blkio clock counts; `swapping`: amid do_swap_page().
+    `io`: it waits in io_schedule(), which the blkio clock counts; `swapping`: amid do_swap_page();
+    `reclaiming`: within what freepages_us counts; `compacts`: at work in compaction, "asked" for
+    through /proc or sysfs, which no clock counts, or "direct", which compact_us does.
     """
 
     kind: str
     io: bool = False
     swapping: bool = False
+    reclaiming: bool = False
+    compacts: str = ""
 
 
 @lru_cache(maxsize=65536)
@@ -149,7 +158,11 @@ def told(stack: tuple[str, ...], wchan: str = "", state: str = "D") -> Told:
     io = kind in ALWAYS_IO or (
         kind not in ("lock", FOLLOW, BACKPRESSURE) and any(map(IO_WAITS.fullmatch, stack))
     )
-    return Told(kind, io, "do_swap_page" in stack)
+    compacts = ""
+    if kind == "compaction" and not any(map(MIGRATION_WAITS.fullmatch, stack)):
+        compacts = "asked" if any(map(COMPACTION_ASKED.fullmatch, stack)) else "direct"
+    reclaiming = any(map(IN_FREEPAGES.fullmatch, stack))
+    return Told(kind, io, "do_swap_page" in stack, reclaiming, compacts)
 
 
 def _asleep_in(stack: tuple[str, ...]) -> str:
@@ -165,7 +178,7 @@ def _asleep_in(stack: tuple[str, ...]) -> str:
 
 
 def _kind(stack: tuple[str, ...]) -> str:
-    waits_for_writeback = waits_for_memory_pool = False
+    waits_for_writeback = waits_for_memory_pool = in_dm_pool = False
     for place, name in enumerate(stack):
         if WRITEBACK_WAITS.fullmatch(name):
             outer = stack[place + 1 :]
@@ -177,12 +190,10 @@ def _kind(stack: tuple[str, ...]) -> str:
         if WAITS.fullmatch(name):
             continue
         cause = next((cause for cause, names in RULES if names.fullmatch(name)), None)
-        if waits_for_memory_pool and re.match(r"_*(dm_|crypt_|clone_|alloc_(io|tio))", name):
-            return "dm_crypt"
-        if cause == "dm_crypt" and name.startswith(("dm_submit", "__dm_submit", "dm_make")):
-            # The device mapper's own frames are on the way of every bio: sleeping in its pool only.
-            if waits_for_memory_pool:
-                return cause
+        if POOLED.fullmatch(name):
+            # On the way of every bio, and its pool is filled by bios that the disk has done: what
+            # lies outside says what the wait is for, crypt_alone_us how much of it is dm-crypt's.
+            in_dm_pool = in_dm_pool or waits_for_memory_pool
             continue
         if cause == "reclaim_scan" and any(map(IO_WAITS.fullmatch, stack[:place])):
             return "reclaim_writeback"  # e.g. a swap-out that waits for a free request
@@ -190,6 +201,8 @@ def _kind(stack: tuple[str, ...]) -> str:
             return _throttled(stack[place + 1 :])
         if cause is not None:
             return cause
+    if in_dm_pool:
+        return "dm_crypt"
     if not any(map(IO_WAITS.fullmatch, stack)):
         return NOTHING
     # A file system that is not known here.

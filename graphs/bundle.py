@@ -141,7 +141,10 @@ def _redacted(compared: Compared, redactor: Redactor) -> Compared:
     if redactor.value(words) == words and redactor.value(compared.forced) == compared.forced:
         return replace(compared, campaign=campaign)
     baseline = redactor.text(compared.baseline)
-    found = compared.causes.runs
+    found = {
+        path: replace(why, notes=redactor.value(why.notes))
+        for path, why in compared.causes.runs.items()
+    }
     return compare(campaign, baseline=baseline, force=bool(compared.forced), causes=found)
 
 
@@ -286,7 +289,8 @@ class _Draft:
         if chosen.without_evidence:
             self.remarks.append(
                 f"For want of room ({size}) it holds no evidence (tasks.tsv and the like): why the "
-                "runs stalled is in causes.json and compare.json, and cannot be recomputed."
+                "runs stalled is in causes.json and compare.json, and cannot be recomputed. Of "
+                "failed allocations it holds those whose stack is known (allocfail.tsv)."
             )
         if chosen.shortened:
             self.remarks.append(f"Long logs without their middle: {_some(chosen.shortened)}.")

@@ -42,9 +42,17 @@ def told(compared: Compared) -> dict[Path, str]:
         for variant, sample in compared.samples[key].items():
             pairs = zip(sample.numbers, sample.values, strict=True)
             known |= {(variant, number) for number, value in pairs if value}
+    counted = {
+        (variant, number)
+        for variant, sample in compared.samples["unlogged"].items()
+        for number in sample.numbers
+    }
     found = {}
     for run in compared.campaign.runs:
-        if (run.variant, run.number) in known or failed(run) or audit.disturbed(run):
+        place = (run.variant, run.number)
+        # Failures whose stacks have no names are in no figure.
+        nameless = place not in counted and (run.path / "allocfail.tsv").is_file()
+        if place in known or nameless or failed(run) or audit.disturbed(run):
             one = look(run)
             if one.logged or one.unlogged or one.nameless or one.echoes_lost:
                 found[run.path] = f"page allocation failures: {one.words()}"

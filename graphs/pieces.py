@@ -35,9 +35,8 @@ FILES = re.compile(
     re.DOTALL,
 )
 # What the causes of stalls come from: whole or not at all.
-EVIDENCE = frozenset(
-    f"{name}.tsv" for name in ("tasks", "blocked", "trace", "allocfail", "reclaim")
-)
+EVIDENCE = frozenset(f"{name}.tsv" for name in ("tasks", "blocked", "trace", "reclaim"))
+WHOLE = EVIDENCE | {"allocfail.tsv"}  # has no columns to leave out
 # What the figures and the pictures show beside analysis.tables.FREQUENT; other columns of these
 # files are left out of a narrow bundle.
 NARROW = FREQUENT | {
@@ -132,7 +131,7 @@ class Packer:
             return self._kept[path]
         raw = _read(path)
         place = f"{folder}/{self._name(name)}"
-        table = name.endswith(".tsv") and name not in EVIDENCE
+        table = name.endswith(".tsv") and name not in WHOLE
         # A failed run ranks last whatever its log says; of any other the log is counted.
         figures = (
             name.endswith(".tsv")
@@ -143,11 +142,10 @@ class Packer:
             raw = _ends(raw)
             self.shortened.add(place)
         found = redact_files.redacted(name.rpartition("/")[2], raw, self._redactor)
-        whole = not table or name in EVIDENCE
-        if narrow and not whole:
+        if narrow and table:
             return piece(place, narrowed(found), raw)
         packed = piece(place, found, raw)
-        if whole:
+        if not table:
             self._kept[path] = packed
         return packed
 

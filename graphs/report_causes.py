@@ -16,7 +16,9 @@ def section(compared: Compared, shown: list[str], clean: Callable[[str], str]) -
     table = compared.causes
     if not table.samples:
         return
-    yield from paragraph("Stalled seconds a run by cause, mean of the runs that ended:")
+    yield from paragraph(
+        "Stalled seconds a run by cause, mean of the runs that ended and have evidence:"
+    )
     yield from cause_table.lines(replace(table, variants=shown or compared.variants), WIDTH)
     cards = [
         (why.cards[0], run)

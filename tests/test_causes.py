@@ -334,3 +334,69 @@ def test_whatever_the_evidence_says_the_seconds_add_up(
     assert all(value >= 0 and key in BY_KEY for key, value in one.seconds.items())
     shown = sum(seconds for whose in one.who.values() for _, seconds in whose)
     assert shown <= length + 1e-6
+
+
+DM_POOL = (
+    "mempool_alloc <- bio_alloc_bioset <- bio_alloc_clone <- dm_submit_bio <- __submit_bio <- "
+    "submit_bio_noacct_nocheck <- swap_readpage <- swap_cluster_readahead <- do_swap_page"
+)
+MIGRATION = (
+    "migration_entry_wait_on_locked <- migration_entry_wait <- do_swap_page <- __handle_mm_fault "
+    "<- handle_mm_fault <- do_user_addr_fault <- exc_page_fault <- asm_exc_page_fault"
+)
+COMPACTING = (
+    "compact_zone <- compact_zone_order <- try_to_compact_pages <- __alloc_pages_direct_compact "
+    "<- __alloc_pages_slowpath <- __alloc_pages"
+)
+SHRINKER_LOCK = (
+    "__mutex_lock.constprop.0 <- shrink_slab <- shrink_node <- do_try_to_free_pages <- "
+    "try_to_free_pages <- __alloc_pages_slowpath <- __alloc_pages"
+)
+
+
+@pytest.mark.parametrize(("alone", "cause"), [(0.01, "swap_in"), (0.98, "dm_crypt")])
+def test_the_device_mappers_pool_waits_for_whoever_is_slow(
+    tmp_path: Path, alone: float, cause: str
+) -> None:
+    program = Program(7, rates={"blkio_us": 0.97}, looks=[("D", DM_POOL)])
+    trace = {"crypt_busy_us": 1_000_000, "crypt_alone_us": 1_000_000 * alone}
+    trace |= {"disk_busy_us": 1_000_000 * (1 - alone), "disk_reads": 100.0}
+    assert share(card(tmp_path, evidence([program], trace=trace)), cause) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("clock", "stack", "told"),
+    [
+        ({"compact_us": 0.0}, MIGRATION, 0.0),  # it only waits for somebody else's
+        ({"compact_us": 0.0}, COMPACTING, 0.0),  # the clock says that it took none
+        (None, COMPACTING, 0.75),  # before 5.17 no clock counts
+    ],
+)
+def test_somebody_elses_compaction_is_not_the_programs(
+    tmp_path: Path, clock: dict[str, float] | None, stack: str, told: float
+) -> None:
+    looks = [("R", "")] * 9 + [("D", stack)]
+    rates = {"cpu_us": 0.9, "blkio_us": 0.05} | (clock or {})
+    program = Program(7, state="R", rates=rates, looks=looks)
+    clocks = CLOCKS if clock else tuple(name for name in CLOCKS if name != "compact_us")
+    files = evidence([program], 20.0, clocks=clocks, trace={"compaction_us": 800_000})
+    files["vmstat.tsv"] = "elapsed_s\tlate_s\tcompact_daemon_migrate_scanned\n0\t0\t0\n30\t0\t900\n"
+    found = share(card(tmp_path, files), "compaction")
+    assert found == pytest.approx(told, abs=0.1)
+
+
+def test_a_lock_within_reclaim_is_counted_once(tmp_path: Path) -> None:
+    looks = [("D", SHRINKER_LOCK)] * 6 + [("R", "")] * 4
+    program = Program(7, rates={"cpu_us": 0.4, "freepages_us": 0.55}, looks=looks)
+    found = card(tmp_path, evidence([program], 20.0))
+    assert share(found, "lock") == pytest.approx(0.55, abs=0.08)
+    assert share(found, "cpu_running") == pytest.approx(0.4, abs=0.05)
+    assert share(found, "reclaim_scan") < 0.05
+
+
+def test_two_kinds_of_waits_share_the_time_that_dm_crypt_was_alone(tmp_path: Path) -> None:
+    program = Program(7, rates={"blkio_us": 0.98}, looks=[("D", SWAP_IN), ("D", FILE_READ)])
+    trace: dict[str, float] = {"crypt_busy_us": 500_000, "crypt_alone_us": 400_000}
+    found = card(tmp_path, evidence([program], trace=trace))
+    assert share(found, "dm_crypt") == pytest.approx(0.4, abs=0.02)
+    assert share(found, "swap_in") == pytest.approx(share(found, "file_read"), abs=0.1)

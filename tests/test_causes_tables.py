@@ -202,6 +202,21 @@ def test_kernels_with_different_events_are_told_apart(
     assert "different events" in text
 
 
+def test_runs_that_were_cut_short_are_in_no_mean(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tests.make_results import write_run
+
+    log = line_log([(9.0, "a")], 0.1)
+    for number, (count, state) in enumerate(((1000, "completed"), (50, "aborted")), 1):
+        sums = trace(direct_reclaims=(0, count))
+        run = tmp_path / "6.1" / str(number)
+        write_run(run, {"latency-gitk-1.log": log, "trace.tsv": sums}, state)
+    assert reclaim_tables.main([str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert "1,000" in text and "Left out (cut short, failed or disturbed): 6.1/2." in text
+
+
 def test_without_a_trace_there_is_no_table(tmp_path: Path) -> None:
     one_run(tmp_path, {"latency-gitk-1.log": line_log([(9.0, "a")], 0.1)})
     with pytest.raises(UserError):

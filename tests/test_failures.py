@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from analysis.compare import compare
 from analysis.echo import echoes
 from analysis.failures import Found, attachment, flag_names, look
 from analysis.load import Run, load_campaign
 from analysis.metrics import measure
 from analysis.summary import summary
 from graphs.__main__ import make_report
+from graphs.failed_allocations import told
 from tests.make_results import line_log, meta, table, write_run
 
 GFP = {"GFP_ATOMIC": 0x820, "__GFP_HIGH": 0x20, "__GFP_KSWAPD_RECLAIM": 0x800}
@@ -183,3 +185,24 @@ def test_echoes_that_are_not_what_they_claim_are_called_so(tmp_path: Path) -> No
     facts = json.dumps(meta("6.1", atomic=atomic, parameters={"gitk": 1}))
     found = echoes(one_run(tmp_path, **{"meta.json": facts}))
     assert found is not None and "NOT the load that was asked for: 0 order-3" in found.words()
+
+
+@pytest.mark.parametrize(("order", "fall_back"), [(3, "single pages"), (0, None)])
+def test_the_fall_back_of_a_large_order_has_none_of_its_own(
+    tmp_path: Path, order: int, fall_back: str | None
+) -> None:
+    stack = "__alloc_pages <- __page_frag_cache_refill <- __netdev_alloc_skb <- virtnet_poll"
+    row = f"1.5\t5000\t0\tksoftirqd/0\t{order}\t0x820\t{stack}\n"
+    run = one_run(tmp_path, **{"allocfail.tsv": HEAD + row, "kern.log": "", "trace.tsv": ""})
+    found = look(run)
+    assert [one.fall_back for one in found.silent] == [fall_back]
+    assert found.unlogged == (0 if fall_back else 5000)
+
+
+def test_failures_without_names_are_in_the_report(tmp_path: Path) -> None:
+    rows = "".join(row.rpartition("\t")[0] + "\t0xffffffff8112a4b0\n" for row in ROWS)
+    quiet = {"kern.log": "[ 1.0] <6> quiet\n", "latency-echo.log": ""}
+    run = one_run(tmp_path, **{"allocfail.tsv": HEAD + rows}, **quiet)
+    assert look(run).unlogged is None
+    said = told(compare(load_campaign(tmp_path)))
+    assert "4,053 that it does not log (no stack has names" in said[run.path]

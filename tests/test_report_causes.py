@@ -195,6 +195,10 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Compared:
     (folder / "6.1" / "1" / "kern.log").write_text(
         "[ 1.0] <6> sudo: jdoe-agent : x\n/home/jdoe-agent\n"
     )
+    (folder / "6.1" / "2" / "allocfail.tsv").write_text(
+        "elapsed_s\tcount\tpid\tcomm\torder\tgfp\tstack\n"
+        "1.5\t30\t1\tgit\t2\t0xc2820\t__alloc_pages <- kmalloc_reserve <- __alloc_skb\n"
+    )
     return compare(load_campaign(folder))
 
 
@@ -240,15 +244,42 @@ def test_the_bundle_tells_why_to_the_digit_and_not_who(real: Compared, tmp_path:
     assert "bug-report/causes.png" in files
 
 
+def test_what_the_observer_said_is_redacted_too(tmp_path: Path) -> None:
+    folder = make_campaign(tmp_path / "c", 2, 2, with_evidence=True)
+    for path in folder.glob("*/*/meta.json"):
+        facts = json.loads(path.read_text())
+        facts["evidence"] = {"asked": True, "problems": ["trace: /home/annabelle/x is not there"]}
+        path.write_text(json.dumps(facts))
+    found = compare(load_campaign(folder))
+    assert "annabelle" in table.text(found)
+    for one in archive.members(bundle.write(found, tmp_path)):
+        assert b"annabelle" not in b"".join(one.chunks()), one.name
+
+
+def test_notes_that_differ_in_figures_are_told_once(tmp_path: Path) -> None:
+    loaded = load_campaign(campaign(tmp_path, {"a": SIX, "b": WORSE}))
+    causes = dict(told(loaded, {"a": CALM, "b": CALM}))
+    for place, (path, why) in enumerate(list(causes.items())):
+        late = [f"The evidence was {2 + place / 10} s late: rough."] if place < 8 else []
+        causes[path] = replace(why, notes=["Not available: irq.", *late])
+    said = list(cause_table.notes(loaded, causes, {"a": "one", "b": "two"}))
+    assert len(said) == 2 and "Causes of one, two: Not available: irq." in said
+    (once,) = (one for one in said if "late" in one)
+    assert once.startswith("Causes of a/1, a/2") and "b/2: The evidence was 2.0 s late" in once
+    assert once.endswith("(these figures: a/1).")
+
+
 def test_evidence_goes_before_runs_do(real: Compared, tmp_path: Path) -> None:
     whole = bundle.write(real, tmp_path).stat().st_size
     path = bundle.write(real, tmp_path, whole - 200_000)
     with tarfile.open(path) as packed:
         names = packed.getnames()
     assert not any(name.endswith("tasks.tsv") for name in names)
+    assert "bug-report/6.1/2/allocfail.tsv" in names  # failed allocations are counted again
     assert sum(name.endswith("/status.json") for name in names) == 6
     again = compare(load_campaign(path))
     assert table.json(again) != table.json(real)
+    assert again.samples["unlogged"]["6.1"].values == real.samples["unlogged"]["6.1"].values
     text = next(
         b"".join(one.chunks()) for one in archive.members(path) if one.name.endswith("report.txt")
     )

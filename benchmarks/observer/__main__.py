@@ -35,7 +35,9 @@ def rows(run_dir: Path, cpus: int, host: dict[str, float]) -> list[tuple[str, st
     share = sum(o["cpu_s"] for o in observers.values()) / (elapsed * cpus)
     locked = sum(o["locked_kib"] for o in observers.values()) / 1024
     vmlck = sum(o["vmlck_kib"] for o in observers.values()) / 1024
-    sampler, evidence = observers["sampler"], observers["evidence"]
+    sampler = observers["sampler"]
+    if (evidence := observers.get("evidence")) is None:
+        raise UserError("the third observer did not run", hint="leave --no-evidence away")
     header, *samples = (run_dir / "vmstat.tsv").read_text().splitlines()
     late = [float(row.split("\t")[header.split("\t").index("late_s")]) for row in samples]
     naive = bench["naive"]
