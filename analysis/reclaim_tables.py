@@ -17,7 +17,7 @@ import numpy as np
 
 from analysis.audit import disturbed
 from analysis.disk_facts import throttles_of
-from analysis.evidence_tables import read_trace
+from analysis.evidence_tables import read_reclaimers, read_trace
 from analysis.load import Run, load_campaign
 from analysis.metrics import counted, failed
 from analysis.tables import Table
@@ -27,6 +27,8 @@ from setup.errors import UserError, run_command
 NEW, OLD = "mm_vmscan_throttled", "congestion_wait"
 MISSING = "-"
 Sums = dict[str, float]
+
+MOST_WHO = 5  # programs of a variant
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,7 @@ def tables(runs: dict[str, list[Run]]) -> Iterator[str]:
     found: dict[str, list[Sums]] = {}
     problems: list[str] = []
     left_out = []
+    counting: dict[str, list[Run]] = {}
     for variant, each in runs.items():
         for run in each:
             if not counted(run) or failed(run) or disturbed(run):
@@ -108,6 +111,7 @@ def tables(runs: dict[str, list[Run]]) -> Iterator[str]:
             trace = read_trace(run.path, own)
             problems += [f"{run.variant}/{run.number}: {problem}" for problem in own]
             if trace is not None:
+                counting.setdefault(variant, []).append(run)
                 found.setdefault(variant, []).append(sums_of(trace))
     if not found:
         raise UserError(
@@ -118,6 +122,8 @@ def tables(runs: dict[str, list[Run]]) -> Iterator[str]:
     yield ""
     yield "Direct reclaim, mean of the runs"
     yield from _table(found, RECLAIMS)
+    if who := list(_who(counting, problems)):
+        yield from ["", "Who was in direct reclaim, mean of the runs", *who]
     yield ""
     for column in (*STALLS, *RECLAIMS):
         yield f"  {column.head:<10} {column.words}"
@@ -126,6 +132,24 @@ def tables(runs: dict[str, list[Run]]) -> Iterator[str]:
         names = plain(", ".join(left_out), 2000)
         yield from paragraph(f"Left out (cut short, failed or disturbed): {names}.", "  ")
     yield from problems
+
+
+def _who(runs: dict[str, list[Run]], problems: list[str]) -> Iterator[str]:
+    """Of each variant the programs that spent longest in direct reclaim, mean of the runs."""
+    for variant, each in runs.items():
+        told = [rows for run in each if (rows := read_reclaimers(run.path, problems)) is not None]
+        sums: dict[str, list[float]] = {}
+        for one in (row for rows in told for row in rows):
+            of = sums.setdefault(plain(one.comm, 30), [0.0, 0.0, 0.0])
+            for place, value in enumerate((one.microseconds, one.reclaims, one.pages)):
+                of[place] += (value or 0) / len(told)
+        listed = sorted(sums.items(), key=lambda item: -item[1][0])[:MOST_WHO]
+        words = [
+            f"{comm} {us / 1e6:.1f} s in {number:,.0f} reclaims ({pages:,.0f} pages)"
+            for comm, (us, number, pages) in listed
+        ]
+        if words:
+            yield from paragraph(f"{plain(variant, 40)}: {', '.join(words)}.", "  ")
 
 
 def _table(found: dict[str, list[Sums]], columns: tuple[Column, ...]) -> Iterator[str]:

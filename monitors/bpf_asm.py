@@ -116,9 +116,9 @@ class Asm:
         low, high = value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF
         self._wide(dst, 0, _signed(low), _signed(high))
 
-    def exit(self) -> None:
-        """Return 0."""
-        self.alu(R0, "=", 0)
+    def exit(self, value: int = 0) -> None:
+        """Return a number: on a perf event 0 would hide what happened from all others' events."""
+        self.alu(R0, "=", value)
         self._add(JMP | EXIT)
 
     def _wide(self, dst: Reg, kind: int, low: int, high: int) -> None:

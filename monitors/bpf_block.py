@@ -30,7 +30,7 @@ from monitors.bpf_asm import (
     R10,
     Asm,
 )
-from monitors.bpf_programs import KEY, NOEXIST, Maps, add, helper_map
+from monitors.bpf_programs import EEXIST, EXIST, KEY, NOEXIST, Maps, add, helper_map
 
 TYPE_CHECKING = False  # what only annotations name is not loaded
 if TYPE_CHECKING:
@@ -201,15 +201,18 @@ def begin(maps: Maps, kind: Kind, again: bool = False) -> bytes:
     _account(asm, maps)
     asm.store(R10, WHEN, R9)
     helper_map(asm, MAP_UPDATE, maps.in_flight[kind.name], WHEN, NOEXIST)
-    asm.jump("out" if again else "again", R0, "!=", 0)
+    asm.jump("not added", R0, "!=", 0)
     add(asm, maps, (f"{kind.name}_in_flight", 1))
-    if not again:
-        asm.jump("out")
-        # One whose end was not seen, or that was issued twice: it is in flight once.
-        asm.label("again")
-        helper_map(asm, MAP_UPDATE, maps.in_flight[kind.name], WHEN)
-        asm.jump("out", R0, "==", 0)
+    asm.jump("out")
+    asm.label("not added")
+    if again:
+        asm.jump("out", R0, "==", EEXIST)
         add(asm, maps, ("no_room", 1))
+    else:
+        asm.jump("out", R0, "!=", EEXIST)
+        # One whose end was not seen, or that was issued twice: it is in flight once. If it has
+        # ended meanwhile it must not come back: nothing would count it.
+        helper_map(asm, MAP_UPDATE, maps.in_flight[kind.name], WHEN, EXIST)
     asm.label("out")
     asm.exit()
     return asm.bytes()

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from monitors.trace_events import Field
 
 DIRECT, MEMCG, COMPACTION, KSWAPD = 1, 2, 3, 4
-KEY, NOEXIST = -8, 1
+KEY = -8
+PASS_ON = 1  # to whoever else watches this event
+NOEXIST, EXIST, EEXIST = 1, 2, -17
 TASK_BYTES = 40  # count, ns, pages, comm
 FRAMES = 24
 FAILURE_KEY_BYTES = 24  # pid, order, gfp, 0: 32 bits each; a hash of the stack
@@ -122,7 +124,7 @@ def span_begin(maps: Maps, kind: int) -> bytes:
     asm.jump("kept", R0, "==", 0)
     add(asm, maps, ("no_room", 1))
     asm.label("kept")
-    asm.exit()
+    asm.exit(PASS_ON)
     return asm.bytes()
 
 
@@ -151,7 +153,7 @@ def span_end(maps: Maps, kind: int, name: str, pages: Field | None = None) -> by
         asm.label("some")
         _add_to_task(asm, maps)
     asm.label("out")
-    asm.exit()
+    asm.exit(PASS_ON)
     return asm.bytes()
 
 
@@ -200,7 +202,7 @@ def kswapd_wake(maps: Maps, nid: Field) -> bytes:
     asm.negate(R6)
     add(asm, maps, ("kswapd_wakes", 1), ("kswapd_awake_ns", R6), ("kswapd_awake_now", 1))
     asm.label("out")
-    asm.exit()
+    asm.exit(PASS_ON)
     return asm.bytes()
 
 
@@ -214,7 +216,7 @@ def kswapd_sleep(maps: Maps, nid: Field) -> bytes:
     asm.alu(R6, "=", R0)
     add(asm, maps, ("kswapd_awake_now", -1), ("kswapd_awake_ns", R6))
     asm.label("out")
-    asm.exit()
+    asm.exit(PASS_ON)
     return asm.bytes()
 
 
@@ -245,7 +247,7 @@ def waited(maps: Maps, delayed: Field, names: dict[str, int], reason: Field | No
         asm.jump("out")
         asm.label(f"not {name}")
     asm.label("out")
-    asm.exit()
+    asm.exit(PASS_ON)
     return asm.bytes()
 
 
@@ -313,7 +315,7 @@ def allocation_failed(maps: Maps) -> bytes:
     asm.jump("out", R0, "==", 0)
     add(asm, maps, ("no_room", 1))
     asm.label("out")
-    asm.exit()
+    asm.exit(PASS_ON)
     return asm.bytes()
 
 

@@ -147,6 +147,7 @@ class Evidence:
             self.watch.rehearse()
         own.follow(0)
         self.looks = 0
+        self._sleepers.close()
         self._sleepers = Sleepers()
         cost()
 
@@ -201,8 +202,8 @@ class Evidence:
             return
         self.ticker.start(t0)
         begin()
-        while self.trace and self.trace.failures():
-            pass  # those from before the start
+        if self.trace:
+            self.trace.forget()
         delays = self.taskstats.names if self.taskstats else []
         self.outlet.put(evidence_rows.headers(delays, self.trace))
 

@@ -158,6 +158,8 @@ class Taskstats:
         if (own.pid, own.ppid, own.comm) != (pid, os.getppid(), comm):
             raise TaskstatsError(f"taskstats: version {self.version} cannot be told")
         self.names = layout.names
+        if not own.ns[layout.names.index("cpu")]:  # this process has run
+            raise TaskstatsError("taskstats: this kernel counts no delays (CONFIG_TASK_DELAY_ACCT)")
         # One unpacking of a whole answer: what stands where in it never changes.
         self._length = len(message)
         places = [layout.offsets[name] for name in layout.names]

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 # Entries of the maps. A map is allocated whole: 1024 bios take 100 KiB.
 BEGUN, TASKS, FAILURES = 512, 512, 256
 IN_FLIGHT = {"disk": 512, "crypt": 4096}
-FAILURES_AT_ONCE = 64  # read by one call of failures()
 KNOWN = 1024  # addresses whose names are kept
 TRIES = 8  # to read all sums of one moment
 # Columns whose sums are in µs; all other times are summed in ns.
@@ -91,13 +90,13 @@ class Trace:
         return found
 
     def failures(self) -> list[Failure]:
-        """Failed allocations that were not told yet, at most FAILURES_AT_ONCE rows of them:
+        """Failed allocations that were not told yet, at most FAILURES rows of them:
         (CLOCK_MONOTONIC ns of the first, count, pid, comm, order, gfp, return addresses)."""
         found: list[Failure] = []
         if self._failures is None:
             return found
         try:
-            while len(found) < FAILURES_AT_ONCE:
+            while len(found) < FAILURES:
                 key, value = self._failures.pop()
                 pid, order, gfp = unpack("III", key[:12])
                 count, first, comm, *stack = unpack(f"QQ16s{FRAMES}Q", value)
@@ -117,6 +116,14 @@ class Trace:
             pid = int.from_bytes(key[:4], "little")
             found.append((pid, _text(comm), count, nanoseconds // 1000, pages))
         return sorted(found)
+
+    def forget(self) -> None:
+        """What failed and who reclaimed until now is not the workload's."""
+        while self.failures():
+            pass
+        if self._tasks is not None:
+            for key, _value in self._tasks.items(2 * TASKS):
+                self._tasks.remove(key)
 
     def symbols(self, addresses: Iterable[int]) -> dict[int, bytes]:
         """The functions of return addresses; an address in hex where there is no name."""
@@ -141,6 +148,8 @@ class Trace:
             os.close(fd)
         self._closing.clear()
         for watched in self._watched:
+            if watched.dropped:
+                self._problem(f"trace: {watched.dropped} ends of {watched.name} were not seen")
             watched.close()
         self._watched.clear()
         self._tasks = self._failures = self._sums = None

@@ -15,7 +15,9 @@ TYPE_CHECKING = False  # what only annotations name is not loaded
 if TYPE_CHECKING:
     from monitors import bpf
 
-OLD_NS = 200_000_000  # what began less than that ago is not dropped
+# What began less than that ago is not dropped. The device mapper counts a bio only once dm-crypt
+# has encrypted it (5.18, kernel commit e5524e128f6f), and it may have to queue long for that.
+OLD_NS, OLD_MAPPED_NS = 200_000_000, 30_000_000_000
 LOOKS = 8  # so many in a row must find too much where the device has something in flight, else 2
 MOST = 1024  # entries that one look goes through
 
@@ -25,6 +27,7 @@ class InFlight:
 
     def __init__(self, name: str, folder: str, entries: bpf.Map, sums: bpf.Sums) -> None:
         """folder: the device's, in sysfs; OSError if it does not say what is in flight."""
+        self.name = name
         self._begun = ALWAYS.index(f"{name}_in_flight")
         self._dropped = ALWAYS.index(f"{name}_dropped")
         self._entries, self._sums = entries, sums
@@ -37,11 +40,7 @@ class InFlight:
         self.dropped = 0  # so far
 
     def check(self, now: int) -> None:
-        """Drop the oldest of what exceeds sysfs's count look by look; now: monotonic ns.
-
-        A device that is suspended, or that waits for memory, has bios that sysfs does not count
-        yet: with something in flight that is an excess now and then, but never for long.
-        """
+        """Drop the oldest of what exceeds sysfs's count look by look; now: monotonic ns."""
         there = excess = 0
         if (count := self._count()) > 0:
             try:
@@ -58,7 +57,8 @@ class InFlight:
         needed = LOOKS if any(look[2] for look in self._looks[-2:]) else 2
         last = self._looks[-needed:]
         if len(last) == needed:
-            self._drop(min(look[1] for look in last), min(last[0][0], now - OLD_NS))
+            old = OLD_NS if self._suspended < 0 else OLD_MAPPED_NS
+            self._drop(min(look[1] for look in last), min(last[0][0], now - old))
             self._looks.clear()
 
     def close(self) -> None:

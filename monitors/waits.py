@@ -62,6 +62,12 @@ class Sleepers:
         self._listed = self._next = 0.0
         self._turn = 0  # where in the list of all the next look begins, if they take turns
 
+    def close(self) -> None:
+        """Close what it holds open."""
+        for fd in self._stats.values():
+            os.close(fd)
+        self._stats.clear()
+
     def look(self, now: float) -> list[int]:
         """Their pids, or none if the last scan was too short ago; now: monotonic seconds."""
         if now < self._next:
@@ -83,7 +89,10 @@ class Sleepers:
 
     def _list(self) -> bool:
         # Whether these are all processes; else the next ones come next.
-        pids = sorted(int(name) for name in names_in("/proc") if name.isdigit())
+        try:
+            pids = sorted(int(name) for name in names_in("/proc") if name.isdigit())
+        except OSError:  # no descriptor is left
+            return False
         everyone = len(pids) <= MOST_PROCESSES
         begin = 0 if everyone else self._turn % len(pids)
         wanted = set((pids[begin:] + pids[:begin])[:MOST_PROCESSES])

@@ -4,10 +4,12 @@
 import tarfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from analysis.cause_names import BY_KEY, RunCauses
 from analysis.causes import card_lines, run_causes
+from analysis.evidence_tables import read_trace
 from analysis.load import load_campaign
 from tests.synthetic import GOLDEN
 
@@ -55,5 +57,15 @@ def test_clocks_and_stacks_of_a_real_run_agree(golden: Path, tmp_path: Path) -> 
     assert awake(clocks) == pytest.approx(awake(stacks), abs=0.25)
 
 
+@pytest.mark.parametrize("golden", RUNS, ids=lambda path: path.name)
+def test_a_device_that_ended_reads_was_busy(golden: Path, tmp_path: Path) -> None:
+    causes_of(golden, tmp_path)
+    trace = read_trace(load_campaign(tmp_path).runs[0].path, [])
+    assert trace is not None
+    reads, busy = trace.get("crypt_reads"), trace.get("crypt_busy_us")
+    assert reads is not None and busy is not None
+    assert not np.any((np.diff(reads) >= 20) & (np.diff(busy) <= 0))
+
+
 def test_there_are_real_runs_of_old_and_new_kernels() -> None:
-    assert {path.name.split(".tar")[0] for path in RUNS} >= {"5.10", "6.1", "6.12", "7.2"}
+    assert {path.name.split(".tar")[0] for path in RUNS} >= {"5.10", "6.1", "6.12", "7.2", "7.3"}

@@ -208,12 +208,16 @@ def test_runs_that_were_cut_short_are_in_no_mean(
     from tests.make_results import write_run
 
     log = line_log([(9.0, "a")], 0.1)
+    who = "pid\tcomm\tdirect_reclaims\tdirect_reclaim_us\tdirect_reclaim_pages\n"
+    who += "7\tgit\t400\t1500000\t9000\n8\tgit\t100\t500000\t1000\n9\tsh\t500\t9000\t3\n"
     for number, (count, state) in enumerate(((1000, "completed"), (50, "aborted")), 1):
         sums = trace(direct_reclaims=(0, count))
         run = tmp_path / "6.1" / str(number)
-        write_run(run, {"latency-gitk-1.log": log, "trace.tsv": sums}, state)
+        files: dict[str, str | bytes] = {"latency-gitk-1.log": log, "trace.tsv": sums}
+        write_run(run, files | {"reclaim.tsv": who}, state)
     assert reclaim_tables.main([str(tmp_path)]) == 0
     text = capsys.readouterr().out
+    assert "6.1: git 2.0 s in 500 reclaims (10,000 pages), sh 0.0 s in 500 reclaims" in text
     assert "1,000" in text and "Left out (cut short, failed or disturbed): 6.1/2." in text
 
 

@@ -232,6 +232,16 @@ def test_silences_have_been_looked_at(quick: Path) -> None:
     assert any("<-" in stack for stack in stacks)
 
 
+def stands_still(rows: list[dict[str, str]]) -> list[str]:
+    """Times of rows in which reads of the crypt device ended and it was never busy."""
+    return [
+        after["elapsed_s"]
+        for before, after in itertools.pairwise(rows)
+        if int(after["crypt_reads"]) - int(before["crypt_reads"]) >= 20
+        and after["crypt_busy_us"] == before["crypt_busy_us"]
+    ]
+
+
 def test_the_kernels_own_sums_only_grow(quick: Path) -> None:
     run = quick / "stock" / "1"
     rows = table(run, "trace")
@@ -241,6 +251,7 @@ def test_the_kernels_own_sums_only_grow(quick: Path) -> None:
             values = [int(row[name]) for row in rows]
             assert values == sorted(values), name
     assert {"direct_reclaims", "kswapd_awake_us", "alloc_failures"} <= set(rows[0])
+    assert stands_still(rows) == []
     for name in ("kswapd_awake_us", "disk_reads", "disk_busy_us", "crypt_reads"):
         assert int(rows[-1][name]) > int(rows[0][name]), name
     for row in table(run, "reclaim"):

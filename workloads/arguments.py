@@ -249,7 +249,7 @@ def build_parser() -> Parser:
         type=seconds_or_0,
         metavar="S",
         help="end the run when all gitk's stand still for S seconds while the kernel does nothing "
-        "but reclaim (default: 180; 0: never)",
+        "but reclaim (default: 180; 0: never; not with --no-evidence, which leaves out who looks)",
     )
 
     rest = parser.add_argument_group("the rest")
