@@ -19,6 +19,9 @@ from setup.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
 LIVE_LOCK = "live_lock"  # what the evidence's line says then
+# SCHED_FIFO: whoever stamps lines goes first, whoever looks longest goes last. Of equal ones none
+# would give way, and a line would be as late as the longest look at all tasks.
+RECORDER, SAMPLER, EVIDENCE = 24, 22, 20
 # One malloc arena that the reserve of become_observer() serves, and no locale's tables.
 ENVIRONMENT = {
     "LC_ALL": "C",
@@ -136,7 +139,7 @@ class SamplerProcess(SamplingObserver):
         devices: dict[str, str],
         *,
         hz: float = 4.0,
-        priority: int = 20,
+        priority: int = SAMPLER,
         root: str = "",
         patience_s: float = 60.0,
     ) -> None:
@@ -159,7 +162,7 @@ class EvidenceProcess(SamplingObserver):
         devices: dict[str, str],
         *,
         hz: float = 4.0,
-        priority: int = 20,
+        priority: int = EVIDENCE,
         patience_s: float = 60.0,
         trace: bool = True,
         live_lock_s: float = 0.0,
@@ -194,7 +197,7 @@ class RecorderProcess(Observer):
         *,
         until: set[str],
         timeout_s: float,
-        priority: int = 20,
+        priority: int = RECORDER,
         when_ready: Callable[[], None] = lambda: None,
         beacon: Beacon | None = None,
     ) -> None:
