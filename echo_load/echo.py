@@ -53,7 +53,7 @@ class Echo:
         now = time.monotonic()
         try:
             self._socket.sendto(self._packet, (self._address, 0))
-        except (BlockingIOError, OSError):
+        except OSError:
             return False
         self._waiting[sequence] = now
         self.sent += 1

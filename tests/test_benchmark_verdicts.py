@@ -11,7 +11,7 @@ import pytest
 from analysis.causes import run_causes
 from analysis.load import load_campaign
 from analysis.metrics import measure
-from benchmarks.verdicts.blames import KEYS, CausePool, Truth, cause_pools, simulate_blames
+from benchmarks.verdicts.blames import KEYS, Truth, cause_pools, simulate_blames
 from benchmarks.verdicts.simulate import Pool, Setting, campaigns, pools, simulate, spreads
 from tests.make_results import make_campaign
 
@@ -96,13 +96,15 @@ def test_a_cause_pool_holds_the_cards_seconds(tmp_path: Path) -> None:
         assert blocks.sum() == pytest.approx(why.total)
         swapping = blocks[:, KEYS.index("swap_in")].sum()
         assert swapping == pytest.approx(why.seconds["swap_in"])
+    (calm,) = pools([loaded], lambda _: [], (len(KEYS),))  # a run that never stalled
+    assert calm.draw(np.random.default_rng(1), 3).shape == (3, len(KEYS))
     assert cause_pools([load_campaign(make_campaign(tmp_path / "d", 1, 2))]) == []
 
 
 def test_the_cause_that_was_made_longer_is_named() -> None:
     rng = np.random.default_rng(7)
     shares = np.array([0.6, 0.3, 0.1] + [0.0] * (len(KEYS) - 3))
-    steady = CausePool("steady", [rng.uniform(9, 11, (20, 1)) * shares for _ in range(5)])
+    steady = Pool("steady", [rng.uniform(9, 11, (20, 1)) * shares for _ in range(5)])
     judged = {"alpha": 0.05, "margin": 0.1}
     found = simulate_blames([steady], Truth(6, 2.0), 40, 1, **judged)
     assert found.verdict == 1.0 and found.right >= 0.9 and found.wrong == 0

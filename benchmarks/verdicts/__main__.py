@@ -15,7 +15,7 @@ import numpy as np
 
 from analysis.load import load_campaign
 from analysis.plan import ALPHA, MARGIN
-from benchmarks.verdicts.blames import CausePool, Truth, cause_pools, simulate_blames
+from benchmarks.verdicts.blames import Truth, cause_pools, simulate_blames
 from benchmarks.verdicts.simulate import (
     FEWEST,
     Pool,
@@ -128,7 +128,7 @@ class Table:
                 flush=True,
             )
 
-    def blames(self, pool: list[CausePool]) -> None:
+    def blames(self, pool: list[Pool]) -> None:
         print("\n| causes drawn from | real runs |\n|---|---|")
         for one in pool:
             print(f"| {one.name} | {len(one.runs)} |")

@@ -9,40 +9,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from analysis.blame import NOUNS, blame
 from analysis.cause_names import CAUSES
 from analysis.cause_table import CauseTable
 from analysis.causes import run_causes
 from analysis.judge import Pair, judge_families
-from analysis.load import Campaign
-from analysis.metrics import PRIMARY, counted, failed, lost
+from analysis.load import Campaign, Run
+from analysis.metrics import PRIMARY
+from analysis.records import Floats
+from analysis.stalls import Stall
 from analysis.verdict import Sample
-from benchmarks.verdicts.simulate import BLOCK, FEWEST
+from benchmarks.verdicts.simulate import Pool, pools
 
 KEYS = [cause.key for cause in CAUSES]
 GROWS = 0.1  # of a pool's stalled seconds: what is made longer is a cause with more of them
-Seconds = NDArray[np.float64]  # runs or blocks, causes
-
-
-@dataclass(frozen=True)
-class CausePool:
-    """The real runs of one variant that have evidence: blocks x causes of each, seconds."""
-
-    name: str
-    runs: list[Seconds]
-
-    @property
-    def mean(self) -> Seconds:
-        """Seconds a real run by cause."""
-        found: Seconds = np.concatenate(self.runs).sum(axis=0) / len(self.runs)
-        return found
-
-    def draw(self, rng: np.random.Generator, runs: int) -> Seconds:
-        """Simulated runs: one row each."""
-        picked = (self.runs[i] for i in rng.integers(len(self.runs), size=runs))
-        return np.array([rng.choice(blocks, size=len(blocks)).sum(axis=0) for blocks in picked])
 
 
 @dataclass(frozen=True)
@@ -68,31 +49,21 @@ class Blames:
     none: float = 0.0  # no cause was named
 
 
-def cause_pools(campaigns: list[Campaign]) -> list[CausePool]:
-    """One for each variant of each campaign that has enough runs with evidence."""
-    found = []
-    for campaign in campaigns:
-        for variant, runs in campaign.variants().items():
-            blocks = []
-            for run in runs:
-                why = (
-                    run_causes(run) if counted(run) and not failed(run) and not lost(run) else None
-                )
-                if why is None:
-                    continue
-                lasted = max(gitk.until for gitk in run.gitks)
-                sums = np.zeros((max(1, int(np.ceil(lasted / BLOCK))), len(KEYS)))
-                for card in why.cards:
-                    at = min(int(max(0.0, card.stall.begin) // BLOCK), len(sums) - 1)
-                    sums[at] += [card.seconds.get(key, 0.0) for key in KEYS]
-                blocks.append(sums)
-            if len(blocks) >= FEWEST:
-                found.append(CausePool(f"{campaign.path.resolve().name}/{variant}", blocks))
-    return found
+def cause_pools(campaigns: list[Campaign]) -> list[Pool]:
+    """Of the runs that have evidence: blocks x causes (of KEYS)."""
+    return pools(campaigns, _by_cause, (len(KEYS),))
+
+
+def _by_cause(run: Run) -> list[tuple[Stall, Floats]] | None:
+    if (why := run_causes(run)) is None:
+        return None
+    return [
+        (card.stall, np.array([card.seconds.get(key, 0.0) for key in KEYS])) for card in why.cards
+    ]
 
 
 def simulate_blames(
-    pool: Sequence[CausePool], truth: Truth, number: int, seed: int, *, alpha: float, margin: float
+    pool: Sequence[Pool], truth: Truth, number: int, seed: int, *, alpha: float, margin: float
 ) -> Blames:
     """What is said of `number` campaigns."""
     rng = np.random.default_rng(seed)
@@ -115,8 +86,8 @@ def simulate_blames(
 
 
 def _campaign(
-    pool: Sequence[CausePool], truth: Truth, rng: np.random.Generator
-) -> tuple[Seconds, Seconds, set[str]]:
+    pool: Sequence[Pool], truth: Truth, rng: np.random.Generator
+) -> tuple[Floats, Floats, set[str]]:
     """Baseline, variant, and the causes of which the variant has more."""
     one = pool[int(rng.integers(len(pool)))]
     base, other = one.draw(rng, truth.runs), one.draw(rng, truth.runs)
@@ -124,21 +95,21 @@ def _campaign(
         return base, other, set()
     if not truth.alone:
         return base, truth.effect * other, set(KEYS)
-    mean = one.mean
+    mean = one.real.mean(axis=0)
     place = int(rng.choice(np.flatnonzero(mean >= GROWS * mean.sum())))
     other[:, place] *= 1 + (truth.effect - 1) * mean.sum() / mean[place]
     return base, other, {KEYS[place]}
 
 
-def _pair(base: Seconds, other: Seconds) -> Pair:
+def _pair(base: Floats, other: Floats) -> Pair:
     return Pair(PRIMARY, "b", _sample(base.sum(axis=1)), _sample(other.sum(axis=1)))
 
 
-def _sample(values: Seconds) -> Sample:
+def _sample(values: Floats) -> Sample:
     return Sample(tuple(values.tolist()))
 
 
-def _table(base: Seconds, other: Seconds) -> CauseTable:
+def _table(base: Floats, other: Floats) -> CauseTable:
     samples = {
         key: {"a": _sample(base[:, i]), "b": _sample(other[:, i])} for i, key in enumerate(KEYS)
     }

@@ -6,6 +6,7 @@ had, with replacement; a block holds the stalls of all gitk streams that begin i
 runs keep their spread and the stalls their lengths and company, while no two runs are alike.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from analysis.judge import Pair, judge_families, judge_spread
 from analysis.load import Campaign, Run
 from analysis.metrics import PRIMARY, counted, failed, lost
 from analysis.records import Floats
-from analysis.stalls import stalls
+from analysis.stalls import Stall, stalls
 from analysis.verdict import Comparison, Sample
 
 BLOCK = 10.0  # s
@@ -23,7 +24,10 @@ FEWEST = 2  # real runs of a variant from which campaigns are drawn
 
 @dataclass(frozen=True)
 class Pool:
-    """The real runs of one variant: for each of them the stalled seconds of its blocks."""
+    """The real runs of one variant: for each of them the stalled seconds of its blocks.
+
+    A block's are a number, or a row of numbers (its seconds by cause).
+    """
 
     name: str
     runs: list[Floats]
@@ -31,36 +35,49 @@ class Pool:
     @property
     def real(self) -> Floats:
         """Stalled seconds of the real runs."""
-        return np.array([run.sum() for run in self.runs])
+        return np.array([run.sum(axis=0) for run in self.runs])
 
     def draw(self, rng: np.random.Generator, runs: int) -> Floats:
         """Stalled seconds of simulated runs."""
         return np.array(
             [
-                rng.choice(blocks, size=len(blocks)).sum()
+                rng.choice(blocks, size=len(blocks)).sum(axis=0)
                 for blocks in (self.runs[i] for i in rng.integers(len(self.runs), size=runs))
             ]
         )
 
 
-def pools(campaigns: list[Campaign]) -> list[Pool]:
-    """One for each variant of each campaign that has enough runs that ended and are all known."""
+def all_stalls(run: Run) -> list[tuple[Stall, float]]:
+    """The stalls of the gitk's, each with its seconds."""
+    return [(stall, stall.length) for gitk in run.gitks for stall in stalls(gitk)]
+
+
+def pools(
+    campaigns: list[Campaign],
+    told: Callable[[Run], Sequence[tuple[Stall, float | Floats]] | None] = all_stalls,
+    shape: tuple[int, ...] = (),
+) -> list[Pool]:
+    """One for each variant of each campaign that has enough runs that ended and are all known.
+
+    told: a run's stalls, each with the seconds that are drawn (of this shape); None: not known.
+    """
     found = []
     for campaign in campaigns:
         for variant, runs in campaign.variants().items():
             whole = [run for run in runs if counted(run) and not failed(run) and not lost(run)]
-            blocks = [_blocks(run) for run in whole]
+            blocks = [_blocks(run, each, shape) for run in whole if (each := told(run)) is not None]
             if len(blocks) >= FEWEST:
                 found.append(Pool(f"{campaign.path.resolve().name}/{variant}", blocks))
     return found
 
 
-def _blocks(run: Run) -> Floats:
+def _blocks(
+    run: Run, told: Sequence[tuple[Stall, float | Floats]], shape: tuple[int, ...]
+) -> Floats:
     lasted = max(gitk.until for gitk in run.gitks)
-    sums = np.zeros(max(1, int(np.ceil(lasted / BLOCK))))
-    for gitk in run.gitks:
-        for stall in stalls(gitk):
-            sums[min(int(max(0.0, stall.begin) // BLOCK), len(sums) - 1)] += stall.length
+    sums = np.zeros((max(1, int(np.ceil(lasted / BLOCK))), *shape))
+    for stall, seconds in told:
+        sums[min(int(max(0.0, stall.begin) // BLOCK), len(sums) - 1)] += seconds
     return sums
 
 
