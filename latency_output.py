@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Stamps each line of a program's output: `elapsed_s gap_s line`; see docs/FORMAT.md.
 
-One stream as a command; monitors.recorder serves all streams of a test from one process.
+One stream as a command; monitors.recorder.recorder serves all streams of a test from one process.
 """
 
 import argparse
@@ -11,10 +11,11 @@ import signal
 import sys
 from pathlib import Path
 
-from monitors.child import StartError, Stream
+from contract.run_files import latency_log
+from errors import Exit, UserError, run_command
 from monitors.outlet import Outlet
-from monitors.recorder import Recorder
-from setup.errors import Exit, UserError, run_command
+from monitors.recorder.child import StartError, Stream
+from monitors.recorder.recorder import Recorder
 
 _EXAMPLES = """examples:
   git log | ./latency_output.py -o git.log
@@ -50,7 +51,7 @@ def main() -> int:
     sink = 1
     if options.output is not None:
         path = options.output
-        path = path / f"latency-{name}.log" if path.is_dir() else path
+        path = path / latency_log(name) if path.is_dir() else path
         try:
             sink = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:

@@ -9,20 +9,20 @@ export PYTHONPATH=$suite
 
 for option in "$@"; do
     case $option in
-        --bare) exec python3 -S -m workloads.measure "$@" ;;
-        -h | --help) exec python3 -m workloads.options --help ;;
+        --bare) exec python3 -S -m measure.one_run "$@" ;;
+        -h | --help) exec python3 -m run.options --help ;;
     esac
 done
 if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
     echo "run_test.sh: python3 of version 3.11 or newer is missing (install it, then run this again)" >&2
     exit 3
 fi
-how=$(PYTHONDONTWRITEBYTECODE=1 python3 -m workloads.options "$@") || exit $?
+how=$(PYTHONDONTWRITEBYTECODE=1 python3 -m run.options "$@") || exit $?
 needs=()
 case $how in
-    dry-run) exec env PYTHONDONTWRITEBYTECODE=1 python3 -m workloads.dry_run "$@" ;;
+    dry-run) exec env PYTHONDONTWRITEBYTECODE=1 python3 -m run.dry_run "$@" ;;
     no-install*) needs+=(--no-install) ;;&
     *device) needs+=(--device) ;;
 esac
 "$suite/setup/packages.sh" "${needs[@]}"
-exec "$suite/.venv/bin/python" -m workloads.main "$@"
+exec "$suite/.venv/bin/python" -m run.main "$@"

@@ -18,135 +18,23 @@ import sys
 import tempfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, fields
-from typing import IO, Any, BinaryIO
+from collections.abc import Callable, Iterator
+from typing import IO, Any
 
-from analysis import klog_kinds as kinds
-from analysis.klog_open import Record
-from analysis.klog_records import Log, parse
-from analysis.words import plain, plural
-from setup.errors import UserError, run_command
+from analysis.kernel_log import kinds
+from analysis.kernel_log.open_record import Record
+from analysis.kernel_log.parser import Log, parse
+from analysis.kernel_log.records import CHUNK, as_json, attach, hung_tasks_at_least, told
+from analysis.reading.words import plain, plural
+from errors import UserError, run_command
 
-CHUNK = 1 << 20
-HUNG_TASK_WARNINGS = 10  # kernel.hung_task_warnings: older kernels fall silent without a word
 MOST_ROWS = 1000  # different (order, flags, caller) that are told apart
+
+
 SHOWN_ROWS = 20
-_KEYS = tuple(each.name for each in fields(Record))
-_ALWAYS = ("kind", "line", "time")
+
+
 STDIN = "(standard input)"
-
-
-@dataclass
-class KernelLog:
-    """Counts; `at_least` names those that are a lower bound."""
-
-    page_allocation_failures: int = 0
-    oom_kills: int = 0
-    hung_tasks: int = 0
-    soft_lockups: int = 0
-    suppressed: int = 0  # failures that the log says it left out
-    missed: bool = False  # the kernel's ring lost records
-    at_least: set[str] = field(default_factory=set)
-
-
-def records(stream: BinaryIO, log: Log | None = None) -> Iterator[Record]:
-    """The records of a log in its order; memory does not grow with the log."""
-    return parse(iter(lambda: stream.read(CHUNK), b""), Log() if log is None else log)
-
-
-def of_lines(lines: Iterable[str], log: Log | None = None) -> Iterator[Record]:
-    """The records in the lines of a log."""
-    return parse(_chunks(lines), Log() if log is None else log)
-
-
-def count_failures(
-    lines: Iterable[str], of_key: Counter[tuple[int, int]] | None = None
-) -> KernelLog:
-    """Count the failures in the lines of a log; memory does not grow with the log.
-
-    of_key: gets the page allocation failures by (order, gfp mask).
-    """
-    log, count = Log(), KernelLog()
-    for record in of_lines(lines, log):
-        if of_key is not None and record.kind == kinds.FAILURE and record.mode is not None:
-            of_key[record.order or 0, int(record.mode, 16)] += 1
-        # An OOM killer that was invoked and named no victim has killed nobody yet.
-        count.oom_kills += record.kind in (kinds.OOM, kinds.MEMCG_OOM) and record.task is not None
-    count.page_allocation_failures = log.found[kinds.FAILURE]
-    count.hung_tasks = log.found[kinds.HUNG_TASK]
-    count.soft_lockups = log.found[kinds.SOFT_LOCKUP]
-    count.suppressed, count.missed = log.suppressed, log.missed
-    if log.missed:
-        count.at_least |= {"page_allocation_failures", "oom_kills", "hung_tasks", "soft_lockups"}
-    if log.suppressed:
-        count.at_least.add("page_allocation_failures")
-    if _hung_tasks_at_least(log):
-        count.at_least.add("hung_tasks")
-    return count
-
-
-def attach(found: Iterable[Record]) -> str:
-    """The full text of each record, each under a line that says what it is."""
-    return "".join(_attached(record) for record in found)
-
-
-def as_json(record: Record, *, full: bool = False) -> dict[str, Any]:
-    """What applies to the record, under its names in Record; its text only if full."""
-    values = {key: getattr(record, key) for key in _KEYS if full or key != "text"}
-    return {
-        key: value
-        for key, value in values.items()
-        if key in _ALWAYS or not (value is None or value is False or value in ((), {}))
-    }
-
-
-def _hung_tasks_at_least(log: Log) -> bool:
-    return log.hung_tasks_suppressed or log.found[kinds.HUNG_TASK] >= HUNG_TASK_WARNINGS
-
-
-def _chunks(lines: Iterable[str]) -> Iterator[bytes]:
-    held, size = [], 0
-    for line in lines:
-        held.append(line.rstrip("\r\n").encode("utf-8", "replace") + b"\n")
-        size += len(held[-1])
-        if size >= CHUNK:
-            yield b"".join(held)
-            held, size = [], 0
-    yield b"".join(held)
-
-
-def _attached(record: Record) -> str:
-    return "\n".join([f"=== {_told(record)}", *record.text, "", ""])
-
-
-def _told(record: Record) -> str:
-    """The record in a line."""
-    when = f"{record.time:.6f}" if isinstance(record.time, float) else record.time or "no time"
-    who = record.task or "?"
-    parts = [
-        f"line {record.line}",
-        plain(when, 40),
-        kinds.KINDS[record.kind],
-        plain(who, 64) + (f" [{record.pid}]" if record.pid is not None else ""),
-    ]
-    if record.order is not None:
-        parts.append(f"order:{record.order}")
-    if record.mode:
-        parts.append(f"mode:{record.mode}" + (f"({record.flags})" if record.flags else ""))
-    if record.caller:
-        parts.append(f"in {plain(record.caller, 100)}")
-    if record.invoked_by:
-        parts.append(f"invoked by {plain(record.invoked_by, 64)}")
-    if record.cpu is not None:
-        parts.append(f"CPU {record.cpu}")
-    if record.seconds is not None:
-        parts.append(f"for {record.seconds:g} s")
-    if record.suppressed:
-        parts.append(f"{record.suppressed} left out before it")
-    parts += ["cut"] if record.cut else []
-    parts += ["lines of two CPUs mixed"] if record.mixed else []
-    return ", ".join(parts)
 
 
 class Summary:
@@ -197,7 +85,7 @@ class Summary:
 
     def _at_least(self, kind: str) -> str:
         bound = self.log.missed or (kind == kinds.FAILURE and self.log.suppressed)
-        bound = bound or (kind == kinds.HUNG_TASK and _hung_tasks_at_least(self.log))
+        bound = bound or (kind == kinds.HUNG_TASK and hung_tasks_at_least(self.log))
         return "at least " if bound else ""
 
 
@@ -232,7 +120,7 @@ def _print_text(names: list[str], *, full: bool) -> None:
         with tempfile.TemporaryFile("w+", encoding="utf-8") as listed:
             for record in parse(_pieces(name), summary.log):
                 summary.add(record)
-                listed.write(_attached(record) if full else f"  {_told(record)}\n")
+                listed.write(attach([record]) if full else f"  {told(record)}\n")
             print("\n".join(summary.text(STDIN if name == "-" else name)))
             _copy(listed, sys.stdout)
         print()

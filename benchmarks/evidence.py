@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from setup.errors import UserError, run_command
+from contract.run_files import COMPLETED
+from errors import UserError, run_command
 
 SUITE = Path(__file__).resolve().parents[1]
 RESAMPLES = 20_000
@@ -27,7 +28,7 @@ def elapsed(campaign: Path) -> float | None:
     """Seconds of the workload of a campaign's one run; None if it did not complete."""
     for path in campaign.glob("*/1/status.json"):
         status = json.loads(path.read_text())
-        if status["state"] == "completed":
+        if status["state"] == COMPLETED:
             return float(status["elapsed_s"])
     return None
 

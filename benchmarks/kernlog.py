@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from setup.errors import UserError, run_command
+from errors import UserError, run_command
 
 SUITE = Path(__file__).resolve().parents[1]
 FRAMES = (

@@ -12,10 +12,10 @@ import sys
 import time
 from collections.abc import Callable
 
+from contract import start_up
 from echo_load.echo import PAYLOAD, REPLY_S, Echo
+from errors import UserError, run_command
 from fake_player.pace import Pace, say
-from setup.errors import UserError, run_command
-from workloads import starting_line
 
 LINE_S = 0.1
 CATCH_UP_S = 0.1
@@ -68,7 +68,7 @@ def main(argv: list[str]) -> int:
         echo = Echo(options.order)
     except PermissionError:
         raise UserError("ICMP echoes need root (CAP_NET_RAW)") from None
-    load(echo, options.rate, pace, starting_line.wait if options.wait else lambda: None)
+    load(echo, options.rate, pace, start_up.wait if options.wait else lambda: None)
     return 0
 
 

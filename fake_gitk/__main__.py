@@ -14,10 +14,10 @@ import os
 import subprocess
 import sys
 
+from contract import start_up
+from errors import UserError, run_command
 from fake_gitk.history import History
 from fake_gitk.layout import STEP, Layout
-from setup.errors import UserError, run_command
-from workloads import starting_line
 
 LOG = ["log", "--no-color", "-z", "--pretty=raw", "--parents", "--boundary", "HEAD"]
 
@@ -27,7 +27,7 @@ def main(argv: list[str]) -> int:
     options = _parse(argv)
     gc.disable()
     if options.wait:
-        starting_line.wait()
+        start_up.wait()
     layout = Layout(options.touch, options.seed, options.step)
     for number in range(1, options.passes + 1):
         history = History()

@@ -15,7 +15,7 @@ import os
 from array import array
 from collections.abc import Iterator
 
-from setup.errors import UserError
+from errors import UserError
 
 BLOCK = 8 << 20  # bytes of a mapping
 READ = 65536  # bytes: what a pipe holds

@@ -4,11 +4,11 @@
 import argparse
 import sys
 
+from contract import start_up
+from errors import run_command
 from fake_player.feed import Feeder, add_arguments, make_folder
 from fake_player.pace import Pace
 from fake_player.player import RATE, Music, play_and_report, rate_of
-from setup.errors import run_command
-from workloads import starting_line
 
 
 def main(argv: list[str]) -> int:
@@ -25,7 +25,7 @@ def main(argv: list[str]) -> int:
         help="say `ready` with a full buffer, play when a line is read",
     )
     options = parser.parse_args(argv)
-    begin = starting_line.wait if options.wait else lambda: None
+    begin = start_up.wait if options.wait else lambda: None
     make_folder(options.to)
     pace = Pace()
     feeder = Feeder(options.source, options.to, options.bwlimit)

@@ -17,7 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from setup.errors import Exit, UserError, run_command
+from errors import Exit, UserError, run_command
+from setup import rsync_daemon
 
 AGAIN_S = (1.0, 2.0, 5.0)  # before the first, second, any further attempt
 
@@ -42,28 +43,11 @@ def command(source: str, folder: Path, limit_kib: int) -> tuple[list[str], dict[
     return [rsync, *arguments], environment
 
 
-def daemon_config(folder: str, log: str | None) -> str:
-    """What rsyncd.conf says to serve a folder as the module `music`, to be read by this user.
-
-    UserError for a path that such a file cannot hold.
-    """
-    for path in (folder, log or ""):
-        # %NAME% is a variable, a backslash at the end continues the line, blanks around are cut.
-        if "%" in path or "\n" in path or path.endswith("\\") or path != path.strip():
-            raise UserError(f"rsync's daemon cannot serve the path {path!r}", status=Exit.USAGE)
-    lines = ["use chroot = no", f"log file = {log or '/dev/null'}", "[music]", f"path = {folder}"]
-    lines += ["read only = yes", "munge symlinks = no"]
-    if os.geteuid() == 0:
-        # root's daemon would be `nobody`, who cannot read what is the user's alone.
-        lines += ["uid = 0", "gid = 0"]
-    return "\n".join([*lines, ""])
-
-
 def _daemon_file(source: Path) -> str:
     # A file with a name: rsync 3.5 follows no link to its configuration, such as /proc/self/fd/N.
     if not source.is_dir():
         raise UserError(f"{source} is neither rsync://HOST/module nor a folder", status=Exit.USAGE)
-    config = daemon_config(str(source.resolve()), None)
+    config = rsync_daemon.config(str(source.resolve()), None)
     with tempfile.NamedTemporaryFile("w", prefix="rsyncd-", suffix=".conf", delete=False) as file:
         file.write(config)
     return file.name

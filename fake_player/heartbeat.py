@@ -14,9 +14,9 @@ import sys
 import time
 from collections.abc import Callable
 
+from contract import start_up
+from errors import run_command
 from fake_player.pace import BEAT_S, Pace, late_by, say
-from setup.errors import run_command
-from workloads import starting_line
 
 TENTHS = 10
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -68,7 +68,7 @@ def main(argv: list[str]) -> int:
     )
     options = parser.parse_args(argv)
     gc.disable()
-    begin = starting_line.wait if options.wait else lambda: None
+    begin = start_up.wait if options.wait else lambda: None
     say(f"missed {beat(options.working_set, Pace(), begin)}")
     return 0
 

@@ -19,8 +19,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from errors import Exit, UserError, run_command
 from fake_player.pace import BEAT_S, Pace, late_by, say
-from setup.errors import Exit, UserError, run_command
 
 TOLERANCE_S = 0.2
 PREBUFFER_S = 1.0

@@ -13,15 +13,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from contract.run_files import EVIDENCE_OBSERVER, SAMPLER
+from errors import UserError
 from monitors.beacon import Beacon
-from monitors.child import READY_S, Stream
-from setup.errors import UserError
+from monitors.recorder.child import READY_S, Stream
 
 ROOT = Path(__file__).resolve().parent.parent
 LIVE_LOCK = "live_lock"  # what the evidence's line says then
 # SCHED_FIFO: whoever stamps lines goes first, whoever looks longest goes last. Of equal ones none
 # would give way, and a line would be as late as the longest look at all tasks.
-RECORDER, SAMPLER, EVIDENCE = 24, 22, 20
+RECORDER_PRIORITY, SAMPLER_PRIORITY, EVIDENCE_PRIORITY = 24, 22, 20
 # One malloc arena that the reserve of become_observer() serves, and no locale's tables.
 ENVIRONMENT = {
     "LC_ALL": "C",
@@ -36,6 +37,7 @@ class Observer:
     """An observer's process, as its runner sees it."""
 
     def __init__(self, program: str, words: list[str], fds: tuple[int, ...] = ()) -> None:
+        """program: what `python3 -c` runs; fds stay open in it."""
         self._child = subprocess.Popen(
             [sys.executable, "-s", "-S", "-c", program, *words],
             stdin=subprocess.PIPE,
@@ -56,19 +58,19 @@ class Observer:
         """False once it has died."""
         return self._child.poll() is None
 
-    def _tell(self, data: bytes) -> None:
+    def tell(self, data: bytes) -> None:
         assert self._child.stdin
         self._child.stdin.write(data)
         self._child.stdin.flush()
 
-    def _finish(self, patience_s: float) -> dict[str, Any] | None:
+    def finish(self, patience_s: float) -> dict[str, Any] | None:
         # Closing its input asks it to end; its last line, or None, and then it is gone.
         assert self._child.stdin and self._child.stdout
         with contextlib.suppress(OSError):
             self._child.stdin.close()
-        facts = self._line(patience_s)
+        facts = self.line(patience_s)
         while facts is not None and LIVE_LOCK in facts:  # said too late to matter
-            facts = self._line(patience_s)
+            facts = self.line(patience_s)
         try:
             self._child.wait(5.0 if facts else 0.1)
         except subprocess.TimeoutExpired:
@@ -77,7 +79,7 @@ class Observer:
         self._child.stdout.close()
         return facts
 
-    def _line(self, patience_s: float | None) -> dict[str, Any] | None:
+    def line(self, patience_s: float | None) -> dict[str, Any] | None:
         assert self._child.stdout
         fd = self._child.stdout.fileno()
         until = None if patience_s is None else time.monotonic() + patience_s
@@ -101,11 +103,16 @@ class SamplingObserver(Observer):
     """A started observer that samples by the clock. `not_available`, `problems`: known at once."""
 
     def __init__(
-        self, name: str, words: list[str], patience_s: float, fds: tuple[int, ...] = ()
+        self,
+        name: str,
+        program: str,
+        words: list[str],
+        patience_s: float,
+        fds: tuple[int, ...] = (),
     ) -> None:
-        """Start monitors.NAME; return when it is locked in memory and ready, or UserError."""
-        super().__init__(f"from monitors.{name} import main; main()", words, fds)
-        facts = self._line(patience_s)
+        """Return when it is locked in memory and ready, else UserError."""
+        super().__init__(program, words, fds)
+        facts = self.line(patience_s)
         if not facts or "ready" not in facts:
             self._child.kill()
             self._child.wait()
@@ -116,14 +123,14 @@ class SamplingObserver(Observer):
 
     def start(self, t0: float) -> None:
         """Samples are taken at t0 + k/hz, t0 in seconds of CLOCK_MONOTONIC (it may lie ahead)."""
-        self._tell(f"t0 {t0!r}\n".encode())
+        self.tell(f"t0 {t0!r}\n".encode())
 
     def stop(self, patience_s: float = 30.0) -> dict[str, Any] | None:
         """One last sample, then the end: its facts, with `observer` for that event.
 
         None if it died, or said nothing within patience_s and was killed.
         """
-        return self._finish(patience_s)
+        return self.finish(patience_s)
 
 
 def _pairs(devices: dict[str, str]) -> list[str]:
@@ -139,7 +146,7 @@ class SamplerProcess(SamplingObserver):
         devices: dict[str, str],
         *,
         hz: float = 4.0,
-        priority: int = SAMPLER,
+        priority: int = SAMPLER_PRIORITY,
         root: str = "",
         patience_s: float = 60.0,
     ) -> None:
@@ -149,11 +156,13 @@ class SamplerProcess(SamplingObserver):
         root stands before /proc, /sys and /dev (tests).
         """
         words = [str(out.resolve()), str(hz), str(priority), root, *_pairs(devices)]
-        super().__init__("sampler", words, patience_s)
+        super().__init__(
+            SAMPLER, "from monitors.sampler.main import main; main()", words, patience_s
+        )
 
 
 class EvidenceProcess(SamplingObserver):
-    """The observer of what the beacon's streams wait for (monitors.evidence)."""
+    """The observer of what the beacon's streams wait for (monitors.evidence.main)."""
 
     def __init__(
         self,
@@ -162,7 +171,7 @@ class EvidenceProcess(SamplingObserver):
         devices: dict[str, str],
         *,
         hz: float = 4.0,
-        priority: int = EVIDENCE,
+        priority: int = EVIDENCE_PRIORITY,
         patience_s: float = 60.0,
         trace: bool = True,
         live_lock_s: float = 0.0,
@@ -173,12 +182,18 @@ class EvidenceProcess(SamplingObserver):
         """
         words = [str(out.resolve()), str(hz), str(priority), str(int(trace)), str(live_lock_s)]
         words += [*map(str, beacon.fds), str(len(beacon.names)), *beacon.names, *_pairs(devices)]
-        super().__init__("evidence", words, patience_s, beacon.fds)
+        super().__init__(
+            EVIDENCE_OBSERVER,
+            "from monitors.evidence.main import main; main()",
+            words,
+            patience_s,
+            beacon.fds,
+        )
 
     def live_lock(self, recorder: "RecorderProcess") -> str:
         """Wait until this one tells of a live-lock: why; or until the recorder speaks: nothing."""
         while recorder not in select.select([self, recorder], [], [])[0]:
-            facts = self._line(READY_S)
+            facts = self.line(READY_S)
             if facts is None:
                 return ""  # it died: who stops it says so
             if LIVE_LOCK in facts:
@@ -197,7 +212,7 @@ class RecorderProcess(Observer):
         *,
         until: set[str],
         timeout_s: float,
-        priority: int = RECORDER,
+        priority: int = RECORDER_PRIORITY,
         when_ready: Callable[[], None] = lambda: None,
         beacon: Beacon | None = None,
     ) -> None:
@@ -210,8 +225,8 @@ class RecorderProcess(Observer):
         after t0. priority as for the sampler. beacon is shown each line of the streams it names.
         """
         fds = (events_fd, *(beacon.fds if beacon else ()))
-        super().__init__("from monitors.record import main; main()", [str(priority)], fds)
-        ready = self._line(READY_S) or {}
+        super().__init__("from monitors.recorder.main import main; main()", [str(priority)], fds)
+        ready = self.line(READY_S) or {}
         self.problems: list[str] = ready.get("problems", [])
         spec = marshal.dumps(
             {
@@ -226,26 +241,26 @@ class RecorderProcess(Observer):
         try:
             self.t0 = self._begin(spec, when_ready)
         except BaseException:
-            self._finish(10.0)
+            self.finish(10.0)
             raise
 
     def _begin(self, spec: bytes, when_ready: Callable[[], None]) -> float:
-        self._tell(len(spec).to_bytes(4, "little") + spec)
-        facts = self._line(READY_S * 2)
+        self.tell(len(spec).to_bytes(4, "little") + spec)
+        facts = self.line(READY_S * 2)
         if facts is not None and "prepared" in facts:
             when_ready()
-            self._tell(b"go\n")
-            facts = self._line(READY_S)
+            self.tell(b"go\n")
+            facts = self.line(READY_S)
         if facts is None or "t0" not in facts:
             raise UserError(str((facts or {}).get("error", "the recorder did not start")))
         return float(facts["t0"])
 
     def wait(self) -> dict[str, Any] | None:
-        """Its facts (monitors.record) when it has ended by itself; None if it died."""
-        facts = self._line(None)
-        self._finish(0.0)
+        """Its facts (monitors.recorder.main) when it has ended by itself; None if it died."""
+        facts = self.line(None)
+        self.finish(0.0)
         return facts
 
     def stop(self, patience_s: float = 60.0) -> dict[str, Any] | None:
         """End all streams now; its facts, or None."""
-        return self._finish(patience_s)
+        return self.finish(patience_s)

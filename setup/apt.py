@@ -14,12 +14,12 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from errors import UserError, run_command
 from setup import cache, mirrors
-from setup.errors import UserError, run_command
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 SUITES = ("bullseye", "bookworm", "trixie", "trixie-backports", "sid", "experimental")
@@ -171,26 +171,36 @@ def _read_lists() -> list[Package]:
         "Created-By: Packages",
         what="reading the package lists",
     )
-    packages = []
+    packages: list[Package] = []
     for line in listing.splitlines():
         filename, base, release, suite, codename = line.split("|")
-        command = ["/usr/lib/apt/apt-helper", "cat-file", filename]
-        data = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
-        for match in INDEXED.finditer(data):
-            record = match[0].decode()
-            packages.append(
-                Package(
-                    _field(record, "Package"),
-                    _field(record, "Version"),
-                    suite or release,
-                    codename or release,
-                    _field(record, "Depends"),
-                    base.rstrip("/") + "/" + _field(record, "Filename"),
-                    _field(record, "SHA256"),
-                    int(_field(record, "Size")),
-                )
-            )
+        packages += packages_in(filename, base, suite or release, codename or release)
     return packages
+
+
+def packages_in(filename: str, base: str, suite: str, codename: str) -> Iterator[Package]:
+    """The kernels that one Packages file lists, however it is packed; UserError if it is damaged.
+
+    base: the URI that its file names are relative to.
+    """
+    again = "fetch the lists again: python3 -m setup.apt --force"
+    command = ["/usr/lib/apt/apt-helper", "cat-file", filename]
+    data = run_bytes(command, what=f"reading the package list {filename}", hint=again)
+    for match in INDEXED.finditer(data):
+        record = match[0].decode(errors="replace")
+        name, size = _field(record, "Package"), _field(record, "Size")
+        if not size.isdigit():
+            raise UserError(f"{filename}: it has no size for {name}", hint=again)
+        yield Package(
+            name,
+            _field(record, "Version"),
+            suite,
+            codename,
+            _field(record, "Depends"),
+            base.rstrip("/") + "/" + _field(record, "Filename"),
+            _field(record, "SHA256"),
+            int(size),
+        )
 
 
 def _stored() -> tuple[float, list[str], list[Package]] | None:
@@ -246,7 +256,12 @@ def _fetch(lines: list[str]) -> list[Package]:
         raise UserError(f"{KEYRING} is missing", hint="run setup/packages.sh")
     if shutil.which("apt-get") is None:
         raise UserError("apt-get is not installed: Debian's kernels cannot be fetched")
-    _configure(lines)
+    try:
+        _configure(lines)
+    except OSError as error:
+        raise UserError(
+            f"{error.filename}: {error.strerror}", hint="the cache must be writable"
+        ) from error
     command = ["apt-get", "-q", "--error-on=any", "-o", "pkgCacheFile::Generate=false", "update"]
     done = subprocess.run([*_environment(), *command], capture_output=True, text=True, check=False)
     if done.returncode != 0:

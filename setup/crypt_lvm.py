@@ -20,9 +20,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from errors import Exit, UserError, run_command
 from setup import mapper, swaps
 from setup.device_check import check_device, identity, is_block, loops_of, mounts, zero_ends
-from setup.errors import Exit, UserError, run_command
 from setup.mapper import lvm, run, uninterrupted
 from setup.stack import (
     Stack,
@@ -326,7 +326,7 @@ def _mounted_at(stack: Stack) -> list[str]:
 
 def main() -> int:
     """The command line."""
-    from workloads.arguments import size
+    from contract.values import size
 
     parser = argparse.ArgumentParser(
         prog="python3 -m setup.crypt_lvm", description=(__doc__ or "").split("\n\n")[0]

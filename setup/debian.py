@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from errors import UserError
 from setup import apt, cache
-from setup.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from setup.errors import Exit, UserError
+from errors import Exit, UserError
 
 MIB = 1 << 20
 FS_MINIMUM = 512 * MIB

@@ -12,15 +12,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from py_compile import PycInvalidationMode
 
+from errors import UserError, run_command
 from setup import apt, cache
-from setup.errors import UserError, run_command
 
 SUITE = Path(__file__).resolve().parent.parent
 # Not needed in the guest, or not of the suite at all: results may be gigabytes.
 # Hidden folders (.git, .venv, caches) are left out, too.
 LEFT_OUT = frozenset({"results", "docs", "node_modules"})
 LEFT_OUT_ANYWHERE = frozenset({"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
-IN_GUEST = ("echo_load", "fake_gitk", "fake_player", "monitors", "setup", "workloads")
+IN_GUEST = (
+    *("contract", "echo_load", "fake_gitk", "fake_player", "measure", "monitors", "setup"),
+    "workloads",
+)
 BLOCK = 4096
 FORMAT = 1
 

@@ -17,9 +17,9 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+from contract import values
+from errors import UserError, run_command
 from setup import apt, cache
-from setup.errors import UserError, run_command
-from workloads import arguments
 
 FORMAT = 1
 SEED = 20091102
@@ -213,7 +213,7 @@ def count(repo: Path) -> int:
 def main() -> int:
     """python3 -m setup.history COMMITS: build the history and print its path."""
     parser = argparse.ArgumentParser(prog="setup.history", description=__doc__)
-    parser.add_argument("commits", nargs="?", type=arguments.count, default=165_000)
+    parser.add_argument("commits", nargs="?", type=values.count, default=165_000)
     print(build(parser.parse_args().commits))
     return 0
 

@@ -10,8 +10,8 @@ import os
 import sys
 from pathlib import Path
 
+from errors import UserError, run_command
 from setup import apt, cache, mirrors
-from setup.errors import UserError, run_command
 
 SUITE = "bookworm"
 PACKAGES = (

@@ -9,8 +9,8 @@ import struct
 import sys
 from pathlib import Path
 
+from errors import UserError, run_command
 from setup import cache, kernels, modules
-from setup.errors import UserError, run_command
 from setup.kernels import Kernel
 
 INIT = Path(__file__).resolve().parent.parent / "vm" / "initramfs_init.sh"

@@ -7,8 +7,8 @@ import re
 import sys
 from pathlib import Path
 
+from errors import UserError, run_command
 from setup import kernels
-from setup.errors import UserError, run_command
 from setup.kernels import Kernel
 
 FRAGMENT = Path(__file__).with_name("kernel.config")

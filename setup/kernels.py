@@ -13,8 +13,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from errors import Exit, UserError, run_command
 from setup import apt, cache, debian
-from setup.errors import Exit, UserError, run_command
 
 SPECS = """\
 kernels:

@@ -13,8 +13,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from errors import UserError
 from setup import device_check
-from setup.errors import UserError
 
 RUN = Path("/run/desktop-freeze")
 SBIN = device_check.SBIN

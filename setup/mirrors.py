@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from setup.errors import Exit, UserError
+from errors import Exit, UserError
 
 # Suites by which Debian's own archive is told from other archives in the host's sources.
 DEBIAN_SUITE = re.compile(

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from errors import UserError
 from setup import apt, cache
-from setup.errors import UserError
 from setup.kernels import Kernel
 
 SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")

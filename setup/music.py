@@ -6,9 +6,9 @@ import random
 import sys
 from pathlib import Path
 
+from contract import values
+from errors import run_command
 from setup import cache
-from setup.errors import run_command
-from workloads import arguments
 
 TRACK = 4 << 20
 SEED = 20091102
@@ -31,7 +31,7 @@ def build(total_bytes: int = 64 << 20) -> Path:
 def main() -> int:
     """python3 -m setup.music [SIZE]: build the music and print its path."""
     parser = argparse.ArgumentParser(prog="setup.music", description=__doc__)
-    parser.add_argument("size", nargs="?", type=arguments.size, default=64 << 20)
+    parser.add_argument("size", nargs="?", type=values.size, default=64 << 20)
     print(build(parser.parse_args().size))
     return 0
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from errors import UserError
 from setup import mapper
-from setup.errors import UserError
 from setup.mapper import RUN
 
 

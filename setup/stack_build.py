@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from errors import UserError
 from setup import mapper
 from setup.device_check import FS_MINIMUM, MIB, SWAP_MINIMUM, is_block, zero_ends
-from setup.errors import UserError
 from setup.mapper import lvm, run
 from setup.stack import Stack, save_state, stack_of
 

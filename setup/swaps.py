@@ -3,8 +3,8 @@
 
 from pathlib import Path
 
+from errors import UserError
 from setup.device_check import same, swaps
-from setup.errors import UserError
 from setup.mapper import run
 
 # swapoff reads everything back in, on a slow disk and with little memory.

@@ -9,12 +9,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from setup.errors import UserError, run_command
-from tests.vm_support import SMALL, guest
+from contract.run_record import read_events
+from errors import UserError, run_command
+from run import machine_lock
+from run.measure_command import errand
+from run.options import parse
+from tests.support.vms import SMALL, guest
 from vm import session
-from workloads import machine_lock
-from workloads.options import parse
-from workloads.results import read_events
 
 GOLDEN = Path(__file__).resolve().parent / "golden" / "taskstats"
 KERNELS = ("debian:5.10", "debian:6.1", "debian:6.12", "debian:7.2")
@@ -25,15 +26,15 @@ def main() -> int:
     GOLDEN.mkdir(parents=True, exist_ok=True)
     for spec in sys.argv[1:] or KERNELS:
         argv = [*SMALL, "--kernel", spec]
+        asked = parse(argv)
         with machine_lock.held(), tempfile.TemporaryDirectory() as folder:
             state, why = session.run(
-                parse(argv),
                 guest(*argv),
+                errand(asked, asked.variants[0], "python3 /suite/tests/guest/taskstats_capture.py"),
                 Path(folder),
                 tick=lambda: None,
                 stopped=lambda: False,
                 facts={},
-                program="python3 /suite/tests/guest/taskstats_capture.py",
             )
             found = [e for e in read_events(Path(folder) / "events.jsonl") if "reply" in e]
             if not found:

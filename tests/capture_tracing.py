@@ -9,10 +9,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.vm_support import SMALL, guest
+from contract.run_record import read_events
+from run.measure_command import errand
+from run.options import parse
+from tests.support.vms import SMALL, guest
 from vm import session
-from workloads.options import parse
-from workloads.results import read_events
 
 GOLDEN = Path(__file__).resolve().parent / "golden" / "tracing"
 
@@ -20,16 +21,16 @@ GOLDEN = Path(__file__).resolve().parent / "golden" / "tracing"
 def capture(kernel: str) -> None:
     """Boot kernel and write its files."""
     argv = [*SMALL, "--kernel", kernel]
+    asked = parse(argv)
     with tempfile.TemporaryDirectory() as scratch:
         run_dir = Path(scratch)
         session.run(
-            parse(argv),
             guest(*argv),
+            errand(asked, asked.variants[0], "python3 /suite/tests/guest/tracing_capture.py"),
             run_dir,
             tick=lambda: None,
             stopped=lambda: False,
             facts={},
-            program="python3 /suite/tests/guest/tracing_capture.py",
         )
         events = read_events(run_dir / "events.jsonl")
         found = next((event for event in events if event["event"] == "formats"), None)

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import tomli_w
 
-from tests import hostile
-from tests.synthetic import STALLS, config, kern_log, streams, tables
-from tests.synthetic_evidence import evidence
+from tests.support import hostile
+from tests.support.synthetic import STALLS, config, kern_log, streams, tables
+from tests.support.synthetic_evidence import evidence
 
 MGLRU = "/sys/kernel/mm/lru_gen/enabled"
 EXTRA = tuple(f"{kernel}-{knob}" for knob in ("mglru-off", "revert-8aa7e847") for kernel in STALLS)
@@ -150,7 +150,7 @@ def make_campaign(
 ) -> Path:
     """A campaign with its plan; from three variants on, the last one's last run hangs.
 
-    is_hostile: the labels, and whatever else a stranger can write, are those of tests.hostile.
+    is_hostile: labels, and all else a stranger can write, are those of tests.support.hostile.
     """
     labels = labels_of(variants)
     shown = {label: label for label in labels}

@@ -14,8 +14,8 @@ import sys
 import tarfile
 from pathlib import Path
 
-from analysis.load import load_campaign
-from analysis.stalls import stalls
+from analysis.figures.stalls import stalls
+from analysis.reading.load import load_campaign
 
 COUNTERS = {
     "vmstat.tsv": ("elapsed_s", "late_s", "pswpin", "pswpout", "pgpgin", "pgpgout"),

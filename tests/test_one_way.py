@@ -1,78 +1,190 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Data flows one way: setup -> run -> results -> analysis -> graphs."""
+"""The order of the packages, computed from the imports themselves (docs/ARCHITECTURE.md)."""
 
 import ast
+import functools
+import re
+import subprocess
+import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
+from setup.disk import IN_GUEST
+
 SUITE = Path(__file__).resolve().parent.parent
-BEFORE = ["latency_output.py", "setup", "workloads", "fake_gitk", "fake_player", "echo_load"]
-BEFORE += ["monitors", "vm"]
-AFTER = ["analysis", "graphs"]
-# What runs in the guest, where memory is the experiment.
-IN_GUEST = [
-    "latency_output.py",
-    "fake_gitk",
-    "fake_player",
-    "echo_load",
-    "monitors",
-    "setup/crypt_lvm.py",
-    "setup/device_check.py",
-    "setup/errors.py",
-    "workloads/desktop.py",
-    "workloads/machine_facts.py",
-    "workloads/measure.py",
-    "workloads/options.py",
-    "workloads/results.py",
-]
-OWN = {"setup", "workloads", "fake_gitk", "fake_player", "echo_load", "monitors"}
-OWN |= {"latency_output", "vm"}
+NOT_THE_SUITE = {"tests", "benchmarks", "results"}
+# Judging: what reads results, and never a machine.
+JUDGING = {"analysis", "graphs"}
+# What both sides read.
+COMMON = {"contract", "errors"}
+# What run_test.sh starts in the guest, and the programs for other uses (README.md).
+GUEST_PROGRAMS = {"measure.one_run", "latency_output"}
+IN_THE_GUEST_TOO = {"pexpect", "ptyprocess"}
 
 
-def files(names: list[str]) -> list[Path]:
-    found: list[Path] = []
-    for name in names:
-        path = SUITE / name
-        found += [path] if path.is_file() else sorted(path.glob("**/*.py"))
+def _name(path: Path) -> str:
+    parts = path.relative_to(SUITE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@functools.cache
+def modules() -> dict[str, Path]:
+    """Each module of the suite, without tests and benchmarks: its dotted name, its file."""
+    found = SUITE.glob("**/*.py")
+    inside = (path.relative_to(SUITE).parts for path in found)
+    kept = [p for p in inside if p[0] not in NOT_THE_SUITE and not p[0].startswith(".")]
+    return {_name(SUITE.joinpath(*parts)): SUITE.joinpath(*parts) for parts in kept}
+
+
+@functools.cache
+def tree(module: str) -> ast.Module:
+    return ast.parse(modules()[module].read_text())
+
+
+@functools.cache
+def imports(module: str) -> frozenset[str]:
+    """All that a module imports, wherever in it: the suite's modules, and others' top names."""
+    found: set[str] = set()
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names} & modules().keys()
+            found |= inner or {node.module}
+    known = modules()
+    return frozenset(name if name in known else name.split(".")[0] for name in found)
+
+
+def starts(module: str) -> set[str]:
+    """The suite's programs that a module starts: modules that strings of its code name.
+
+    `python3 -m fake_gitk` is a word of its own, `from monitors.sampler.main import main` is not.
+    """
+    words: set[str] = set()
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            words |= {node.value, *re.findall(r"\bfrom ([\w.]+) import\b", node.value)}
+    named = words & modules().keys()
+    return named | {f"{name}.__main__" for name in named} & modules().keys()
+
+
+def closure(begin: set[str]) -> set[str]:
+    """Modules that these need or start, they included."""
+    reached: set[str] = set()
+    left = set(begin)
+    while left:
+        module = left.pop()
+        reached.add(module)
+        packages = {module.rsplit(".", n)[0] for n in range(1, module.count(".") + 1)}
+        left |= ((imports(module) | starts(module) | packages) & modules().keys()) - reached
+    return reached
+
+
+def arrows(depth: int, within: str = "") -> dict[str, set[str]]:
+    """Who imports whom, of the packages (or modules) at that depth."""
+    found: dict[str, set[str]] = {}
+    for module in modules():
+        if not module.startswith(within):
+            continue
+        own = ".".join(module.split(".")[:depth])
+        others = {o for o in imports(module) & modules().keys() if o.startswith(within)}
+        found.setdefault(own, set()).update(".".join(o.split(".")[:depth]) for o in others)
+        found[own].discard(own)
     return found
 
 
-def imports(path: Path) -> set[str]:
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            names |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module.split(".")[0])
-    return names
+@pytest.mark.parametrize(
+    ("depth", "within"),
+    [(1, ""), (2, "analysis."), (2, "graphs."), (2, "monitors."), (9, "")],
+)
+def test_no_package_and_no_module_is_in_a_circle(depth: int, within: str) -> None:
+    found = arrows(depth, within)
+    assert sum(map(len, found.values())) > 5
+    order = list(TopologicalSorter(found).static_order())  # CycleError names a circle
+    assert set(order) == found.keys() | set().union(*found.values())
 
 
-def test_nothing_before_the_results_imports_what_comes_after() -> None:
-    assert len(files(BEFORE)) > 20
-    for path in files(BEFORE):
-        assert not imports(path) & set(AFTER), path
+def test_data_flows_one_way() -> None:
+    found = arrows(1)
+    assert found.keys() >= COMMON | JUDGING and len(found) > 12
+    assert found["errors"] == set()
+    assert found["contract"] <= {"errors"}
+    assert found["graphs"] - COMMON == {"analysis"}
+    assert found["analysis"] <= COMMON
+    for package in found.keys() - JUDGING:
+        assert not found[package] & JUDGING, package
+    # One run on a machine knows nothing of campaigns and virtual machines, and a machine nothing
+    # of what runs in it.
+    assert not found["measure"] & {"run", "vm"}
+    assert not found["vm"] & {"run", "measure", "workloads", "monitors"}
+    assert [package for package in found if "run" in found[package]] == []
 
 
-def test_nothing_after_the_results_looks_at_a_machine() -> None:
-    assert len(files(AFTER)) > 5
-    for path in files(AFTER):
-        assert not imports(path) & (OWN - {"setup"}), path
-        for node in ast.walk(ast.parse(path.read_text())):
+def test_the_analysis_has_its_order() -> None:
+    found = arrows(2, "analysis.")
+    packages = {name for name in found if (SUITE / name.replace(".", "/")).is_dir()}
+    assert packages == {
+        f"analysis.{name}"
+        for name in ("reading", "kernel_log", "figures", "stall_causes", "verdicts", "text")
+    }
+    assert found["analysis.reading"] == set()
+    # The commands of the documents print, and nobody imports them.
+    doors = found.keys() - packages - {"analysis"}
+    assert {"analysis.compare", "analysis.summary", "analysis.causes"} <= doors
+    for module in modules():
+        assert not imports(module) & doors, module
+
+
+def test_nothing_that_judges_looks_at_a_machine() -> None:
+    judging = [module for module in modules() if module.split(".")[0] in JUDGING]
+    assert len(judging) > 50
+    for module in judging:
+        for node in ast.walk(tree(module)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                assert not node.value.startswith(("/proc", "/sys")), path
+                assert not node.value.startswith(("/proc", "/sys")), module
 
 
 def test_the_guest_needs_the_standard_library_and_pexpect_only() -> None:
-    import sys
+    guest = closure(GUEST_PROGRAMS)
+    # Each program that is started there has been found, and what it needs.
+    assert {
+        "workloads.desktop",
+        "fake_gitk.__main__",
+        "fake_player.__main__",
+        "fake_player.heartbeat",
+        "echo_load.__main__",
+        "monitors.sampler.main",
+        "monitors.recorder.main",
+        "monitors.evidence.main",
+        "setup.crypt_lvm",
+        "contract.run_record",
+    } <= guest
+    allowed = sys.stdlib_module_names | IN_THE_GUEST_TOO | modules().keys()
+    for module in sorted(guest):
+        assert imports(module) <= allowed, (module, imports(module) - allowed)
+        assert module.split(".")[0] not in JUDGING | {"run", "vm"}, module
+    # And is compiled before it goes there, for an emulated machine takes seconds to.
+    assert {module.split(".")[0] for module in guest if "." in module} == set(IN_GUEST)
 
-    allowed = sys.stdlib_module_names | OWN | {"pexpect", "ptyprocess"}
-    for path in files([name for name in IN_GUEST if (SUITE / name).exists()]):
-        assert imports(path) <= allowed, (path, imports(path) - allowed)
+
+def test_the_files_of_a_folder_can_be_overseen() -> None:
+    folders: dict[Path, int] = {}
+    for path in modules().values():
+        folders[path.parent] = folders.get(path.parent, 0) + 1
+    assert {str(f.relative_to(SUITE)): n for f, n in folders.items() if n > 21} == {}
 
 
 def test_every_source_file_names_its_licence() -> None:
-    for path in SUITE.glob("**/*"):
-        parts = path.relative_to(SUITE).parts
-        if parts[0] in (".venv", ".git", "results") or path.suffix not in (".py", ".sh"):
-            continue
-        head = path.read_text().split("\n", 3)[:3]
-        assert any("SPDX-License-Identifier: GPL-2.0-or-later" in line for line in head), path
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "*.py", "*.sh", "*.js", "*.css"],
+        cwd=SUITE,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split("\0")
+    assert len(listed) > 200
+    for name in filter(None, listed):
+        head = (SUITE / name).read_text().split("\n", 3)[:3]
+        assert any("SPDX-License-Identifier: GPL-2.0-or-later" in line for line in head), name

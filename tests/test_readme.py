@@ -65,3 +65,24 @@ def test_pictures_and_links_are_there() -> None:
     assert len(targets) >= 4
     for target in targets:
         assert (SUITE / target).exists(), target
+
+
+def test_the_documents_name_files_that_are_there() -> None:
+    named = 0
+    for document in [SUITE / "README.md", *(SUITE / "docs").glob("*.md")]:
+        for path in re.findall(
+            r"(?<![\w/.-])[a-z_]+(?:/[a-z_]+)+\.(?:py|sh|toml)\b", document.read_text()
+        ):
+            named += 1
+            assert (SUITE / path).is_file(), f"{document.name}: {path}"
+    assert named > 30
+
+
+def test_the_house_has_no_room_that_the_documents_leave_out() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=SUITE, capture_output=True, text=True).stdout
+    rooms = {path.split("/")[0] for path in tracked.split() if path.endswith(".py") and "/" in path}
+    house = (SUITE / "docs" / "ARCHITECTURE.md").read_text()
+    assert len(rooms) > 10
+    for room in rooms:
+        assert re.search(rf"^\|[^|]*`{room}/`", house, re.MULTILINE), room
+        assert re.search(rf"^\|[^|]*`{room}/`", README, re.MULTILINE), room

@@ -8,6 +8,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from contract.run_files import ABORTED, HUNG, LOST, PANICKED
+from contract.run_record import said_status
+
 _SETUP = re.compile(rb"DESKTOP-FREEZE-INIT failed: ([^\r\n]*)")
 _PANIC = re.compile(rb"Kernel panic - not syncing:? ?([^\r\n]*)")
 # An oops for an int3, and the bytes of code before the one that was to run next.
@@ -42,22 +45,21 @@ def classify(
     A kernel that panics or hangs after the workload's end has panicked or hung all the same.
     ended_by_us is the runner's own reason to end the guest (a hang it saw, Ctrl-C, a full disk).
     """
-    said = next((event for event in reversed(events) if event["event"] == "status"), None)
-    state, why = (str(said["state"]), str(said["why"])) if said is not None else ("", "")
+    state, why = said_status(events) or ("", "")
     console = console_log.read_bytes() if console_log.exists() else b""
     # After a hang the panic is our own doing: the NMI that asked the kernel where it was.
     panic = None if ended_by_us is not None else _PANIC.search(console)
     if panic and (fault := emulation_fault(console)):
-        return "aborted", f"the emulated CPU failed, not the kernel: {fault}"
+        return ABORTED, f"the emulated CPU failed, not the kernel: {fault}"
     if panic:
         reason = f"kernel panic: {panic[1].decode('utf-8', 'replace').strip()}"
-        return "panicked", f"{reason} (the workload: {state}: {why})" if state else reason
-    if ended_by_us is not None and (not state or ended_by_us[0] == "hung"):
+        return PANICKED, f"{reason} (the workload: {state}: {why})" if state else reason
+    if ended_by_us is not None and (not state or ended_by_us[0] == HUNG):
         reason = ended_by_us[1]
         return ended_by_us[0], f"{reason} (the workload: {state}: {why})" if state else reason
     if state:
         return state, why
     failed = _SETUP.search(console)
     if failed:
-        return "aborted", f"the guest was not set up: {failed[1].decode('utf-8', 'replace')}"
-    return "lost", "QEMU ended and the guest had not said how its run ended"
+        return ABORTED, f"the guest was not set up: {failed[1].decode('utf-8', 'replace')}"
+    return LOST, "QEMU ended and the guest had not said how its run ended"

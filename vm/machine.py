@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from setup.errors import UserError
+from errors import UserError
 from vm.qemu import Spec, command_line
 from vm.qmp import Monitor, MonitorLost
 

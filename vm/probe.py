@@ -13,8 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from errors import UserError
 from setup import cache
-from setup.errors import UserError
 from vm.machine import DidNotStart, running
 from vm.qemu import PROGRAM, Spec
 
@@ -72,7 +72,7 @@ def choose(asked: str, kernel: Path, initrd: Path) -> tuple[str, str]:
     return "tcg", reason
 
 
-def _under_kvm(kernel: Path, initrd: Path) -> tuple[bool, str]:
+def under_kvm(kernel: Path, initrd: Path) -> tuple[bool, str]:
     """Whether KVM works and why, in one line."""
     try:
         if boots("kvm", kernel, initrd):
@@ -89,7 +89,7 @@ def _verdict(kernel: Path, initrd: Path) -> tuple[bool, str]:
     name = cache.key("2", platform.release(), model, qemu_version()) + ".json"
 
     def build(path: Path) -> None:
-        works, why = _under_kvm(kernel, initrd)
+        works, why = under_kvm(kernel, initrd)
         if not works and not boots("tcg", kernel, initrd):
             raise UserError(f"{kernel} reaches user space neither under KVM nor emulated")
         path.write_text(json.dumps({"kvm": works, "why": why}))

@@ -12,19 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fake_player.feed import daemon_config
-from setup import cache, disk
-from setup.errors import UserError
+from contract.run_files import ABORTED, CONSOLE_LOG, EVENTS, HUNG
+from contract.run_record import close, read_events, write_meta, write_status
+from errors import UserError
+from setup import cache, disk, rsync_daemon
 from setup.kernels import Kernel
-from vm import evidence, relay
+from vm import hang_dump, relay
 from vm.classify import classify
 from vm.host import Others, cpu_model
 from vm.machine import Machine, running
-from vm.qemu import CACHE, CPU, MACHINE, MUSIC_ADDRESS, Disk, Ports, Spec
-from workloads.inner import inner_argv
-from workloads.options import Options
-from workloads.plan import Variant
-from workloads.results import appended_files, read_events, write_meta, write_status
+from vm.qemu import CACHE, CPU, MACHINE, Disk, Ports, Spec
 
 WORK_DISK_BYTES = 8 << 30
 HOST_RESERVE_BYTES = 16 << 20
@@ -56,9 +53,12 @@ def append(accel: str, more: str = "") -> str:
 
 @dataclass(frozen=True)
 class Guest:
-    """All that a run of one variant in a VM needs, ready on the host."""
+    """A virtual machine with all that it needs, ready on the host; memory in bytes.
 
-    variant: Variant
+    append: more of its kernel's command line; music: a folder, or rsync://HOST/module of another
+    machine.
+    """
+
     kernel: Kernel
     initrd: Path
     root_image: Path
@@ -67,21 +67,21 @@ class Guest:
     accel: str
     accel_reason: str
     qemu_version: str
+    memory: int
+    cpus: int
+    disk_iops: int | None = None
+    disk_bps: int | None = None
+    append: str = ""
 
 
-def guest_command(options: Options, variant: Variant, program: str = "/suite/run_test.sh") -> str:
-    """The script that the guest runs: run_test.sh with every parameter said."""
-    module = "music"
-    if (options.music or "").startswith("rsync://"):
-        module = str(options.music).removeprefix("rsync://").partition("/")[2]
-    argv = inner_argv(
-        options,
-        variant,
-        repo="/history/history.git",
-        music=f"rsync://{MUSIC_ADDRESS}/{module}",
-        run_dir="/run/results",
-    )
-    return f'{program} --device "$WORK" {shlex.join(argv)}\n'
+@dataclass(frozen=True)
+class Errand:
+    """What a guest is to do: a shell script, the files that it sends meanwhile, and its limits."""
+
+    command: str
+    files: list[str]
+    timeout_s: int  # of the workload
+    hang_after_s: int  # without a word from it
 
 
 def music_command(music: str, scratch: Path) -> str:
@@ -93,18 +93,12 @@ def music_command(music: str, scratch: Path) -> str:
         host = music.removeprefix("rsync://").partition("/")[0]
         return relay.command(host)
     config = scratch / "rsyncd.conf"
-    config.write_text(daemon_config(music, str(scratch / "rsyncd.log")))
+    config.write_text(rsync_daemon.config(music, str(scratch / "rsyncd.log")))
     return shlex.join(["rsync", "--daemon", f"--config={config}"])
 
 
-def logged(options: Options) -> list[str]:
-    """Names of the files that leave the guest while it runs."""
-    p = options.parameters
-    return appended_files(p.gitk, bool(p.atomic_order))
-
-
-def outside_facts(options: Options, guest: Guest) -> dict[str, Any]:
-    """What meta.json says that only the host knows."""
+def outside_facts(guest: Guest) -> dict[str, Any]:
+    """What meta.json says of the machine that only the host knows."""
     kernel = guest.kernel
     return {
         "accelerator": guest.accel,
@@ -113,8 +107,8 @@ def outside_facts(options: Options, guest: Guest) -> dict[str, Any]:
         "disk": {
             "size_bytes": WORK_DISK_BYTES,
             "cache": CACHE,
-            "iops": options.disk_iops,
-            "bps": options.disk_bps,
+            "iops": guest.disk_iops,
+            "bps": guest.disk_bps,
             "model": "virtio-blk, sparse file",
         },
         "kernel": {
@@ -122,8 +116,7 @@ def outside_facts(options: Options, guest: Guest) -> dict[str, Any]:
             "image_digest": kernel.image_digest,
             "config_digest": kernel.config_digest,
         },
-        "parameters": options.parameters.as_dict(),
-        "append": guest.variant.append,
+        "append": guest.append,
         "host": {"cpu_model": cpu_model()},
     }
 
@@ -132,13 +125,13 @@ class Session:
     """Follows one guest to its end; each reason to end it early is a method."""
 
     def __init__(
-        self, options: Options, run_dir: Path, scratch: Path, tick: Callable[[], None]
+        self, errand: Errand, run_dir: Path, scratch: Path, tick: Callable[[], None]
     ) -> None:
-        self._options = options
+        self._errand = errand
         self._run = run_dir
         self._scratch = scratch
         self._tick = tick
-        self._files = [run_dir / n for n in logged(options)]
+        self._files = [run_dir / name for name in errand.files]
         self._size = -1
         self._console_size = -1
         self._heard = time.monotonic()
@@ -151,17 +144,17 @@ class Session:
     @property
     def console_log(self) -> Path:
         """The serial console's log."""
-        return self._run / "console.log"
+        return self._run / CONSOLE_LOG
 
     def follow(self, machine: Machine, stopped: Callable[[], bool]) -> tuple[str, str] | None:
         """Return when QEMU has ended (None) or has to be ended: then (state, why)."""
         while machine.alive:
             self._tick()
             reason = self._reason_to_end(stopped)
-            if reason is not None and reason[0] == "hung":
+            if reason is not None and reason[0] == HUNG:
                 if machine.paused():
-                    return "aborted", "QEMU stopped the guest: the host's disk is full"
-                evidence.collect(machine, self.console_log, self._run / "hang")
+                    return ABORTED, "QEMU stopped the guest: the host's disk is full"
+                hang_dump.collect(machine, self.console_log, self._run / "hang")
             if reason is not None:
                 return reason
             time.sleep(POLL_S)
@@ -170,26 +163,26 @@ class Session:
     def _reason_to_end(self, stopped: Callable[[], bool]) -> tuple[str, str] | None:
         now = time.monotonic()
         if stopped():
-            return "aborted", "interrupted by the user"
+            return ABORTED, "interrupted by the user"
         for place in (self._run, self._scratch):
             free = shutil.disk_usage(place).free
             if free < HOST_RESERVE_BYTES:
-                return "aborted", f"the host's disk is full: {free >> 20} MiB free at {place}"
+                return ABORTED, f"the host's disk is full: {free >> 20} MiB free at {place}"
         self._look(now)
         if self._status_at is not None:
             if now - self._status_at > POWER_OFF_S:
-                return "hung", f"the guest did not power off within {POWER_OFF_S:.0f} s of its end"
+                return HUNG, f"the guest did not power off within {POWER_OFF_S:.0f} s of its end"
             return None
         silent = now - self._heard
         if self._size == 0:
             # No result yet: the boot. The console counts as a sign of life there.
             if now - max(self._heard, self._console_heard) > BOOT_DEADLINE_S:
-                return "hung", f"the guest did not boot: silent for {BOOT_DEADLINE_S:.0f} s"
-        elif silent > (self._options.hang_after if self._started else PREPARE_DEADLINE_S):
-            return "hung", f"the guest sent nothing for {silent:.0f} s"
-        limit = self._options.timeout + BOOT_DEADLINE_S + PREPARE_DEADLINE_S
+                return HUNG, f"the guest did not boot: silent for {BOOT_DEADLINE_S:.0f} s"
+        elif silent > (self._errand.hang_after_s if self._started else PREPARE_DEADLINE_S):
+            return HUNG, f"the guest sent nothing for {silent:.0f} s"
+        limit = self._errand.timeout_s + BOOT_DEADLINE_S + PREPARE_DEADLINE_S
         if now - self._began > limit:
-            return "hung", f"the guest did not end within {self._options.timeout} s"
+            return HUNG, f"the guest did not end within {self._errand.timeout_s} s"
         return None
 
     def _look(self, now: float) -> None:
@@ -199,7 +192,7 @@ class Session:
         console = self.console_log.stat().st_size if self.console_log.exists() else 0
         if console != self._console_size:
             self._console_size, self._console_heard = console, now
-        events = self._run / "events.jsonl"
+        events = self._run / EVENTS
         events_size = events.stat().st_size if events.exists() else 0
         if events_size != self._events_size:
             self._events_size = events_size
@@ -210,75 +203,70 @@ class Session:
 
 
 def run(
-    options: Options,
     guest: Guest,
+    errand: Errand,
     run_dir: Path,
     *,
     tick: Callable[[], None],
     stopped: Callable[[], bool],
     facts: dict[str, Any],
     booted: Callable[[Machine], None] = lambda machine: None,
-    program: str = "/suite/run_test.sh",
 ) -> tuple[str, str]:
     """Do one run in run_dir; its (state, why), which status.json then says too.
 
-    tick is called a few times a second; booted once, with the running machine. program is what the
-    guest runs with run_test.sh's arguments.
+    tick is called a few times a second; booted once, with the running machine. facts: what else
+    meta.json is to say.
     """
-    facts = {**outside_facts(options, guest), **facts}
+    facts = {**outside_facts(guest), **facts}
     write_meta(run_dir, facts)
     others = Others()
     try:
-        reason = _supervise(options, guest, run_dir, tick, stopped, booted, program)
+        reason = _supervise(guest, errand, run_dir, tick, stopped, booted)
     except BaseException as error:
         why = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
-        write_status(run_dir, "aborted", why, elapsed_s=None)
+        write_status(run_dir, ABORTED, why, elapsed_s=None)
         raise
-    events = read_events(run_dir / "events.jsonl")
-    state, why = classify(events, run_dir / "console.log", reason)
+    state, why = classify(read_events(run_dir / EVENTS), run_dir / CONSOLE_LOG, reason)
     facts["host"] = {**facts["host"], "busy_by_others": others.share()}
-    write_meta(run_dir, facts)
-    elapsed = next((e["elapsed"] for e in events if e["event"] == "end"), None)
-    write_status(run_dir, state, why, elapsed_s=elapsed)
+    close(run_dir, facts, state, why)
     return state, why
 
 
 def _supervise(
-    options: Options,
     guest: Guest,
+    errand: Errand,
     run_dir: Path,
     tick: Callable[[], None],
     stopped: Callable[[], bool],
     booted: Callable[[Machine], None],
-    program: str,
 ) -> tuple[str, str] | None:
     with reserved(run_dir), scratch_folder() as scratch, work_disk(scratch) as work:
         job = scratch / "job.img"
         command = scratch / "run" / "command"
         command.parent.mkdir()
-        command.write_text(guest_command(options, guest.variant, program))
+        command.write_text(errand.command)
         disk.job_disk(job, {"run": command.parent})
         spec = Spec(
             accel=guest.accel,
             kernel=guest.kernel.image,
             initrd=guest.initrd,
-            append=append(guest.accel, guest.variant.append),
-            memory=options.parameters.memory,
-            cpus=options.cpus,
-            console_log=run_dir / "console.log",
+            append=append(guest.accel, guest.append),
+            memory=guest.memory,
+            cpus=guest.cpus,
+            console_log=run_dir / CONSOLE_LOG,
             disks=[
                 Disk("root", str(guest.root_image), snapshot=True),
                 Disk("job", str(job), read_only=True),
                 Disk("history", str(guest.history_image), read_only=True),
-                Disk("work", "/dev/fdset/1", iops=options.disk_iops, bps=options.disk_bps),
+                Disk("work", "/dev/fdset/1", iops=guest.disk_iops, bps=guest.disk_bps),
             ],
-            ports=Ports(run_dir, logged(options)),
+            ports=Ports(run_dir, errand.files),
             music_command=music_command(guest.music, scratch),
             fdsets={1: work},
         )
         with running(spec, scratch) as machine:
             booted(machine)
-            reason = Session(options, run_dir, scratch, tick).follow(machine, stopped)
+            reason = Session(errand, run_dir, scratch, tick).follow(machine, stopped)
         tick()
     return reason
 

@@ -6,10 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from monitors.child import Stream
-from setup.errors import UserError
-from workloads.options import Options
-from workloads.results import stream_names
+from contract.options import Options
+from contract.run_files import ECHO, GITK, HEARTBEAT, PLAYER, stream_names
+from errors import UserError
+from monitors.recorder.child import Stream
 
 SUITE = Path(__file__).resolve().parent.parent
 MUSIC_BYTES_PER_S = 40_000  # 320 kbit/s
@@ -32,26 +32,37 @@ def fill(scratch: Path, repository: str) -> None:
 
 def finite_streams(options: Options) -> set[str]:
     """The streams whose end is the end of the test: the gitk's."""
-    names = stream_names(options.parameters.gitk)
-    return {name for name in names if name.startswith("gitk-")}
+    names = stream_names(options.gitk)
+    return {name for name in names if name.startswith(GITK)}
 
 
 def streams(options: Options, scratch: Path, music: str) -> list[Stream]:
     """What is started, in this order, each with its own line log."""
-    p = options.parameters
     result = []
-    for name in stream_names(p.gitk, bool(p.atomic_order)):
-        if name == "heartbeat":
+    for name in stream_names(options.gitk, bool(options.atomic_order)):
+        if name == HEARTBEAT:
             argv = ["fake_player.heartbeat", "--working-set", HEARTBEAT_WORKING_SET]
-        elif name == "player":
+        elif name == PLAYER:
             argv = ["fake_player", "--music-from", music, "--to", str(scratch / "music")]
             argv += ["--bwlimit", str(MUSIC_BWLIMIT_KIB), "--rate", str(MUSIC_BYTES_PER_S)]
-        elif name == "echo":
-            argv = ["echo_load", "--order", str(p.atomic_order), "--rate", str(p.atomic_rate)]
+        elif name == ECHO:
+            argv = [
+                "echo_load",
+                "--order",
+                str(options.atomic_order),
+                "--rate",
+                str(options.atomic_rate),
+            ]
         else:
-            argv = ["fake_gitk", "--repo", str(scratch / "linux-2.6"), "--every", str(p.every)]
-            argv += ["--passes", str(p.passes), "--touch", str(p.touch)]
-            argv += ["--seed", name.removeprefix("gitk-")]
+            argv = [
+                "fake_gitk",
+                "--repo",
+                str(scratch / "linux-2.6"),
+                "--every",
+                str(options.every),
+            ]
+            argv += ["--passes", str(options.passes), "--touch", str(options.touch)]
+            argv += ["--seed", name.removeprefix(GITK)]
         env = {
             "PATH": os.environ["PATH"],
             "HOME": os.environ.get("HOME", "/"),

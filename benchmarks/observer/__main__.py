@@ -12,20 +12,23 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.observer.pace import paces
-from setup.errors import UserError, run_command
+from contract.run_files import COMPLETED, EVENTS
+from contract.run_record import read_events
+from errors import UserError, run_command
+from run import machine_lock
+from run.live import View
+from run.main import Stopped
+from run.measure_command import errand
+from run.options import parse
+from run.preparation import make_ready
 from vm import session
-from workloads import machine_lock
-from workloads.live import View
-from workloads.main import Stopped, make_ready
-from workloads.options import parse
-from workloads.results import read_events
 
 SUITE = Path(__file__).resolve().parents[2]
 
 
 def rows(run_dir: Path, cpus: int, host: dict[str, float]) -> list[tuple[str, str, str]]:
     """(what, target, measured) for the table; host: paces() of this machine."""
-    events = read_events(run_dir / "events.jsonl")
+    events = read_events(run_dir / EVENTS)
     named = {event["event"]: event for event in events}
     if "benchmark" not in named:
         raise UserError(f"the guest did not finish the benchmark: see {run_dir}/console.log")
@@ -93,22 +96,22 @@ def main() -> int:
     run_dir.mkdir(parents=True, exist_ok=True)
     stopped = Stopped()
     with machine_lock.held():
-        (guest,) = make_ready(options)
-        p = options.parameters
+        ((variant, guest),) = make_ready(options)
         facts: dict[str, Any] = {"label": "observer", "variant": "observer"}
-        with View("observer", run_dir, p.gitk, p.commits, p.passes) as view, stopped.armed():
+        facts["parameters"] = options.parameters
+        view = View("observer", run_dir, options.gitk, options.commits, options.passes)
+        with view, stopped.armed():
             state, why = session.run(
-                options,
                 guest,
+                errand(options, variant, "python3 -m benchmarks.observer.in_guest"),
                 run_dir,
                 tick=view.tick,
                 stopped=stopped,
                 facts=facts,
-                program="python3 -m benchmarks.observer.in_guest",
             )
-    if state != "completed":
+    if state != COMPLETED:
         raise UserError(f"the run did not complete: {state}: {why}")
-    print(f"{guest.kernel.release}, {guest.accel}, {options.cpus} CPUs, {p.memory >> 20} MiB")
+    print(f"{guest.kernel.release}, {guest.accel}, {options.cpus} CPUs, {options.memory >> 20} MiB")
     for what, target, measured in rows(run_dir, options.cpus, paces()):
         print(f"{what:42} {target:12} {measured}")
     return 0

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.observer.pace import paces
-from monitors.child import Stream
+from contract.run_files import EVENTS
+from contract.run_record import Events
+from errors import run_command
+from measure import one_run
 from monitors.launch import RecorderProcess
-from setup.errors import run_command
-from workloads import desktop, measure
-from workloads.options import parse
-from workloads.results import Events
+from monitors.recorder.child import Stream
+from run.options import parse
+from workloads import desktop
 
 IDLE_STOPS = 5
 NAIVE = (
@@ -85,8 +87,8 @@ def main() -> int:
     idle(Path("/run/idle"))
     original = desktop.streams
     desktop.streams = lambda *given: original(*given) + extra(naive=True)
-    status = measure.run(options)
-    Events(run_dir / "events.jsonl").write(
+    status = one_run.run(options)
+    Events(run_dir / EVENTS).write(
         "benchmark",
         idle=victim_errors(Path("/run/idle/latency-victim.log")),
         freeze=victim_errors(run_dir / "latency-victim.log"),

@@ -10,8 +10,8 @@ import signal
 import sys
 import time
 
+from contract import start_up
 from monitors import observe
-from workloads import starting_line
 
 STOP_S = 2.000
 PRIORITY = 10  # below the recorder's: the instrument is tested, not the freeze
@@ -53,7 +53,7 @@ def main() -> int:
     try:
         stopped_for(child, 0.1)  # a rehearsal: what it needs is in memory from here on
         os.waitid(os.P_PID, child, os.WSTOPPED | os.WNOWAIT)
-        starting_line.wait()
+        start_up.wait()
         stopped_for(child, 0.0)
         done = 0
         while times == 0 or done < times:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.report.measure import Cost, measured
-from setup.errors import UserError, run_command
+from errors import UserError, run_command
 from tests.make_results import make_campaign
 
 RUNS = 5

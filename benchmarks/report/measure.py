@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from setup.errors import UserError
+from errors import UserError
 
 SAMPLE_S = 0.1
 

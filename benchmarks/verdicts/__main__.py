@@ -2,8 +2,8 @@
 """How often the verdicts err, and what they find: `python3 -m benchmarks.verdicts DIR...`.
 
 Input: campaigns of real runs. Output: the table of docs/VERDICTS.md, from 1,000 simulated campaigns
-a row (benchmarks/verdicts/simulate.py says how they are drawn), judged by analysis.judge as
-analysis.compare does. The same folders and seed give the same table.
+a row (benchmarks/verdicts/simulate.py says how they are drawn), judged by analysis.verdicts.judge
+as analysis.compare does. The same folders and seed give the same table.
 """
 
 import argparse
@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.load import load_campaign
-from analysis.plan import ALPHA, MARGIN
+from analysis.reading.load import load_campaign
 from benchmarks.verdicts.blames import Truth, cause_pools, simulate_blames
 from benchmarks.verdicts.simulate import (
     FEWEST,
@@ -26,7 +25,8 @@ from benchmarks.verdicts.simulate import (
     simulate,
     spreads,
 )
-from setup.errors import UserError, run_command
+from contract.levels import ALPHA, MARGIN
+from errors import UserError, run_command
 
 LOOKS = (5, 7, 10, 14, 20)
 RUNS = ((3,), (5,), (10,), LOOKS)

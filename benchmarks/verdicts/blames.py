@@ -10,16 +10,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.blame import NOUNS, blame
-from analysis.cause_names import CAUSES
-from analysis.cause_table import CauseTable
-from analysis.causes import run_causes
-from analysis.judge import Pair, judge_families
-from analysis.load import Campaign, Run
-from analysis.metrics import PRIMARY
-from analysis.records import Floats
-from analysis.stalls import Stall
-from analysis.verdict import Sample
+from analysis.figures.metrics import PRIMARY
+from analysis.figures.stalls import Stall
+from analysis.reading.latency_log import Floats
+from analysis.reading.load import Campaign, Run
+from analysis.stall_causes.causes import CAUSES
+from analysis.stall_causes.run_causes import run_causes
+from analysis.verdicts.blame import NOUNS, blame
+from analysis.verdicts.cause_table import CauseTable
+from analysis.verdicts.judge import Pair, judge_families
+from analysis.verdicts.verdict import Sample
 from benchmarks.verdicts.simulate import Pool, pools
 
 KEYS = [cause.key for cause in CAUSES]

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.judge import Pair, judge_families, judge_spread
-from analysis.load import Campaign, Run
-from analysis.metrics import PRIMARY, counted, failed, lost
-from analysis.records import Floats
-from analysis.stalls import Stall, stalls
-from analysis.verdict import Comparison, Sample
+from analysis.figures.metrics import PRIMARY, counted, failed, lost
+from analysis.figures.stalls import Stall, stalls
+from analysis.reading.latency_log import Floats
+from analysis.reading.load import Campaign, Run
+from analysis.verdicts.judge import Pair, judge_families, judge_spread
+from analysis.verdicts.verdict import Comparison, Sample
 
 BLOCK = 10.0  # s
 FEWEST = 2  # real runs of a variant from which campaigns are drawn
@@ -125,7 +125,7 @@ def _calmed(values: Floats, centre: float, by: float) -> Floats:
 
 
 def simulate(drawn: list[list[Floats]], setting: Setting, *, alpha: float, margin: float) -> Tally:
-    """The verdicts of `analysis.judge` on these campaigns, look by look until all are sure."""
+    """The verdicts of `judge` on these campaigns, look by look until all are sure."""
     level = alpha / len(setting.runs)
     tally = Tally()
     going = list(range(len(drawn)))

@@ -18,9 +18,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from errors import Exit, UserError  # noqa: E402
 from setup import crypt_lvm, mapper  # noqa: E402
 from setup.device_check import MIB, check_device, swaps  # noqa: E402
-from setup.errors import Exit, UserError  # noqa: E402
 from setup.stack import state_path  # noqa: E402
 
 MOUNT = Path("/run/scratch-check")

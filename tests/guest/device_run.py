@@ -14,9 +14,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from contract.run_files import stream_names
+from contract.run_record import Events, read_events
+from run.options import parse
 from setup.mapper import RUN
-from workloads.options import parse
-from workloads.results import Events, read_events, stream_names
 
 SUITE = Path(__file__).resolve().parents[2]
 FILES = Path("/mnt/files")
@@ -122,7 +123,7 @@ def main() -> int:
     subprocess.run(["swapon", "-p", "7", str(other)], check=True)
     before = left()
     argv = [str(image) if word == disk else word for word in sys.argv[1:]]
-    gitks = options.parameters.gitk
+    gitks = options.gitk
 
     terminated = ended_early(argv, gitks, signal.SIGTERM)
     terminated["left"] = changed(before)

@@ -31,7 +31,7 @@ def gitks() -> list[int]:
 def main() -> int:
     """The measuring process's exit status."""
     seconds, *argv = sys.argv[1:]
-    command = [sys.executable, "-S", "-m", "workloads.measure", *argv]
+    command = [sys.executable, "-S", "-m", "measure.one_run", *argv]
     process = subprocess.Popen(command, cwd=ROOT)
     while process.poll() is None and not gitks():
         time.sleep(0.5)

@@ -17,14 +17,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from contract.run_record import Events
+from measure import machine_facts
 from monitors.beacon import Beacon
-from monitors.child import Stream
 from monitors.launch import EvidenceProcess, RecorderProcess, SamplerProcess
 from monitors.observe import become_observer
+from monitors.recorder.child import Stream
 from tests.guest.stall_machine import Absent, Machine
 from tests.guest.stall_scenes import SCENES, Scene, SceneError, Victim
-from workloads import machine_facts
-from workloads.results import Events
 
 LEAST_S = 2.0
 TRIES = 2

@@ -9,9 +9,9 @@ import signal
 import sys
 from pathlib import Path
 
-from monitors.taskstats import Taskstats
-from workloads.options import parse
-from workloads.results import Events
+from contract.run_record import Events
+from monitors.evidence.taskstats import Taskstats
+from run.options import parse
 
 FILES = ("stat", "schedstat", "status", "io")
 HISTORY = Path("/history")

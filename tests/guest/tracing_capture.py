@@ -7,9 +7,9 @@ A tracepoint that this kernel lacks is sent as null.
 import sys
 from pathlib import Path
 
-from monitors.trace_events import WANTED
-from workloads.options import parse
-from workloads.results import Events
+from contract.run_record import Events
+from monitors.trace.tracepoints import WANTED
+from run.options import parse
 
 TRACEFS = Path("/sys/kernel/tracing")
 

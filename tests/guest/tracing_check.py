@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from monitors.trace import Trace
+from contract.run_record import Events
+from measure.machine_facts import block_name
+from monitors.trace.trace import Trace
+from run.options import parse
 from setup import crypt_lvm
-from workloads.machine_facts import block_name
-from workloads.options import parse
-from workloads.results import Events
 
 READS = 200
 HUGE = Path("/proc/sys/vm/nr_hugepages")

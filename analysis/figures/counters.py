@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Figures from the sampled counters. None means not available; it never means zero."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.reading.latency_log import Floats
+from analysis.reading.load import Run
+
+PAGES_PER_MIB = 256.0  # pages of 4,096 bytes
+KIB_PER_MIB = 1024.0
+
+
+@dataclass(frozen=True)
+class Counter:
+    """A counter that only grows, and how many of its units make one MiB."""
+
+    table: str
+    name: str
+    per_mib: float
+
+
+SWAP_IN = Counter("vmstat", "pswpin", PAGES_PER_MIB)
+SWAP_OUT = Counter("vmstat", "pswpout", PAGES_PER_MIB)
+PAGE_IN = Counter("vmstat", "pgpgin", KIB_PER_MIB)
+PAGE_OUT = Counter("vmstat", "pgpgout", KIB_PER_MIB)
+
+
+def moved_mib(run: Run, counter: Counter) -> float | None:
+    """MiB from the first sample to the last; None too if the counter ever went back."""
+    found = run.column(counter.table, counter.name)
+    if found is None or len(found[1]) < 2 or np.any(np.diff(found[1]) < 0):
+        return None
+    return float((found[1][-1] - found[1][0]) / counter.per_mib)
+
+
+def rate(run: Run, table: str, name: str, per_unit: float) -> tuple[Floats, Floats] | None:
+    """Edges (elapsed, n + 1) and rate (units a second, n) between samples.
+
+    NaN where a counter went back, which no counter does: an unknown rate is not drawn.
+    """
+    found = run.column(table, name)
+    if found is None:
+        return None
+    keep = np.concatenate(([True], np.diff(found[0]) > 0))
+    stamps, values = found[0][keep], found[1][keep]
+    if len(stamps) < 2:
+        return None
+    speed = np.diff(values) / np.diff(stamps) / per_unit
+    return stamps, np.where(speed < 0, np.nan, speed)
+
+
+def peak(run: Run, table: str, name: str) -> float | None:
+    """The highest sample of a gauge."""
+    found = run.column(table, name)
+    return None if found is None else float(found[1].max())
+
+
+def worst_lateness(run: Run) -> float | None:
+    """How late the latest sample of any table was, seconds."""
+    late = [found for name in run.tables if (found := peak(run, name, "late_s")) is not None]
+    return max(late, default=None)
+
+
+def combine(
+    run: Run, table: str, names: tuple[str, ...], how: Callable[..., Floats]
+) -> tuple[Floats, Floats] | None:
+    """how(columns of one table); None if one of them is not available."""
+    columns = [run.tables[table].get(name) for name in names] if table in run.tables else [None]
+    if any(column is None for column in columns):
+        return None
+    return run.tables[table].columns["elapsed_s"], how(*columns)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What became of the atomic load's echoes: the last line of stream `echo` (docs/ATOMIC.md)."""
+
+import re
+from dataclasses import dataclass
+
+from analysis.reading.latency_log import number
+from analysis.reading.load import Run
+from analysis.reading.words import plain
+from contract.run_files import ECHO
+
+ENOUGH = 0.5  # atomic allocations for one echo, below which it is not what it claims
+LINE = re.compile(r"echo (\d{1,12}) lost (\d{1,12}) missed (\d{1,12})")
+
+
+@dataclass(frozen=True)
+class Echoes:
+    """Counts up to the last line; `per_echo`: order-N allocations for one echo, as checked."""
+
+    sent: int
+    lost: int  # replies that did not come within 1 s
+    missed: int  # not sent: too late, or no memory for the request
+    order: int | None = None
+    rate: int | None = None
+    checked: str | None = None
+    per_echo: float | None = None
+
+    def words(self) -> str:
+        """A clause or more for the summary."""
+        parts = ["1 echo" if self.sent == 1 else f"{self.sent:,} echoes"]
+        parts.append(f"{self.lost:,} replies lost" if self.lost != 1 else "1 reply lost")
+        if self.missed:
+            parts.append(f"{self.missed:,} not sent in time")
+        text = ", ".join(parts)
+        if self.per_echo is not None and self.per_echo < ENOUGH:
+            return (
+                f"{text}; NOT the load that was asked for: {self.per_echo:g} order-{self.order} "
+                "atomic allocations for each"
+            )
+        if self.per_echo is not None:
+            return text + f"; {self.per_echo:g} order-{self.order} atomic allocations for each"
+        if self.checked:
+            return text + f"; their order was not checked ({plain(self.checked, 100)})"
+        return text
+
+
+def echoes(run: Run) -> Echoes | None:
+    """What the stream says; None if there was no such load, or no line of it."""
+    stream = run.streams.get(ECHO)
+    if stream is None:
+        return None
+    said = next((one for line in reversed(stream.lines) if (one := LINE.fullmatch(line))), None)
+    if said is None:
+        return None
+    order, rate = (number(run.fact("atomic", key)) for key in ("order", "rate"))
+    checked = run.fact("atomic", "checked")
+    return Echoes(
+        int(said[1]),
+        int(said[2]),
+        int(said[3]),
+        order=None if order is None else int(order),
+        rate=None if rate is None else int(rate),
+        checked=checked if isinstance(checked, str) and checked != "yes" else None,
+        per_echo=number(run.fact("atomic", "per_echo")),
+    )

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Page allocations that failed: those in the kernel's log, and those that it does not log.
+
+The log leaves out what was asked for with __GFP_NOWARN, and of the rest what its rate limit cuts.
+allocfail.tsv has all of them, as the kernel counted them itself (kprobe on warn_alloc).
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from analysis.figures.echo import echoes
+from analysis.kernel_log import kinds
+from analysis.kernel_log.open_record import wanted_by
+from analysis.kernel_log.records import KernelLog, attach, count_failures, of_lines
+from analysis.reading import evidence_tables
+from analysis.reading.evidence_tables import Failure
+from analysis.reading.load import Run
+from analysis.reading.words import plain, plural, some
+
+NOWARN = "__GFP_NOWARN"
+# A function of the stack -> what happens instead when its allocation fails: nothing is lost.
+FALL_BACKS = {
+    "mempool_alloc": "the pool",
+    "mempool_alloc_noprof": "the pool",
+    # 7.2 asks the slab first, outside of the pool.
+    "bio_alloc_bioset": "the pool",
+    "crypt_alloc_buffer": "single pages",
+    "__filemap_get_folio": "a smaller folio",
+    "__filemap_get_folio_mpol": "a smaller folio",
+    "allocate_slab": "a smaller slab",
+    "new_slab": "a smaller slab",
+    "skb_page_frag_refill": "single pages",
+    "__page_frag_cache_refill": "single pages",
+    "kvmalloc_node": "vmalloc",
+    "__kvmalloc_node_noprof": "vmalloc",
+    "do_huge_pmd_anonymous_page": "small pages",
+    "vma_alloc_anon_folio_pmd": "small pages",
+    "alloc_anon_folio": "small pages",
+    "page_cache_ra_order": "small pages",
+    "page_cache_ra_unbounded": "no readahead",
+    "__do_page_cache_readahead": "no readahead",
+}
+# These only have one while they ask for more than the least that they need.
+OF_LARGE_ORDERS = (
+    *("allocate_slab", "new_slab", "crypt_alloc_buffer"),
+    *("__filemap_get_folio", "__filemap_get_folio_mpol"),
+    *("skb_page_frag_refill", "__page_frag_cache_refill", "kvmalloc_node"),
+    *("__kvmalloc_node_noprof", "do_huge_pmd_anonymous_page", "vma_alloc_anon_folio_pmd"),
+    "alloc_anon_folio",
+)
+ADDRESS = re.compile(r"(0[xX])?[0-9a-fA-F]+|\?*")
+SHOWN = 3  # kinds of failures in a line of text
+TIMES = 20  # moments of one kind that allocation-failures.log lists
+
+
+@dataclass(frozen=True)
+class Silent:
+    """Failures that are not in the log: count of `happened` alike ones."""
+
+    order: int
+    gfp: int
+    flags: str  # names, or hex where they are not known
+    caller: str
+    stack: tuple[str, ...]
+    happened: int
+    count: int
+    fall_back: str | None  # what is done instead; None: none is known
+    rows: tuple[Failure, ...] = ()
+    nowarn: bool = True  # __GFP_NOWARN is among its bits, which newer kernels' GFP_NOWAIT holds
+
+    def words(self) -> str:
+        """'50 order:2 GFP_ATOMIC|__GFP_NOWARN in __alloc_skb'."""
+        text = f"{self.count:,} order:{self.order} {self.flags} in {plain(self.caller, 60)}"
+        return text if self.nowarn else f"{text} (the log's rate limit)"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is known of a run's failed allocations; None: not available.
+
+    `unknown`: failures that were counted, without a word of what they were.
+    """
+
+    log: KernelLog | None
+    happened: int | None = None
+    silent: list[Silent] = field(default_factory=list)
+    unknown: int = 0
+    echoes_lost: int | None = None
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def logged(self) -> int | None:
+        """How many the kernel's log holds."""
+        return None if self.log is None else self.log.page_allocation_failures
+
+    @property
+    def unlogged(self) -> int | None:
+        """How many are not in the log and have no known fall-back; None if nobody counted.
+
+        None, too, if no function of any stack has a name: then all could have a fall-back.
+        """
+        if self.happened is None or self.nameless:
+            return None
+        return self.unknown + sum(one.count for one in self.silent if not one.fall_back)
+
+    @property
+    def nameless(self) -> bool:
+        """Whether there are stacks, and no name in any of them (kptr_restrict, no kallsyms)."""
+        frames = [frame for one in self.silent for frame in one.stack]
+        return bool(self.silent) and not any(map(_is_name, frames))
+
+    def words(self) -> str:
+        """The failures in a line of text, without a subject."""
+        known = "not available" if self.logged is None else f"{self.logged:,}"
+        least = self.log is not None and "page_allocation_failures" in self.log.at_least
+        parts = [f"{'at least ' if least else ''}{known} in the kernel's log"]
+        bare = [one for one in self.silent if not one.fall_back]
+        if self.unlogged is not None:
+            text = f"{self.unlogged:,} that it does not log"
+            listed = [one.words() for one in _by_caller(bare)]
+            if self.unknown:
+                listed.append(f"{self.unknown:,} of which no more is known")
+            if len(listed) > SHOWN:
+                listed[SHOWN:] = [f"and {plural(len(listed) - SHOWN, 'more kind')}"]
+            parts.append(text + (f": {', '.join(listed)}" if listed else ""))
+        elif self.nameless:
+            total = self.unknown + sum(one.count for one in self.silent)
+            parts.append(f"{total:,} that it does not log (no stack has names: some may fall back)")
+        text = ", ".join(parts)
+        harmless = [one for one in self.silent if one.fall_back]
+        if harmless:
+            total = sum(one.count for one in harmless)
+            names = dict.fromkeys(
+                f"{plain(one.caller, 60)}: {one.fall_back}" for one in _by_caller(harmless)
+            )
+            text += f"; {total:,} more that fall back ({some(list(names), SHOWN)})"
+        if self.echoes_lost is not None:
+            noun = "echo reply" if self.echoes_lost == 1 else "echo replies"
+            text += f"; {self.echoes_lost:,} {noun} lost"
+        return text
+
+
+def look(run: Run) -> Found:
+    """Join the kernel's log with what was counted beside it."""
+    of_key: Counter[tuple[int, int]] = Counter()
+    log = count_failures(run.kern_lines(), of_key) if run.has_kern_log else None
+    logged = log.page_allocation_failures if log else 0
+    lost = echoes(run)
+    problems: list[str] = []
+    rows = evidence_tables.read_failures(run.path, problems)
+    trace = evidence_tables.read_trace(run.path, [])
+    values = trace.get("alloc_failures") if trace is not None else None
+    # The sum begins with the observer: what failed before the first sample is not the workload's.
+    known = None if values is None else values[values == values]
+    counted = None if known is None else int(known.max() - known[0])
+    attributed = sum(row.count for row in rows or ())
+    happened = None if rows is None and counted is None else max(counted or 0, attributed)
+    return Found(
+        log=log,
+        happened=happened,
+        silent=list(_silent(rows or [], of_key, _names(run))),
+        unknown=0 if happened is None else _unknown(happened, attributed, logged, of_key, rows),
+        echoes_lost=lost.lost if lost else None,
+        problems=problems,
+    )
+
+
+def attachment(run: Run, found: Found) -> Iterator[str]:
+    """The text of allocation-failures.log, in pieces: a log can be larger than memory."""
+    yield f"page allocation failures: {found.words()}\n"
+    if found.happened is None:
+        yield "Those that the kernel does not log were not counted in this run.\n"
+    for one in sorted(found.silent, key=lambda one: one.fall_back is not None):
+        count = (
+            f"{one.count:,}" if one.count == one.happened else f"{one.count:,} of {one.happened:,}"
+        )
+        yield f"\n=== not in the kernel's log: {count} order:{one.order} "
+        yield f"mode:{one.gfp:#x}({one.flags}), in {plain(one.caller, 100)}"
+        yield f"; falls back to {one.fall_back}\n" if one.fall_back else "\n"
+        for row in one.rows[:TIMES]:
+            yield f"{row.count:>7} at {row.at:.3f} s: {plain(row.comm, 40)} [{row.pid}]\n"
+        if more := one.rows[TIMES:]:
+            until = max(row.at for row in more)
+            yield f"{sum(row.count for row in more):>7} more, until {until:.3f} s\n"
+        yield "".join(f" {plain(frame, 200)}\n" for frame in one.stack) or " (no stack)\n"
+    if found.unknown:
+        yield f"\n=== not in the kernel's log: {found.unknown:,} of which no more is known\n"
+    for record in of_lines(run.kern_lines()) if found.logged else ():
+        if record.kind == kinds.FAILURE:
+            yield "\n" + attach([record])
+
+
+def _silent(
+    rows: Iterable[Failure],
+    of_key: Mapping[tuple[int, int], int],
+    names: Mapping[str, int],
+) -> Iterator[Silent]:
+    """Kinds of failures of which more happened than the log holds, most frequent first."""
+    alike: dict[tuple[int, int, tuple[str, ...]], list[Failure]] = {}
+    for row in rows:
+        alike.setdefault((row.order, row.gfp, row.stack), []).append(row)
+    left = Counter(of_key)
+    found = []
+    for (order, mask, stack), each in alike.items():
+        happened = sum(row.count for row in each)
+        shown = min(left[order, mask], happened)
+        left[order, mask] -= shown
+        if happened > shown:
+            flags = flag_names(mask, names) or f"{mask:#x}"
+            caller = wanted_by(stack) or "?"
+            fall_back = _fall_back(stack, order)
+            nowarn = NOWARN in flags or bool(mask & names.get(NOWARN, 0))
+            rest = (happened, happened - shown, fall_back, tuple(each), nowarn)
+            found.append(Silent(order, mask, flags, caller, stack, *rest))
+    yield from sorted(found, key=lambda one: (-one.count, one.order, one.flags, one.caller))
+
+
+def _unknown(
+    happened: int,
+    attributed: int,
+    logged: int,
+    of_key: Mapping[tuple[int, int], int],
+    rows: list[Failure] | None,
+) -> int:
+    """Failures of the sum that neither a row nor a record of the log tells of."""
+    keys = {(row.order, row.gfp) for row in rows or ()}
+    elsewhere = logged - sum(n for key, n in of_key.items() if key in keys)
+    return max(0, happened - attributed - elsewhere)
+
+
+def _is_name(frame: str) -> bool:
+    return not ADDRESS.fullmatch(frame)
+
+
+@lru_cache(1024)
+def _fall_back(stack: tuple[str, ...], order: int) -> str | None:
+    for frame in stack:
+        instead = FALL_BACKS.get(frame)
+        if instead and (order > 0 or frame not in OF_LARGE_ORDERS):
+            return instead
+    return None
+
+
+def flag_names(mask: int, names: Mapping[str, int]) -> str | None:
+    """'GFP_ATOMIC|__GFP_NOWARN' by the kernel's own table; None if that does not know every bit."""
+    if not names:
+        return None
+    found = []
+    # Names for several bits come first, as the kernel prints them.
+    for name, bits in sorted(names.items(), key=lambda one: (-one[1].bit_count(), one[0])):
+        if bits and mask & bits == bits:
+            found.append(name)
+            mask &= ~bits
+    return None if mask or not found else "|".join(found)
+
+
+def _names(run: Run) -> dict[str, int]:
+    table = run.fact("evidence", "gfp_flags")
+    pairs = table.items() if isinstance(table, dict) else ()
+    return {
+        plain(name, 40): bits for name, bits in pairs if type(bits) is int and 0 < bits < 1 << 64
+    }
+
+
+def _by_caller(each: Iterable[Silent]) -> list[Silent]:
+    """One for each (order, flags, caller), whatever the rest of the stack, most frequent first."""
+    sums: dict[tuple[int, str, str], Silent] = {}
+    for one in each:
+        key = (one.order, one.flags, one.caller)
+        before = sums.get(key)
+        count = one.count + (before.count if before else 0)
+        sums[key] = replace(one, count=count, rows=())
+    return sorted(sums.values(), key=lambda one: -one.count)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Stalls: gaps of at least a threshold, the open gap at the end included; all times in seconds."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.reading.load import Run
+from analysis.reading.streams import Stream
+
+THRESHOLDS = (0.1, 1.0, 10.0)
+STALL = 1.0  # a gap of this length is a stall, unless said otherwise
+SKIP_TOLERANCE = 0.2  # s by which a chunk of audio may be late before somebody hears it
+BEAT_TOLERANCE = 0.1  # s by which a heartbeat may be late before its deadline counts as missed
+
+
+@dataclass(frozen=True)
+class Stall:
+    """One silence: from `begin` (elapsed) for `length`; `open` if no line ended it."""
+
+    begin: float
+    length: float
+    stream: str
+    open: bool = False
+
+    @property
+    def end(self) -> float:
+        """Elapsed at which it ended, or up to which it is known."""
+        return self.begin + self.length
+
+
+@dataclass(frozen=True)
+class Total:
+    """How many stalls of at least `threshold` there were, and the seconds spent in them."""
+
+    threshold: float
+    count: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """What the `late S` lines say of deadlines; `unread` lines say nothing."""
+
+    deadlines: int
+    missed: int
+    spans: tuple[float, ...]  # of each maximal run of missed deadlines: how late its first one was
+    worst: float
+    unread: int
+
+
+def stalls(stream: Stream, threshold: float = STALL) -> list[Stall]:
+    """The stream's stalls in order of time; the open gap counts, as one that no line ended."""
+    long = stream.gap >= threshold
+    lengths = stream.gap[long]
+    begins = stream.elapsed[long] - lengths
+    found = [
+        Stall(begin, length, stream.name)
+        for begin, length in zip(begins.tolist(), lengths.tolist(), strict=True)
+    ]
+    if stream.open_gap >= threshold:
+        found.append(Stall(stream.last, stream.open_gap, stream.name, open=True))
+    return found
+
+
+def totals(stream: Stream) -> list[Total]:
+    """Count and seconds of the stalls at each of THRESHOLDS."""
+    found = {threshold: stalls(stream, threshold) for threshold in THRESHOLDS}
+    return [Total(t, len(each), sum(s.length for s in each)) for t, each in found.items()]
+
+
+def worst(stream: Stream) -> float:
+    """The longest silence, the open gap included."""
+    return max([float(stream.gap.max()) if len(stream.gap) else 0.0, stream.open_gap])
+
+
+def stalled_seconds(run: Run, threshold: float = STALL) -> float:
+    """Seconds in stalls, added up over the gitk streams: the primary metric of a run."""
+    return sum(stall.length for gitk in run.gitks for stall in stalls(gitk, threshold))
+
+
+def freezes(streams: Iterable[Stream], threshold: float = STALL) -> list[tuple[float, float]]:
+    """(begin, end) of the times in which at least one of the streams was in a stall, merged."""
+    merged: list[tuple[float, float]] = []
+    found = [stall for stream in streams for stall in stalls(stream, threshold)]
+    for stall in sorted(found, key=lambda each: each.begin):
+        if merged and stall.begin <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], stall.end))
+        else:
+            merged.append((stall.begin, stall.end))
+    return merged
+
+
+def lateness(stream: Stream, tolerance: float) -> Lateness | None:
+    """Deadlines missed by more than tolerance in `chunk K late S` or `beat K late S` lines.
+
+    None if no line says so. A maximal run of late chunks is one span (an audio skip), as long as
+    its first chunk was late: the others are late only because the first one was.
+    """
+    if stream.late is None:
+        return None
+    known = stream.late[np.isfinite(stream.late)]
+    missed = known > tolerance
+    begins = missed & ~np.concatenate(([False], missed[:-1]))
+    spans = tuple(known[begins].tolist())
+    unread = len(stream.late) - len(known)
+    return Lateness(len(known), int(missed.sum()), spans, float(known.max()), unread)

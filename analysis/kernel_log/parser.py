@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Records from a kernel's log, as a stream: its lines in, each record out when it is whole.
+
+Two CPUs that print at once are told apart by who printed each line (CONFIG_PRINTK_CALLER). Without
+that a line goes to the record printed last if it can follow what that one has so far, else to one
+that it can follow; records that could both have had it are marked `mixed`.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from analysis.kernel_log import kinds
+from analysis.kernel_log.lines import LONGEST, Lines, Message
+from analysis.kernel_log.open_record import Open, Record
+
+PATIENCE = 200  # lines of others without one of its own after which a record is over,
+PATIENCE_NAMED = 5000  # the same where each line says who printed it,
+PATIENCE_SECONDS = 60  # and seconds of the kernel's clock
+MOST_OPEN = 64  # records at once, and where no line says who printed it
+MOST_OPEN_UNNAMED = 8
+_TEXT = 4096  # characters of a line that are looked at
+
+
+@dataclass
+class Log:
+    """What the log says beside its records."""
+
+    release: str | None = None  # the kernel's, from "Linux version"
+    suppressed: int = 0  # page allocation failures that the kernel says it did not print
+    hung_tasks_suppressed: bool = False
+    missed: bool = False  # records that the kernel's ring lost (kern.log's <missed>)
+    found: Counter[str] = field(default_factory=Counter)  # records of each kind
+
+
+class Parser:
+    """Takes the lines one after the other; `done` holds what is whole, in the log's order."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.open: list[Open] = []
+        self.done: list[Record] = []
+        self._lines = Lines()
+        self._closed: list[tuple[int, Record]] = []
+        self._begun = 0
+        self._count = 0  # messages so far
+        self._last: Open | None = None  # whose the last line of any record was
+        self._taken: Open | None = None  # whose the last message was
+        self._suppressed = 0  # not yet told with a record
+        self._suppressed_by_any = 0  # told by the message before, which does not say of what
+
+    def line(self, number: int, raw: bytes, *, telling: bool) -> None:
+        """One line of the log; telling: it holds one of kinds.LITERALS."""
+        if raw[:2] == b"--" and raw.startswith((b"-- Reboot --", b"-- Boot ")):
+            self._restarted()
+            return
+        for message in self._lines.messages(raw):
+            self._count += 1
+            if not message.continued:
+                self._taken = None
+            text = message.text[:_TEXT]
+            if not (telling and self._tell(number, message, text)):
+                self._go_on(message, text.strip())
+            if self.open and not self._count % 32:
+                self._expire(message.time)
+
+    def finish(self) -> None:
+        """The log, or this boot, is over; what is not whole was cut."""
+        for record in list(self.open):
+            record.cut = self._printing(record)
+            if record.kind == kinds.FAILURE:
+                record.suppressed, self._suppressed = record.suppressed + self._suppressed, 0
+            self._close(record)
+
+    def _printing(self, record: Open) -> bool:
+        """Whether the kernel was, as far as can be seen, not done with it."""
+        return not record.ended() and (record is self._last or record.in_stack())
+
+    def _tell(self, number: int, message: Message, text: str) -> bool:
+        """Whether the line was more than a part of a record."""
+        if message.continued:
+            if "<missed>" in text:
+                self.log.missed = True
+            return False
+        if text.startswith("<missed>"):
+            self.log.missed = True
+        elif text.startswith("Linux version "):
+            self._restarted()
+            self.log.release = [*text.split(), ""][2][:80] or None
+        elif kinds.HUNG_TASKS_SUPPRESSED in text:
+            self.log.hung_tasks_suppressed = True
+        elif found := kinds.SUPPRESSED.match(text):
+            self._left_out(found[1], int(found[2]))
+            return True
+        elif found_one := kinds.beginning(text):
+            if not (found_one.kind == kinds.OOM and self._further(found_one, message, text)):
+                self._begin(number, message, found_one, text)
+            return True
+        return False
+
+    def _left_out(self, printer: str, count: int) -> None:
+        if kinds.SUPPRESSED_FAILURES.match(printer):
+            self._count_suppressed(count)
+        elif printer in kinds.SUPPRESSED_BY_ANY:
+            if any(record.kind == kinds.FAILURE for record in self.open):
+                self._count_suppressed(count)
+            else:
+                self._suppressed_by_any = count
+
+    def _count_suppressed(self, count: int) -> None:
+        self.log.suppressed += count
+        self._suppressed += count
+
+    def _begin(self, number: int, message: Message, found: kinds.Beginning, text: str) -> None:
+        stops = found.kind in kinds.LOCKUPS or text.startswith("Kernel panic")
+        for record in list(self.open):
+            record.interrupted |= stops and record.allocates and self._printing(record)
+            if record.caller == message.caller and (message.caller or record.ended()):
+                self._close(record)
+        while len(self.open) >= (MOST_OPEN if message.caller else MOST_OPEN_UNNAMED):
+            self._close(self.open[0])
+        self._begun += 1
+        record = Open(self._begun, number, message, found, self.log.release)
+        if found.kind == kinds.FAILURE:
+            if self._suppressed_by_any:
+                self._count_suppressed(self._suppressed_by_any)
+            record.suppressed, self._suppressed = self._suppressed, 0
+        self._suppressed_by_any = 0
+        self._last = record
+        self._put(record, message, text.strip(), kinds.DETAIL)
+        self.open.append(record)
+
+    def _further(self, found: kinds.Beginning, message: Message, text: str) -> bool:
+        """Whether the line goes on with an OOM kill that has begun."""
+        for record in reversed(self.open):
+            if (
+                record.kind in (kinds.OOM, kinds.MEMCG_OOM)
+                and record.caller == message.caller
+                and record.step < found.step
+            ):
+                record.oom(found)
+                self._put(record, message, text.strip(), kinds.DETAIL)
+                if record.complete:
+                    self._close(record)
+                return True
+        return False
+
+    def _go_on(self, message: Message, text: str) -> None:
+        if not self.open:
+            return
+        which = kinds.part(text)
+        if which is not None and (record := self._whose(message, which, text)):
+            self._put(record, message, text, which)
+        elif not message.continued and text:
+            self._suppressed_by_any = 0
+            if other := kinds.beginning(text):
+                self._begin(0, message, other, text)
+            for record in list(self.open):
+                if record.complete and record.caller == message.caller:
+                    self._close(record)
+
+    def _whose(self, message: Message, which: int, text: str) -> Open | None:
+        if message.continued:
+            return self._taken if self._taken in self.open else None
+        last = self._last
+        if last and last.caller == message.caller and last.takes(which, text):
+            return last
+        for record in reversed(self.open):
+            if record.caller == message.caller and record.takes(which, text):
+                return record
+        return None
+
+    def _put(self, record: Open, message: Message, text: str, which: int) -> None:
+        record.add(text, which, self._count, message.time)
+        if self._last and self._last is not record and not message.caller:
+            self._last.mixed = record.mixed = True
+        self._last = self._taken = record
+
+    def _expire(self, time: float | str | None) -> None:
+        for record in list(self.open):
+            patience = PATIENCE_NAMED if record.caller else PATIENCE
+            late = (
+                isinstance(time, float)
+                and isinstance(record.last_time, float)
+                and not -1 <= time - record.last_time <= PATIENCE_SECONDS
+            )
+            if late or self._count - record.count > patience:
+                self._close(record)
+
+    def _restarted(self) -> None:
+        self.finish()
+        self._suppressed = self._suppressed_by_any = 0
+
+    def _close(self, record: Open) -> None:
+        self.open.remove(record)
+        if self._last is record:
+            self._last = None
+        if record.kind != kinds.OTHER:
+            self.log.found[record.kind] += 1
+            heapq.heappush(self._closed, (record.number, record.whole()))
+        first = min((each.number for each in self.open), default=self._begun + 1)
+        while self._closed and self._closed[0][0] < first:
+            self.done.append(heapq.heappop(self._closed)[1])
+
+
+def parse(chunks: Iterable[bytes], log: Log) -> Iterator[Record]:
+    """The records of a log that comes in pieces of any size; `log` is filled on the way.
+
+    Most of a log tells nothing: a search for kinds.LITERALS passes over it, and only lines with one
+    of them, and those that follow while a record is open, are taken apart.
+    """
+    parser = Parser(log)
+    number, rest = 1, b""
+    for chunk in chunks:
+        block = rest + chunk
+        end = block.rfind(b"\n") + 1
+        if end:
+            number = _block(parser, number, block[:end])
+        rest = block[end:][:LONGEST]
+        yield from parser.done
+        parser.done.clear()
+    if rest:
+        _block(parser, number, rest + b"\n")
+    parser.finish()
+    yield from parser.done
+
+
+def _block(parser: Parser, number: int, block: bytes) -> int:
+    """Feed whole lines, the first of them line `number`; the number of the line behind them."""
+    at = 0
+    for telling in sorted(_telling(block)):
+        number, at = _follow(parser, number, block, at, telling)
+        number += block.count(b"\n", at, telling)
+        at = block.index(b"\n", telling) + 1
+        parser.line(number, block[telling : at - 1], telling=True)
+        number += 1
+    number, at = _follow(parser, number, block, at, len(block))
+    return number + block.count(b"\n", at)
+
+
+def _follow(parser: Parser, number: int, block: bytes, at: int, until: int) -> tuple[int, int]:
+    """Feed lines while a record is open."""
+    while parser.open and at < until:
+        end = block.index(b"\n", at)
+        parser.line(number, block[at:end], telling=False)
+        number, at = number + 1, end + 1
+    return number, at
+
+
+def _telling(block: bytes) -> set[int]:
+    """Where the lines begin that hold one of the literals."""
+    starts = set()
+    for literal in kinds.LITERALS:
+        found = block.find(literal)
+        while found >= 0:
+            starts.add(block.rfind(b"\n", 0, found) + 1)
+            found = block.find(literal, block.index(b"\n", found))
+    return starts

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A bundle (docs/BUNDLE.md) back to a folder; it may come from a stranger who means harm.
+
+Only plain files and folders with plain names come out of it, to a folder that nobody else can read
+and that is gone when the program ends. Everything else, and more than a bundle can hold, is a
+UserError of one line.
+"""
+
+import atexit
+import gzip
+import os
+import shutil
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from analysis.reading.words import plain
+from errors import UserError
+
+MOST_FILES = 20_000
+MOST_BYTES = 1 << 30  # of all files together; the largest bundle that we make holds a tenth
+MOST_PARTS = 8  # of a path
+LONGEST_PART = 255  # bytes, what a file system takes
+LONGEST_HEADER = 1 << 20  # a name's extended header, which tarfile reads into memory at once
+CHUNK = 1 << 16
+
+
+class Damaged(UserError):
+    """The archive, or one member of it, is not what a bundle holds."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One plain file of an archive; `data` can be read until the next member is asked for."""
+
+    name: str
+    size: int
+    data: IO[bytes]
+
+    def chunks(self) -> Iterator[bytes]:
+        """The file's bytes; Damaged if there are fewer than the archive promised."""
+        left = self.size
+        while left:
+            try:
+                part = self.data.read(min(left, CHUNK))
+            except _BROKEN as error:
+                raise Damaged(_cut(error)) from error
+            if not part:
+                raise Damaged("is cut short")
+            left -= len(part)
+            yield part
+
+
+_BROKEN = (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, OverflowError, ValueError)
+
+
+class _Bounded:
+    """The unpacked stream; it gives no more bytes than it was allowed to (a bomb has no end)."""
+
+    def __init__(self, packed: gzip.GzipFile) -> None:
+        self._packed = packed
+        self._left = 0
+
+    def allow(self, size: int) -> None:
+        self._left = size
+
+    def read(self, size: int) -> bytes:
+        if self._left <= 0:
+            raise Damaged(f"holds a header of more than {LONGEST_HEADER >> 20} MiB")
+        part = self._packed.read(min(size, CHUNK))
+        self._left -= len(part)
+        return part
+
+    def drain(self) -> None:
+        """Read what is behind the last member: only then is gzip's checksum looked at."""
+        self.allow(LONGEST_HEADER)
+        while self.read(CHUNK):
+            pass
+
+
+def members(path: Path) -> Iterator[Member]:
+    """Each file of the archive in order; Damaged for anything that a bundle does not hold.
+
+    Damaged has one line without the archive's own name; UserError if it cannot be opened.
+    """
+    try:
+        raw = path.open("rb")
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from error
+    with raw, gzip.GzipFile(fileobj=raw, mode="rb") as packed:
+        stream = _Bounded(packed)
+        stream.allow(LONGEST_HEADER)
+        try:
+            archive = tarfile.open(fileobj=stream, mode="r|")  # type: ignore[call-overload]  # noqa: SIM115
+            seen: set[str] = set()
+            total = 0
+            while (header := archive.next()) is not None:
+                total += _checked(header, seen)
+                if total > MOST_BYTES:
+                    raise Damaged(f"holds more than {MOST_BYTES >> 20} MiB")
+                if header.isdir():
+                    stream.allow(LONGEST_HEADER)
+                    continue
+                data = archive.extractfile(header)
+                if data is None:
+                    raise Damaged(f"{plain(header.name)}: not a plain file")
+                stream.allow(header.size + LONGEST_HEADER)
+                yield Member(header.name, header.size, data)
+                stream.allow(header.size + LONGEST_HEADER)
+                archive.members = []  # else it keeps every header
+            stream.drain()
+        except _BROKEN as error:
+            raise Damaged(_cut(error)) from error
+        except OSError as error:
+            raise Damaged(f"cannot be read: {error.strerror or plain(error)}") from error
+        if not seen:
+            raise Damaged("holds no files")
+
+
+def _cut(error: Exception) -> str:
+    if isinstance(error, EOFError):
+        return "is cut short"
+    if isinstance(error, gzip.BadGzipFile | zlib.error):
+        return f"is no whole gzip file ({plain(error, 60)})"
+    return f"is no tar archive, or a damaged one ({plain(error, 60)})"
+
+
+def _checked(header: tarfile.TarInfo, seen: set[str]) -> int:
+    """The member's size; Damaged if it is of no kind that we write, or its name is none."""
+    name = header.name
+    shown = plain(name, 100)
+    if not (header.type in (tarfile.REGTYPE, tarfile.AREGTYPE) or header.isdir()):
+        raise Damaged(f"{shown}: a link, a device or another kind of file that no bundle holds")
+    if header.sparse is not None:
+        raise Damaged(f"{shown}: a file with holes, which no bundle holds")
+    parts = name.split("/")
+    if (
+        name.startswith("/")
+        or len(parts) > MOST_PARTS
+        or any(part in ("", ".", "..") or "\0" in part for part in parts)
+        or any(len(os.fsencode(part)) > LONGEST_PART for part in parts)
+    ):
+        raise Damaged(f"{shown}: a path that no bundle holds")
+    if name in seen:
+        raise Damaged(f"{shown}: is there twice")
+    seen.add(name)
+    if len(seen) > MOST_FILES:
+        raise Damaged(f"holds more than {MOST_FILES:,} files")
+    if header.size < 0 or (header.isdir() and header.size):
+        raise Damaged(f"{shown}: has no size that a file can have")
+    return header.size
+
+
+def unpacked(path: Path) -> Path:
+    """The results in the bundle: a folder that is removed when the program ends.
+
+    UserError in one line if it is no bundle, cut short, too large, or would write elsewhere.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="desktop-freeze-bundle-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    try:
+        for member in members(path):
+            _extract(member, folder)
+    except Damaged as error:
+        raise UserError(f"{path}: {error}", hint="no bundle that this suite made") from None
+    found = list(folder.iterdir())
+    return found[0] if len(found) == 1 and found[0].is_dir() else folder
+
+
+def _extract(member: Member, folder: Path) -> None:
+    target = folder / member.name
+    shown = plain(member.name, 100)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("xb") as out:
+            for part in member.chunks():
+                out.write(part)
+    except (FileExistsError, NotADirectoryError, IsADirectoryError):
+        raise Damaged(f"{shown}: is a file and a folder") from None
+    except OSError as error:
+        raise UserError(f"{folder}: {error.strerror}") from error

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The evidence of a run: tasks.tsv, blocked.tsv, trace.tsv, allocfail.tsv, reclaim.tsv.
+
+docs/FORMAT.md has every column. Damage never raises: it is named in `problems`, a line for each
+kind of it. A cell that is empty or no number is NaN; a column that is not there is no clock.
+"""
+
+import functools
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from analysis.reading.counter_tables import DIGITS, NUMBER, STAMP, Table, parse_table
+from analysis.reading.files import read_file
+from analysis.reading.latency_log import Floats, count, whole_lines
+from contract.run_files import ALLOCFAIL, BLOCKED, RECLAIM, TASKS, TRACE
+
+CLOCKS = (
+    *("cpu_us", "rq_us", "blkio_us", "swapin_us", "freepages_us", "thrashing_us", "compact_us"),
+    *("wpcopy_us", "irq_us", "majflt", "minflt"),
+)
+BETWEEN_FRAMES = " <- "
+MOST_FRAMES = 64
+AT_ONCE_S = 0.25  # a stamp may go back by less: two writers of one moment
+SUFFIX = re.compile(r"(\.(isra|constprop|part|cold|llvm|lto_priv)(\.\d+)*)+$")
+SIGNED = re.compile(rb"-?\d{1,9}(\.\d{1,9})?")
+WHOLE = re.compile(rb"-?\d{1,9}")
+NAN = float("nan")
+T = TypeVar("T")
+Row = dict[str, bytes]  # column -> cell
+HEX = re.compile(rb"(0[xX])?[0-9a-fA-F]{1,16}")
+
+
+@dataclass
+class Task:
+    """One task of a stream (`-`: of none): its states and cumulative clocks (µs) at `stamps`."""
+
+    stream: str
+    pid: int
+    comm: str
+    stamps: Floats
+    states: str
+    clocks: dict[str, Floats]
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at a task: what it was in, functions innermost first (none: in user space)."""
+
+    at: float
+    stream: str
+    pid: int
+    comm: str
+    state: str
+    wchan: str
+    stack: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Page allocations that failed within a second, all alike; `gfp` is the kernel's bit mask."""
+
+    at: float
+    count: int
+    pid: int
+    comm: str
+    order: int
+    gfp: int
+    stack: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Reclaimer:
+    """What one task did in direct reclaim in the whole run; None: not available."""
+
+    pid: int
+    comm: str
+    reclaims: int | None
+    microseconds: int | None
+    pages: int | None
+
+
+@dataclass
+class Evidence:
+    """What the evidence observer left; None for a table that is not there."""
+
+    tasks: list[Task] | None = None
+    looks: list[Look] | None = None
+    trace: Table | None = None
+    problems: list[str] = field(default_factory=list)
+
+
+def read_evidence(run: Path) -> Evidence | None:
+    """The evidence in a run's folder; None if there is none."""
+    problems: list[str] = []
+    evidence = Evidence(read_tasks(run, problems), read_looks(run, problems), problems=problems)
+    evidence.trace = read_trace(run, problems)
+    if evidence.tasks is None and evidence.looks is None and evidence.trace is None:
+        return None
+    return evidence
+
+
+def read_trace(run: Path, problems: list[str]) -> Table | None:
+    """trace.tsv: sums that the kernel made of its own events."""
+    raw = read_file(run / TRACE, problems)
+    if not raw:
+        return None
+    table = parse_table(raw)
+    if table is None:
+        problems.append("trace.tsv: has no header that can be read, left out")
+        return None
+    problems += [f"trace.tsv: {problem}" for problem in table.problems]
+    return table if len(table.columns[STAMP]) else None
+
+
+def read_tasks(run: Path, problems: list[str]) -> list[Task] | None:
+    """tasks.tsv: each task's clocks, in the order in which they were first seen."""
+    lives: dict[tuple[str, int], list[_Life]] = {}
+    clocks: list[str] = []
+
+    def parse(row: Row) -> bool:
+        stamp, pid = _number(row[STAMP]), _whole(row["pid"])
+        if stamp is None or pid is None:
+            return False
+        if not clocks:
+            clocks.extend(name for name in CLOCKS if name in row)
+        values = [_float(row[name]) for name in clocks]
+        lived = lives.setdefault((_text(row["stream"]), pid), [])
+        if not lived or lived[-1].is_over(stamp, values):
+            lived.append(_Life())
+        lived[-1].add(stamp, _text(row["state"])[:1] or "?", values)
+        lived[-1].comm = _text(row.get("comm", b"")) or lived[-1].comm
+        return True
+
+    if _read(run / TASKS, (STAMP, "stream", "pid", "state"), parse, problems) is None:
+        return None
+    return [
+        Task(
+            stream, pid, life.comm, np.array(life.stamps), "".join(life.states), life.table(clocks)
+        )
+        for (stream, pid), lived in lives.items()
+        for life in lived
+    ]
+
+
+def read_looks(run: Path, problems: list[str]) -> list[Look] | None:
+    """blocked.tsv, in order of time."""
+
+    def parse(row: Row) -> Look | None:
+        stamp, pid = _number(row[STAMP]), _whole(row["pid"])
+        if stamp is None or pid is None:
+            return None
+        comm, wchan = _text(row.get("comm", b"")), _text(row.get("wchan", b""))
+        state = _text(row["state"])[:1] or "?"
+        return Look(stamp, _text(row["stream"]), pid, comm, state, wchan, frames(row["stack"]))
+
+    needed = (STAMP, "stream", "pid", "state", "stack")
+    looks = _read(run / BLOCKED, needed, parse, problems)
+    return None if looks is None else sorted(looks, key=lambda look: look.at)
+
+
+def read_failures(run: Path, problems: list[str]) -> list[Failure] | None:
+    """allocfail.tsv: page allocations that failed, those included that the log does not show."""
+
+    def parse(row: Row) -> Failure | None:
+        # Before the workload began it is below zero.
+        stamp = float(row[STAMP]) if SIGNED.fullmatch(row[STAMP]) else None
+        pid = _whole(row["pid"])
+        number, order = _whole(row["count"]), _whole(row["order"])
+        gfp = int(row["gfp"], 16) if HEX.fullmatch(row["gfp"]) else None
+        if stamp is None or pid is None or number is None or order is None or gfp is None:
+            return None
+        stack = frames(row.get("stack", b""))
+        return Failure(stamp, number, pid, _text(row.get("comm", b"")), order, gfp, stack)
+
+    return _read(run / ALLOCFAIL, (STAMP, "count", "pid", "order", "gfp"), parse, problems)
+
+
+def read_reclaimers(run: Path, problems: list[str]) -> list[Reclaimer] | None:
+    """reclaim.tsv: who was in direct reclaim, the longest first."""
+
+    def parse(row: Row) -> Reclaimer | None:
+        pid = _whole(row["pid"])
+        if pid is None:
+            return None
+        names = ("direct_reclaims", "direct_reclaim_us", "direct_reclaim_pages")
+        values = [_number(row.get(name, b"")) for name in names]
+        whole = [None if value is None else int(value) for value in values]
+        return Reclaimer(pid, _text(row.get("comm", b"")), *whole)
+
+    found = _read(run / RECLAIM, ("pid",), parse, problems)
+    return None if found is None else sorted(found, key=lambda one: -(one.microseconds or 0))
+
+
+@functools.lru_cache(10_000)  # a run has few different ones
+def frames(stack: bytes | str) -> tuple[str, ...]:
+    """The functions of a folded stack, without what a compiler adds to their names."""
+    text = stack if isinstance(stack, str) else _text(stack)
+    names = text.split(BETWEEN_FRAMES)[:MOST_FRAMES] if text.strip() else []
+    return tuple(sys.intern(SUFFIX.sub("", name.strip())) for name in names if name.strip())
+
+
+@dataclass
+class _Life:
+    """The rows of one task while they are read."""
+
+    comm: str = ""
+    stamps: list[float] = field(default_factory=list)
+    states: list[str] = field(default_factory=list)
+    values: list[list[float]] = field(default_factory=list)
+
+    def add(self, stamp: float, state: str, values: list[float]) -> None:
+        """One more row; of two with the same stamp, or a later one before it, the newer stands."""
+        if self.stamps and stamp <= self.stamps[-1]:
+            if not _went_back(values, self.values[-1]):
+                self.states[-1], self.values[-1] = state, values
+            return
+        self.stamps.append(stamp)
+        self.states.append(state)
+        self.values.append(values)
+
+    def is_over(self, stamp: float, values: list[float]) -> bool:
+        """Whether this row is another task's: a clock or the time went back."""
+        if stamp <= self.stamps[-1]:
+            return stamp <= self.stamps[-1] - AT_ONCE_S
+        return _went_back(values, self.values[-1])
+
+    def table(self, clocks: list[str]) -> dict[str, Floats]:
+        """Column name -> values, those left out of which no cell could be read."""
+        columns = np.array(self.values, dtype=np.float64).reshape(len(self.stamps), len(clocks)).T
+        named = zip(clocks, columns, strict=True)
+        return {name: column for name, column in named if np.isfinite(column).any()}
+
+
+def _went_back(values: list[float], before: list[float]) -> bool:
+    return any(now < then for now, then in zip(values, before, strict=True))
+
+
+def _read(
+    path: Path, needed: tuple[str, ...], parse: Callable[[Row], T | None], problems: list[str]
+) -> list[T] | None:
+    """What parse makes of each whole row; None if there is no table in this file.
+
+    A row of which it makes nothing could not be read. All damage is named in problems.
+    """
+    raw = read_file(path, problems)
+    if not raw:
+        return None
+    cut: list[str] = []
+    header, _, body = whole_lines(raw, cut).partition(b"\n")
+    problems += [f"{path.name}: {problem}" for problem in cut]
+    names = header.decode("ascii", "replace").split("\t")
+    if not set(needed) <= set(names) or len(set(names)) < len(names):
+        problems.append(f"{path.name}: has no header that can be read, left out")
+        return None
+    found, unread = [], 0
+    for line in body.split(b"\n")[:-1]:
+        cells = line.split(b"\t")
+        made = parse(dict(zip(names, cells, strict=True))) if len(cells) == len(names) else None
+        if made:
+            found.append(made)
+        else:
+            unread += 1
+    if unread:
+        problems.append(f"{path.name}: {count(unread, 'row')} could not be read and left out")
+    return found
+
+
+def _number(cell: bytes) -> float | None:
+    return float(cell) if NUMBER.fullmatch(cell) else None
+
+
+def _float(cell: bytes) -> float:
+    # Nearly all cells are digits, and asking for that is much cheaper than the expression.
+    plain = len(cell) <= DIGITS and cell.isdigit()
+    return float(cell) if plain or NUMBER.fullmatch(cell) else NAN
+
+
+def _whole(cell: bytes) -> int | None:
+    return int(cell) if WHOLE.fullmatch(cell) else None
+
+
+def _text(cell: bytes) -> str:
+    return cell.decode("utf-8", "replace")

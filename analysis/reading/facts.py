@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The facts that runs must have in common before anybody compares them (docs/VERDICTS.md)."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from analysis.reading.latency_log import number
+from analysis.reading.load import Run
+from analysis.reading.words import plain, plural, some
+from contract.option_rows import IN_MACHINE, PARAMETERS
+from contract.spelling import absent
+
+EVIDENCE_ASKED = ("evidence", "asked")  # noted before t0, by every suite that has the observer
+EVERYWHERE = (
+    ("accelerator",),
+    ("mem_total_kib",),
+    ("cpus",),
+    ("cpu_model",),
+    *(("machine", key) for key in ("qemu", "type", "cpu")),
+    ("host", "cpu_model"),
+    *(("disk", key) for key in ("size_bytes", "cache", "iops", "bps", "model")),
+    ("swap", "size_kib"),
+    ("crypt",),
+    ("fs",),
+    EVIDENCE_ASKED,
+)
+IN_A_VARIANT = (
+    *(("kernel", key) for key in ("release", "image_digest", "config_digest")),
+    ("knobs",),
+    ("append",),
+)
+MEMORY_TOLERANCE = 0.1  # kernels leave some MiB more or less of the same memory
+NAMED = 3  # runs of those that share a value
+BUSY = 0.1  # share of the host's CPU time taken by others from which it is said
+UNKNOWN = object()
+
+
+def differences(runs: list[Run]) -> list[str]:
+    """One line for each key fact in which the runs differ, with both values and who has them."""
+    found: list[str] = []
+    for keys in (*EVERYWHERE, *_parameters(runs)):
+        found += _difference(runs, keys)
+    by_variant: dict[str, list[Run]] = {}
+    for run in runs:
+        by_variant.setdefault(run.variant, []).append(run)
+    for members in by_variant.values():
+        for keys in IN_A_VARIANT:
+            found += _difference(members, keys)
+    return found
+
+
+def unknown(runs: list[Run]) -> list[str]:
+    """One line that names the facts that only some of the runs know, or none."""
+    facts = (*EVERYWHERE, *_parameters(runs), *IN_A_VARIANT)
+    counts = {keys: sum(_value(run, keys) is UNKNOWN for run in runs) for keys in facts}
+    some = [
+        f"{plain('.'.join(keys), 60)} ({plural(count, 'run')})"
+        for keys, count in counts.items()
+        if 0 < count < len(runs)
+    ]
+    return [f"Not known of every run, so not compared there: {', '.join(some)}."] if some else []
+
+
+def busy_by_others(run: Run) -> float | None:
+    """Share of the host's CPU time that others took during the run."""
+    return number(run.fact("host", "busy_by_others"))
+
+
+def busy_host(runs: list[Run]) -> list[str]:
+    """One line that names the runs during which the host had much else to do, or none."""
+    busy = [(run, busy_by_others(run)) for run in runs]
+    names = [f"{_name(run)} ({100 * share:.0f} %)" for run, share in busy if share and share > BUSY]
+    if not names:
+        return []
+    return [
+        f"Others took more than {100 * BUSY:.0f} % of the host's CPU time: {some(names, NAMED)}."
+    ]
+
+
+def _parameters(runs: Iterable[Run]) -> list[tuple[str, ...]]:
+    names: dict[str, None] = {}
+    for run in runs:
+        parameters = run.fact("parameters")
+        names.update(dict.fromkeys(parameters if isinstance(parameters, dict) else ()))
+    return [("parameters", name) for name in names]
+
+
+def _value(run: Run, keys: tuple[str, ...]) -> Any:
+    """The fact; UNKNOWN if the run does not say, None if it says that there is none (a limit)."""
+    holder = run.fact(*keys[:-1]) if len(keys) > 1 else run.meta
+    if keys == EVIDENCE_ASKED and "evidence" not in run.meta and "t0" in run.meta:
+        return absent(IN_MACHINE)["evidence"]
+    if not isinstance(holder, dict):
+        return UNKNOWN
+    if keys[-1] not in holder:
+        return absent(PARAMETERS).get(keys[1], UNKNOWN) if keys[0] == PARAMETERS else UNKNOWN
+    value = holder[keys[-1]]
+    if value is None:
+        return None if keys[0] in ("disk", "parameters") else UNKNOWN
+    if keys == ("knobs",) and isinstance(value, list):
+        return [_knob(one) for one in value]
+    return value
+
+
+def _knob(knob: Any) -> Any:
+    """What was set; not what was there before, which a boot may leave otherwise."""
+    if not isinstance(knob, dict):
+        return knob
+    return [knob.get("path"), knob.get("asked"), knob.get("read_back")]
+
+
+def _difference(runs: list[Run], keys: tuple[str, ...]) -> list[str]:
+    known = [(value, run) for run in runs if (value := _value(run, keys)) is not UNKNOWN]
+    if keys == ("mem_total_kib",):
+        sizes = [(size, run) for value, run in known if (size := number(value)) is not None]
+        least = min(sizes, key=lambda one: one[0], default=None)
+        most = max(sizes, key=lambda one: one[0], default=None)
+        if least is None or most is None or most[0] <= least[0] * (1 + MEMORY_TOLERANCE):
+            return []
+        groups = {f"{least[0]:.0f}": [_name(least[1])], f"{most[0]:.0f}": [_name(most[1])]}
+    else:
+        groups = {}
+        for value, run in known:
+            groups.setdefault(_text(value), []).append(_name(run))
+    if len(groups) < 2:
+        return []
+    values = [f"{plain(value, 60)} in {some(names, NAMED)}" for value, names in groups.items()]
+    more = f" and {len(values) - 2} more values" if len(values) > 2 else ""
+    return [f"{plain('.'.join(keys), 60)} differs: {values[0]}, {values[1]}{more}"]
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def _name(run: Run) -> str:
+    return f"{plain(run.variant, 40)}/{run.number}"

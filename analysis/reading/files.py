@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reading a folder that may come from a stranger: no link is followed, no read blocks or swells.
+
+A link would lead out of the results (into a bug report); a pipe or a device would never end.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from io import FileIO
+from pathlib import Path
+
+from errors import UserError
+
+LARGEST = 64 << 20  # bytes: three hours of every counter; beyond it a file is damaged
+LONGEST_LINE = 65536
+
+
+def open_plain(path: Path) -> FileIO | None:
+    """The file, opened to be read; None if there is none, OSError if it is something else."""
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise OSError(errno.EINVAL, "is a link or no file, not read", str(path))
+        return FileIO(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC))
+    except FileNotFoundError:
+        return None
+
+
+def read_file(path: Path, problems: list[str], limit: int = LARGEST) -> bytes | None:
+    """The file's bytes, at most limit; None if it is not there or cannot be read."""
+    try:
+        file = open_plain(path)
+        if file is None:
+            return None
+        with file:
+            size = os.fstat(file.fileno()).st_size
+            parts, left = [], min(size, limit)
+            while left > 0 and (part := file.read(left)):
+                parts.append(part)
+                left -= len(part)
+    except OSError as error:
+        problems.append(f"{path.name}: {error.strerror}")
+        return None
+    if size > limit:
+        problems.append(f"{path.name}: only its first {limit >> 20} MiB are read")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of a log of any size, a longer one than LONGEST_LINE in pieces; none without it."""
+    try:
+        file = open_plain(path)
+        if file is None:
+            return
+        with os.fdopen(os.dup(file.fileno()), "rb") as log, file:
+            while line := log.readline(LONGEST_LINE):
+                yield line.decode("utf-8", "replace").rstrip("\r\n")
+    except OSError:
+        return
+
+
+def names_in(folder: Path) -> tuple[list[str], list[str], list[str]]:
+    """Names of the folders, of the plain files, and of the links in it; hidden ones are left out.
+
+    UserError if it cannot be read.
+    """
+    folders, files, links = [], [], []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_symlink():
+                    links.append(entry.name)
+                elif entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.name)
+                elif entry.is_file(follow_symlinks=False):
+                    files.append(entry.name)
+    except OSError as error:
+        raise UserError(f"{folder}: {error.strerror}") from error
+    return folders, files, links

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The only reader of results (docs/FORMAT.md): a campaign's folder, or one run's, to arrays.
+
+Damage never raises: it is named in `Run.warnings` and `Campaign.problems`. What the user can put
+right (no such folder, an unknown format version, nothing in it) raises UserError.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from signal import SIG_IGN, SIGINT, signal
+from typing import Any
+
+import numpy as np
+
+from analysis.reading.archive import unpacked
+from analysis.reading.counter_tables import STAMP, Table, load_table
+from analysis.reading.files import names_in, read_file, read_lines
+from analysis.reading.latency_log import (
+    Floats,
+    Lines,
+    number,
+    parse_events,
+    parse_lines,
+    parse_object,
+)
+from analysis.reading.places import LARGEST_FACTS, Place, find_runs, natural
+from analysis.reading.streams import Stream, make_stream
+from contract.plan import Plan, parse_plan
+from contract.run_files import (
+    EVENTS,
+    FORMAT_VERSION,
+    GITK,
+    KERN_LOG,
+    META,
+    PLAN_FILE,
+    SAMPLED,
+    STATUS,
+    latency_log,
+)
+from errors import UserError
+
+MOST_STREAMS = 1000
+LARGE = 60  # runs, from which on further processes pay off
+LATENCY_LOG = re.compile(re.escape(latency_log("NAME")).replace("NAME", "(.+)"), re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run as it is on disk."""
+
+    path: Path
+    variant: str
+    number: int
+    meta: dict[str, Any]
+    status: dict[str, Any]
+    events: list[dict[str, Any]]
+    streams: dict[str, Stream]
+    tables: dict[str, Table]
+    last_sent: float  # elapsed of the last thing that the machine sent
+    warnings: list[str]
+    order: int | None = None  # its place among all runs of the campaign, from 1
+
+    @property
+    def state(self) -> str:
+        """How the run ended: a state of docs/FORMAT.md."""
+        return str(self.status.get("state", "unknown"))
+
+    @property
+    def label(self) -> str:
+        """What the user called the variant (from a stranger: see analysis.reading.words.plain)."""
+        label = self.meta.get("label")
+        return label if isinstance(label, str) and label.strip() else self.variant
+
+    @property
+    def gitks(self) -> list[Stream]:
+        """The gitk streams, in order."""
+        return [
+            stream for name, stream in self.streams.items() if re.fullmatch(rf"{GITK}\d+", name)
+        ]
+
+    def fact(self, *keys: str) -> Any:
+        """A value of meta.json by its path of keys; None if it is not there."""
+        value: Any = self.meta
+        for key in keys:
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
+
+    def column(self, table: str, name: str) -> tuple[Floats, Floats] | None:
+        """Elapsed and values of a counter where it could be read; None if not available."""
+        values = self.tables[table].get(name) if table in self.tables else None
+        if values is None:
+            return None
+        good = np.isfinite(values)
+        return self.tables[table].columns[STAMP][good], values[good]
+
+    @property
+    def has_kern_log(self) -> bool:
+        """Whether there is a kernel's log to be read (a link to one is none)."""
+        log = self.path / KERN_LOG
+        return log.is_file() and not log.is_symlink()
+
+    def kern_lines(self) -> Iterator[str]:
+        """The kernel's log, at most 64 KiB of it in memory; nothing if there is none."""
+        return read_lines(self.path / KERN_LOG)
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """All runs of a folder that have an end, and the names of those that have none.
+
+    `set_aside` names the runs that were cut short and repeated; `configs`: variant -> its kernel's
+    .config; `problems`: what could not be read of plan.toml and the like.
+    """
+
+    path: Path
+    runs: list[Run]
+    incomplete: list[str]
+    set_aside: list[str] = field(default_factory=list)
+    plan: Plan = field(default_factory=Plan)
+    configs: dict[str, str] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    def variants(self) -> dict[str, list[Run]]:
+        """Runs by variant, both in order."""
+        variants: dict[str, list[Run]] = {}
+        for run in self.runs:
+            variants.setdefault(run.variant, []).append(run)
+        return variants
+
+
+def load_campaign(path: Path) -> Campaign:
+    """Load a campaign, a bundle of one, one variant's folder or one run's.
+
+    UserError if there is nothing to load.
+    """
+    folder = Path(path)
+    if folder.is_file():
+        folder = unpacked(folder)
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder of results")
+    found = find_runs(folder)
+    if not found.runs:
+        raise UserError(f"{folder}: holds no runs", hint="expected <variant>/<number>/status.json")
+    plan = _load_plan(folder, found.problems)
+    loaded = _load_places(found.runs, plan)
+    incomplete = [f"{name} (a link, not followed)" for name in found.links]
+    incomplete += [one for one in loaded if isinstance(one, str)]
+    runs = [one for one in loaded if isinstance(one, Run)]
+    return Campaign(folder, runs, incomplete, found.set_aside, plan, found.configs, found.problems)
+
+
+def _load_places(places: list[Place], plan: Plan) -> list[Run | str]:
+    """Each place's run, or its name and why it is incomplete; in several processes if many."""
+    load = partial(_load_place, orders=plan.orders)
+    if len(places) < LARGE:
+        return list(map(load, places))
+    with ProcessPoolExecutor(
+        len(os.sched_getaffinity(0)), initializer=signal, initargs=(SIGINT, SIG_IGN)
+    ) as pool:
+        return list(pool.map(load, places, chunksize=8))
+
+
+def _load_place(place: Place, orders: dict[tuple[str, int], int]) -> Run | str:
+    status = parse_object(read_file(place.path / STATUS, [], LARGEST_FACTS) or b"")
+    if status is not None:
+        return _load_run(place, status, orders.get((place.variant, place.number)))
+    there = os.path.lexists(place.path / STATUS)
+    why = "status.json cannot be read" if there else "no status.json"
+    return f"{place.variant}/{place.number} ({why})"
+
+
+def _load_plan(folder: Path, problems: list[str]) -> Plan:
+    """The campaign's plan; UserError if it is of an unknown format version."""
+    path = folder / PLAN_FILE
+    found: list[str] = []
+    raw = read_file(path, problems, LARGEST_FACTS)
+    plan, found = parse_plan(raw) if raw is not None else (Plan(), [])
+    _check_format(path, {"format": plan.format})
+    problems += [f"plan.toml: {problem}" for problem in found]
+    return plan
+
+
+def _check_format(path: Path, value: dict[str, Any]) -> None:
+    version = value.get("format")
+    if isinstance(version, bool) or version != FORMAT_VERSION:
+        raise UserError(
+            f"{path}: format version {str(version)[:20]!r} is unknown",
+            hint=f"this suite reads version {FORMAT_VERSION}",
+        )
+
+
+def _load_run(place: Place, status: dict[str, Any], planned: int | None) -> Run:
+    warnings: list[str] = []
+    path = place.path
+    _check_format(path / STATUS, status)
+    meta = parse_object(read_file(path / META, warnings, LARGEST_FACTS) or b"")
+    if meta is None:
+        warnings.append("meta.json: missing or damaged, the machine is not known")
+        meta = {}
+    else:
+        _check_format(path / META, meta)
+    events, problems = parse_events(read_file(path / EVENTS, warnings) or b"")
+    warnings += [f"events.jsonl: {problem}" for problem in problems]
+    loaded = {name: load_table(path / f"{name}.tsv", warnings) for name in SAMPLED}
+    tables = {name: table for name, table in loaded.items() if table is not None}
+    logs = _latency_logs(path, warnings)
+    lines: dict[str, Lines] = {}
+    for name, log in logs.items():
+        lines[name] = parse_lines(read_file(log, warnings) or b"")
+        warnings += [f"{log.name}: {problem}" for problem in lines[name].problems]
+    last_sent = _last_sent(events, tables, lines)
+    began = number(meta.get("t0")) is not None or any(
+        event["event"] in ("start", "stream-start") for event in events
+    )
+    streams: dict[str, Stream] = {}
+    for name, one in lines.items():
+        stream = make_stream(logs[name], name, one, events, began, last_sent, warnings)
+        if stream is not None:
+            streams[name] = stream
+    _expect_gitks(meta, streams, began, warnings)
+    return Run(
+        path,
+        place.variant,
+        place.number,
+        meta,
+        status,
+        events,
+        streams,
+        tables,
+        last_sent,
+        warnings,
+        _order(meta, planned),
+    )
+
+
+def _order(meta: dict[str, Any], planned: int | None) -> int | None:
+    """The run's place among all of the campaign: its own word goes before the plan's."""
+    own = meta.get("order")
+    return own if isinstance(own, int) and not isinstance(own, bool) and own > 0 else planned
+
+
+def _latency_logs(path: Path, warnings: list[str]) -> dict[str, Path]:
+    """Stream -> its log, in order; a link is named, and what is more than any run has."""
+    _, files, links = names_in(path)
+    warnings += [f"{name}: a link, not followed" for name in sorted(links)]
+    found = {match[1]: path / name for name in files if (match := LATENCY_LOG.fullmatch(name))}
+    names = sorted(found, key=natural)
+    if len(names) > MOST_STREAMS:
+        warnings.append(f"{len(names)} latency logs: only the first {MOST_STREAMS} are read")
+    return {name: found[name] for name in names[:MOST_STREAMS]}
+
+
+def _last_sent(
+    events: list[dict[str, Any]], tables: dict[str, Table], lines: dict[str, Lines]
+) -> float:
+    """Elapsed of the last thing that the machine sent."""
+    stamps = [float(table.columns[STAMP][-1]) for table in tables.values()]
+    stamps += [float(one.elapsed[-1]) for one in lines.values() if len(one.elapsed)]
+    stamps += [one.end[0] for one in lines.values() if one.end]
+    stamps += [number(event.get("elapsed")) or 0.0 for event in events]
+    return max(stamps, default=0.0)
+
+
+def _expect_gitks(
+    meta: dict[str, Any], streams: dict[str, Stream], began: bool, warnings: list[str]
+) -> None:
+    """Name the gitk's that were asked for and left no log."""
+    parameters = meta.get("parameters")
+    asked = number(parameters.get("gitk")) if isinstance(parameters, dict) else None
+    if asked is None or not 0 < asked <= 1000 or not began:
+        return
+    names = (f"{GITK}{n}" for n in range(1, int(asked) + 1))
+    missing = [name for name in names if name not in streams]
+    if missing:
+        warnings.append(f"no latency log of {', '.join(missing[:8])}")

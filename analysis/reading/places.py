@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where the runs are in a folder of results: a campaign's, one variant's, or one run's."""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from analysis.reading.files import names_in, read_file
+from analysis.reading.latency_log import parse_object
+from contract.run_files import CONFIG, EVENTS, META, STATUS
+
+LARGEST_FACTS = 4 << 20  # bytes of a JSON file, the plan or a kernel's .config
+MARKS = (STATUS, META, EVENTS)
+NO_VARIANT = "report"
+CUT_RUN = re.compile(r"[0-9]{1,9}\.cut-[0-9]{1,9}")
+
+
+@dataclass(frozen=True)
+class Place:
+    """The folder that may hold a run."""
+
+    variant: str
+    number: int
+    path: Path
+
+
+@dataclass(frozen=True)
+class Found:
+    """The runs in order; what is named and not counted; each variant's .config."""
+
+    runs: list[Place] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+    set_aside: list[str] = field(default_factory=list)
+    configs: dict[str, str] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """Sort key that puts 6.1 before 6.12, and gitk-2 before gitk-10."""
+    parts = re.findall(r"[0-9]+|[^0-9]+", name)
+    return [(int(part[:18]), part) if part[0] in "0123456789" else (-1, part) for part in parts]
+
+
+def find_runs(folder: Path) -> Found:
+    """Everything that may be a run of this folder; UserError if it cannot be listed."""
+    found = Found()
+    if _is_run(folder):
+        place = folder.resolve()
+        number = int(place.name) if _is_number(place.name) else 1
+        found.runs.append(Place(place.parent.name, number, folder))
+        return found
+    folders, _, links = names_in(folder)
+    if any(_is_number(name) and _is_run(folder / name) for name in folders):
+        _variant(folder.resolve().name, folder, found)
+        return found
+    for name in sorted(folders, key=natural):
+        if name != NO_VARIANT:
+            _variant(name, folder / name, found)
+    for name in sorted(links, key=natural):
+        if name != NO_VARIANT and (folder / name).is_dir():
+            found.links.append(name)
+    return found
+
+
+def _variant(variant: str, folder: Path, found: Found) -> None:
+    """Add a variant's runs, its .config, the runs that were set aside, and links in their place."""
+    folders, files, links = names_in(folder)
+    numbers = sorted(filter(_is_number, folders), key=int)
+    found.runs.extend(Place(variant, int(name), folder / name) for name in numbers)
+    found.links.extend(f"{variant}/{name}" for name in sorted(filter(_is_number, links), key=int))
+    for name in sorted(filter(CUT_RUN.fullmatch, folders), key=natural):
+        status = parse_object(read_file(folder / name / STATUS, [], LARGEST_FACTS) or b"")
+        state = "no status.json" if status is None else str(status.get("state", "unknown"))
+        found.set_aside.append(f"{variant}/{name} ({state[:20]})")
+    if CONFIG in files:
+        config = read_file(folder / CONFIG, found.problems, LARGEST_FACTS)
+        found.configs[variant] = (config or b"").decode("utf-8", "replace")
+
+
+def _is_number(name: str) -> bool:
+    return re.fullmatch(r"[0-9]{1,9}", name) is not None
+
+
+def _is_run(folder: Path) -> bool:
+    return any((folder / mark).is_file() for mark in MARKS)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Figures and strangers' texts as words: plain, short, on one line."""
+
+from collections.abc import Sequence
+
+NOT_AVAILABLE = "not available"
+NUMBERS = (
+    *("no", "one", "two", "three", "four", "five", "six"),
+    *("seven", "eight", "nine", "ten", "eleven", "twelve"),
+)
+
+
+def plain(value: object, limit: int = 200) -> str:
+    """A label, a file name, a log line: one line, no control characters, at most limit characters.
+
+    Without a value "not available".
+    """
+    if value is None or isinstance(value, dict | list):
+        return NOT_AVAILABLE
+    text = " ".join(str(value)[: 4 * limit].split())
+    text = "".join(char if char.isprintable() else "?" for char in text)
+    return text if len(text) <= limit else text[: limit - 2] + ".."
+
+
+def number_word(number: int) -> str:
+    """'four' for 4; digits beyond twelve."""
+    return NUMBERS[number] if 0 <= number < len(NUMBERS) else f"{number:,}"
+
+
+def seconds(value: float) -> str:
+    """'31.2 s'."""
+    return f"{value:,.1f} s"
+
+
+def mib(value: float | None) -> str:
+    """'1,234.5 MiB'."""
+    return NOT_AVAILABLE if value is None else f"{value:,.1f} MiB"
+
+
+def plural(count: int, noun: str) -> str:
+    """'1 skip', '2 skips'."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def some(names: Sequence[str], most: int, limit: int = 4000) -> str:
+    """'a, b, c and 4 more': the first `most` of them, in at most limit characters."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return plain(", ".join(names[:most]), limit) + more

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Who a silence waits for, and so what it consists of.
+
+A gitk reads what its child git writes: while the parent waits in pipe_read(), the child is the one
+that the silence waits for. The parent's own time goes first; what it waited for another program is
+divided as that program's time was, and so on down the line.
+"""
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+
+from analysis.figures.stalls import Stall
+from analysis.reading.evidence_tables import Evidence, Look, Task
+from analysis.stall_causes.clocks import Clocks
+from analysis.stall_causes.machine import Machine
+from analysis.stall_causes.stacks import (
+    BACKPRESSURE,
+    FOLLOW,
+    ON_WRITEBACK,
+    SOME_IO,
+    THROTTLED,
+    told,
+)
+from analysis.stall_causes.task_time import AMID, NEAR, Seconds, Witness, split
+
+SPAN = 2.0  # seconds of a stall that are divided at once: several looks and samples
+AT_ONCE = 0.3  # seconds between two looks that count as the same moment
+MOST = 0.6  # share of a span from which on there is nobody else
+DEEPEST = 4  # programs in a line that wait for each other
+DISK_WAITS = ("swap_in", "file_read", "file_write")
+
+
+@dataclass
+class Shares:
+    """Seconds of one stall by (cause, task's name, amid)."""
+
+    of: dict[tuple[str, str, str], float] = field(default_factory=dict)
+
+    def add(self, cause: str, comm: str, amid: str, seconds: float) -> None:
+        """Add seconds; none of less than nothing."""
+        if seconds > 0:
+            key = (cause, comm, amid)
+            self.of[key] = self.of.get(key, 0.0) + seconds
+
+
+class CriticalPath:
+    """The evidence of a run, in the order in which stalls ask for it."""
+
+    def __init__(self, evidence: Evidence, machine: Machine, pids: dict[str, int]) -> None:
+        self.machine, self.pids = machine, pids
+        self.tasks: dict[str, list[tuple[Task, Clocks]]] = {}
+        for task in evidence.tasks or []:
+            self.tasks.setdefault(task.stream, []).append((task, Clocks(task)))
+        self.looks = evidence.looks or []
+        self.times = [look.at for look in self.looks]
+
+    def looks_in(self, begin: float, end: float) -> list[Look]:
+        """All looks of the span."""
+        return self.looks[bisect_left(self.times, begin) : bisect_right(self.times, end)]
+
+    def witnesses(self, stall: Stall) -> list[Witness]:
+        """The stream's tasks that were there, the program first, then the longest known."""
+        lives: dict[int, list[tuple[Task, Clocks]]] = {}
+        for task, clocks in self.tasks.get(stall.stream, []):
+            lives.setdefault(task.pid, []).append((task, clocks))
+        looks: dict[tuple[int, int], list[Look]] = {}
+        for look in self.looks_in(stall.begin, stall.end + AT_ONCE):
+            if look.stream == stall.stream:
+                place = _life(lives.get(look.pid, []), look.at)
+                looks.setdefault((look.pid, place), []).append(look)
+        found = []
+        for pid, each in lives.items():
+            for place, (task, clocks) in enumerate(each):
+                seen = looks.pop((pid, place), [])
+                if seen or (clocks.first < stall.end and clocks.last > stall.begin):
+                    found.append(Witness(task, clocks, seen))
+        found += [Witness(None, None, each) for each in looks.values()]
+        first = self.pids.get(stall.stream)
+        if first is None and found:
+            first = min(one.pid for one in found)
+        return sorted(found, key=lambda one: one.pid != first)
+
+    def shares(self, stall: Stall) -> Shares:
+        """The whole stall, by cause; what no evidence tells is unexplained."""
+        shares = Shares()
+        witnesses = self.witnesses(stall)
+        spans = max(1, round(stall.length / SPAN))
+        for n in range(spans):
+            begin = stall.begin + stall.length * n / spans
+            end = stall.begin + stall.length * (n + 1) / spans
+            told_so_far = self._span(shares, witnesses, begin, end)
+            shares.add("unexplained", "", "", end - begin - told_so_far)
+        return shares
+
+    def _span(self, shares: Shares, witnesses: list[Witness], begin: float, end: float) -> float:
+        """Divide one span; the seconds that something could be said of."""
+        parts = [(one, split(one, begin, end)) for one in witnesses]
+        line = [(one, spent, spent.without((FOLLOW, BACKPRESSURE))) for one, spent in parts]
+        left, done = end - begin, 0.0
+        for depth in range(min(DEEPEST, len(line))):
+            # The program first; then whoever of the others had most to do of its own.
+            place = max(range(len(line)), key=lambda n: line[n][2].sum()) if depth else 0
+            one, spent, own = line.pop(place)
+            factor = min(1.0, left / own.sum()) if own.sum() > 0 else 0.0
+            self._name(shares, own.scaled(factor), one, begin, end)
+            done += own.sum() * factor
+            left = min(left - own.sum() * factor, spent.sum((FOLLOW,)))
+            if left <= 1e-9:
+                break
+        return done
+
+    def _name(
+        self, shares: Shares, seconds: Seconds, one: Witness, begin: float, end: float
+    ) -> None:
+        """From kinds to causes: what only the machine's counters of that span can tell."""
+        compacted = self._compacted(seconds, one, begin, end)
+        named = []
+        for (kind, amid), amount in seconds.of.items():
+            if kind == "cpu_running":
+                shares.add("compaction", one.comm, amid, compacted)
+                amount -= compacted
+            named += [(amid, *each) for each in self._causes(kind, amount, begin, end)]
+        waited = sum(part for _, cause, part in named if cause in DISK_WAITS)
+        crypt = self.machine.crypt_alone(begin, end, waited) / waited if waited else 0.0
+        for amid, cause, part in named:
+            if cause == "lock":
+                self._holders(shares, one, part, begin, end)
+            elif cause in DISK_WAITS:
+                shares.add("dm_crypt", one.comm, AMID[cause], part * crypt)
+                shares.add(cause, one.comm, amid, part * (1 - crypt))
+            else:
+                shares.add(cause, one.comm, amid, part)
+
+    def _compacted(self, seconds: Seconds, one: Witness, begin: float, end: float) -> float:
+        """Seconds on a CPU in compaction that no clock of the task counts.
+
+        Before 5.17 none does, and none if it was asked for through /proc. The kernel's sum of all
+        compaction does: it is this task's if it was seen at work in it near the span, or if there
+        is nobody else: it was on a CPU most of the span, most of which somebody compacted who was
+        not kcompactd.
+        """
+        whole = self.machine.moved("compaction_us", begin, end)
+        running = seconds.sum(("cpu_running",))
+        if not whole or not running:
+            return 0.0
+        compacting = whole / 1e6 - seconds.sum(("compaction",))
+        clocked = one.clocks is not None and "compact_us" in one.clocks.has
+        kinds = ("asked",) if clocked else ("asked", "direct")
+        near = (each for each in one.seen if each.begin < end + NEAR and each.end > begin - NEAR)
+        seen = any(each.told.compacts in kinds for each in near)
+        daemon = self.machine.moved("compact_daemon_migrate_scanned", begin, end, "vmstat")
+        most = MOST * (end - begin)
+        alone = daemon == 0 and min(running, compacting) >= most
+        return max(0.0, min(running, compacting)) if seen or alone else 0.0
+
+    def _causes(
+        self, kind: str, amount: float, begin: float, end: float
+    ) -> list[tuple[str, float]]:
+        if kind in (THROTTLED, ON_WRITEBACK):
+            share = self.machine.on_writeback(begin, end)
+            if share is None:
+                share = 1.0 if kind == ON_WRITEBACK else 0.0
+            return [
+                ("reclaim_writeback", amount * share),
+                ("reclaim_noprogress", amount * (1 - share)),
+            ]
+        if kind == SOME_IO:
+            share_of_swap = self.machine.swap_share(begin, end)
+            if share_of_swap is None:
+                return [("unexplained", amount)]
+            return [
+                ("swap_in", amount * share_of_swap),
+                ("file_read", amount * (1 - share_of_swap)),
+            ]
+        return [(kind, amount)]
+
+    def _holders(
+        self, shares: Shares, one: Witness, seconds: float, begin: float, end: float
+    ) -> None:
+        """Divide what was spent waiting for a lock by what its likely holder was in."""
+        held: dict[str, int] = {}
+        looks = [look for look in one.looks if begin - AT_ONCE <= look.at <= end + AT_ONCE]
+        for look in looks:
+            if told(look.stack, look.wchan, look.state).kind == "lock":
+                amid = self._holder(look)
+                held[amid] = held.get(amid, 0) + 1
+        total = sum(held.values())
+        for amid, number in held.items() or [("", 1)]:
+            shares.add("lock", one.comm, amid, seconds * number / max(1, total))
+
+    def _holder(self, look: Look) -> str:
+        """What another task was in at that moment: one of the same stream rather than any."""
+        others = [
+            (other.stream != look.stream, abs(other.at - look.at), AMID[kind])
+            for other in self.looks_in(look.at - AT_ONCE, look.at + AT_ONCE)
+            if other.pid != look.pid
+            and (kind := told(other.stack, other.wchan, other.state).kind) in AMID
+            and kind != "lock"
+        ]
+        return f"its holder in {min(others)[2]}" if others else ""
+
+
+def _life(lives: list[tuple[Task, Clocks]], at: float) -> int:
+    """Which of the tasks that had this pid in turn was there, or was nearest."""
+    away = [max(clocks.first - at, at - clocks.last, 0.0) for _, clocks in lives]
+    return away.index(min(away)) if away else 0

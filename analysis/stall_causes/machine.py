@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What disk, dm-crypt, swap and kswapd did in a span of a run: numbers, and a card's clauses."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from analysis.figures.counters import KIB_PER_MIB, PAGES_PER_MIB
+from analysis.reading.counter_tables import STAMP, Table
+from analysis.reading.evidence_tables import Failure
+from analysis.reading.latency_log import Floats
+from analysis.reading.load import Run
+
+SECTORS_PER_MIB = 2048.0
+# mm_vmscan_throttled's reasons (since 5.16, 8cd7c588decf). `congested`: all dirty pages that were
+# found are already under writeback, so it counts as writeback here.
+WRITEBACK_THROTTLES = ("writeback", "congested")
+THROTTLED = re.compile(r"(?:kswapd_)?throttled_(\w+)_n")
+OLD_THROTTLES = ("congestion_wait", "wait_iff_congested")
+REACH = 2.0  # distances of samples by which a span may go beyond the first and the last one
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The run's counters, to be asked for a span (elapsed seconds)."""
+
+    run: Run
+    trace: Table | None = None
+    failures: list[Failure] | None = None
+
+    def moved(self, name: str, begin: float, end: float, table: str = "trace") -> float | None:
+        """By how much a counter grew in the span; None if it is not available there."""
+        found = self._column(table, name)
+        if found is None or len(found[0]) < 2:
+            return None
+        stamps, values = found
+        reach = REACH * _distance(stamps)
+        if begin < stamps[0] - reach or end > stamps[-1] + reach:
+            return None
+        known = np.interp((begin, end), stamps, values)
+        return max(0.0, float(known[1] - known[0]))
+
+    def _column(self, table: str, name: str) -> tuple[Floats, Floats] | None:
+        if table != "trace":
+            return self.run.column(table, name)
+        values = self.trace.get(name) if self.trace else None
+        if values is None or self.trace is None:
+            return None
+        good = np.isfinite(values)
+        return self.trace.columns[STAMP][good], values[good]
+
+    @property
+    def trace_span(self) -> tuple[float, float, float] | None:
+        """Where the trace begins and ends, and how far it reaches beyond; elapsed seconds."""
+        if self.trace is None:
+            return None
+        stamps = self.trace.columns[STAMP]
+        return float(stamps[0]), float(stamps[-1]), REACH * _distance(stamps)
+
+    @cached_property
+    def disk_counted(self) -> bool:
+        """Whether the disk's requests could be counted: a device without request queues has none.
+
+        Without a trace nothing speaks against it.
+        """
+        requests = self._in_run("disk_reads", "disk_writes")
+        traffic = self._in_run("crypt_reads", "crypt_writes", "crypt_busy_us")
+        return requests is None or requests > 0 or not traffic
+
+    @cached_property
+    def crypt_apart(self) -> bool:
+        """Whether the trace tells dm-crypt apart from the disk under it.
+
+        `io_ms` of both in /proc/diskstats cannot: the kernel samples it in jiffies at the ends of
+        requests (since 5.0, 5b18b5a73760), and it says 69 s where requests were in flight for 21.
+        """
+        both = [self._in_run(name) for name in ("crypt_alone_us", "crypt_busy_us")]
+        return self.disk_counted and None not in both
+
+    def _in_run(self, *names: str) -> float | None:
+        """By how much these counters of the trace grew in the run; None if none is available."""
+        found = [column[1] for name in names if (column := self._column("trace", name))]
+        known = [float(values[-1] - values[0]) for values in found if len(values) > 1]
+        return sum(known) if known else None
+
+    def crypt_busy(self) -> tuple[float | None, float | None]:
+        """Seconds in which dm-crypt had work: by the trace, and by /proc/diskstats meanwhile."""
+        counted = self.run.column("diskstats", "crypt_io_ms")
+        if self.trace_span is None or counted is None or len(counted[0]) < 2:
+            return None, None
+        begin = max(self.trace_span[0], float(counted[0][0]))
+        end = min(self.trace_span[1], float(counted[0][-1]))
+        if end <= begin:
+            return None, None
+        microseconds = self.moved("crypt_busy_us", begin, end)
+        milliseconds = self.moved("crypt_io_ms", begin, end, "diskstats")
+        return (
+            None if microseconds is None else microseconds / 1e6,
+            None if milliseconds is None else milliseconds / 1e3,
+        )
+
+    def crypt_alone(self, begin: float, end: float, waited: float) -> float:
+        """Seconds of a wait for the disk in which dm-crypt had work and the disk under it none.
+
+        The share that this is of dm-crypt's busy time; but who waits while dm-crypt is idle, too,
+        waits for something else. 0 if not known.
+        """
+        alone = self.moved("crypt_alone_us", begin, end)
+        busy = self.moved("crypt_busy_us", begin, end)
+        if not self.crypt_apart or not busy or alone is None:
+            return 0.0
+        return min(waited * min(1.0, alone / busy), alone / 1e6)
+
+    def swap_share(self, begin: float, end: float) -> float | None:
+        """Share of swap-ins in all that was read from block devices."""
+        swapped = self.moved("pswpin", begin, end, "vmstat")
+        read = self.moved("pgpgin", begin, end, "vmstat")
+        if swapped is None or not read:
+            return None
+        return min(1.0, swapped / PAGES_PER_MIB / (read / KIB_PER_MIB))
+
+    def throttles(self, begin: float, end: float, prefix: str = "") -> dict[str, tuple[int, float]]:
+        """Reason -> (count, seconds) that tasks were throttled; prefix `kswapd_`: kswapd."""
+        found = {}
+        for name, reason in throttles_of(self.trace.names if self.trace else ()):
+            number = self.moved(f"{prefix}{name}_n", begin, end)
+            spent = self.moved(f"{prefix}{name}_us", begin, end)
+            if number is not None and spent is not None:
+                found[reason] = (round(number), spent / 1e6)
+        return found
+
+    def on_writeback(self, begin: float, end: float) -> float | None:
+        """Share of the throttled time for which writeback was the reason; None if not known."""
+        found = self.throttles(begin, end)
+        whole = sum(spent for reason, (_, spent) in found.items() if reason not in OLD_THROTTLES)
+        some = sum(found[reason][1] for reason in WRITEBACK_THROTTLES if reason in found)
+        return some / whole if whole > 0 else None
+
+
+def _distance(stamps: Floats) -> float:
+    """Mean distance of the samples, in seconds; 0 of a single one."""
+    return float(stamps[-1] - stamps[0]) / max(1, len(stamps) - 1)
+
+
+def throttles_of(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Of a trace's columns that count throttles: (name without kswapd_ and _n, reason)."""
+    reasons = [match[1] for name in names if (match := THROTTLED.fullmatch(name))]
+    found = [(f"throttled_{reason}", reason) for reason in dict.fromkeys(reasons)]
+    return found + [(name, name) for name in OLD_THROTTLES]
+
+
+def clauses(machine: Machine, begin: float, end: float) -> list[str]:
+    """A card's clauses on this span; one whose counter is not available is left out."""
+    length = end - begin
+    if length <= 0:
+        return []
+    return [
+        *_disk(machine, begin, end, length),
+        *_traffic(machine, begin, end, length),
+        *_times(machine, begin, end),
+        *_reclaim(machine, begin, end, length),
+    ]
+
+
+def _disk(machine: Machine, begin: float, end: float, length: float) -> list[str]:
+    said: list[str] = []
+    if not machine.disk_counted:
+        return said
+    busy = machine.moved("disk_busy_us", begin, end)
+    if busy is not None:
+        share = min(1.0, busy / 1e6 / length)
+        said.append(f"disk busy {share:.0%}" if share >= 0.5 else f"disk idle {1 - share:.0%}")
+    alone = machine.moved("crypt_alone_us", begin, end)
+    if alone is not None:
+        said.append(f"dm-crypt alone at work {min(1.0, alone / 1e6 / length):.0%}")
+    return [one.replace("%", " %") for one in said]
+
+
+def _traffic(machine: Machine, begin: float, end: float, length: float) -> list[str]:
+    named = (
+        ("vmstat", "pswpin", PAGES_PER_MIB, "swap-in"),
+        ("vmstat", "pswpout", PAGES_PER_MIB, "swap-out"),
+        ("diskstats", "disk_read_sectors", SECTORS_PER_MIB, "read"),
+        ("diskstats", "disk_write_sectors", SECTORS_PER_MIB, "written"),
+    )
+    said = []
+    for table, name, per_mib, what in named:
+        moved = machine.moved(name, begin, end, table)
+        if moved is not None:
+            said.append(f"{moved / per_mib * 1.048576 / length:.1f} MB/s {what}")
+    return said
+
+
+def _times(machine: Machine, begin: float, end: float) -> list[str]:
+    """Mean time of a read: of dm-crypt's (its queues and the disk), and of the disk's alone."""
+    means = []
+    for device in ("crypt", "disk"):
+        reads = machine.moved(f"{device}_reads", begin, end)
+        spent = machine.moved(f"{device}_read_us", begin, end)
+        means.append(spent / reads / 1e3 if reads and spent is not None and reads >= 1 else None)
+    crypt, disk = means
+    if crypt is not None and disk is not None:
+        return [f"a read took {crypt:.1f} ms, {disk:.1f} ms on the disk itself"]
+    if disk is not None:
+        return [f"a read took {disk:.1f} ms on the disk"]
+    return []
+
+
+def _reclaim(machine: Machine, begin: float, end: float, length: float) -> list[str]:
+    said = []
+    awake = machine.moved("kswapd_awake_us", begin, end)
+    if awake is not None:
+        said.append(f"kswapd awake {min(1.0, awake / 1e6 / length):.0%}".replace("%", " %"))
+    reclaims = machine.moved("direct_reclaims", begin, end)
+    spent = machine.moved("direct_reclaim_us", begin, end)
+    if reclaims is not None and spent is not None:
+        said.append(f"direct reclaim {round(reclaims):,} times, {spent / 1e6:.1f} s")
+    in_group = machine.moved("memcg_reclaims", begin, end)
+    spent = machine.moved("memcg_reclaim_us", begin, end)
+    if in_group and round(in_group) and spent is not None:
+        said.append(f"reclaim in a memory cgroup {round(in_group):,} times, {spent / 1e6:.1f} s")
+    for reason, (number, seconds) in machine.throttles(begin, end).items():
+        if number:
+            words = reason if reason in OLD_THROTTLES else f"throttled on {reason}"
+            said.append(f"{words} {number:,} times, {seconds:.1f} s")
+    failed = machine.moved("alloc_failures", begin, end)
+    if failed is None and machine.failures is not None:
+        failed = sum(one.count for one in machine.failures if begin <= one.at <= end)
+    if failed and round(failed):
+        said.append(f"{round(failed):,} page allocations failed (those that fall back included)")
+    return said

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a run lacks as evidence of its causes, a sentence each (docs/CAUSES.md)."""
+
+from collections.abc import Iterator
+
+from analysis.figures.observer_faults import observers
+from analysis.reading.evidence_tables import Evidence
+from analysis.reading.latency_log import number
+from analysis.reading.load import Run
+from analysis.reading.words import plain, plural, some
+from analysis.stall_causes.machine import Machine
+from contract.run_files import EVIDENCE_OBSERVER
+
+MISSED = 0.05  # share of the evidence's samples, from which on it is said
+LATE_S = 2.0
+MORE = 1.2  # dm-crypt's busy time by the trace, over that of /proc/diskstats
+NOT_APART = "dm-crypt is not told apart from the disk"
+
+
+def notes(run: Run, evidence: Evidence, machine: Machine) -> list[str]:
+    """What is not there to judge by, and what is rough."""
+    return [*_missing(run, evidence), *_disk(run, machine), *_rough(run), *evidence.problems]
+
+
+def apart(run: Run, machine: Machine) -> bool:
+    """Whether dm-crypt was told apart from the disk in all of the run, if there is one at all."""
+    return run.fact("crypt") == "none" or (machine.crypt_apart and trace_end(run, machine) is None)
+
+
+def trace_end(run: Run, machine: Machine) -> float | None:
+    """When the trace ended, if the gitk's went on without it; elapsed seconds."""
+    span = machine.trace_span
+    ends = [gitk.last + gitk.open_gap for gitk in run.gitks]
+    return span[1] if span is not None and ends and max(ends) > span[1] + span[2] else None
+
+
+def _missing(run: Run, evidence: Evidence) -> Iterator[str]:
+    if not evidence.tasks:
+        yield "The tasks' delay clocks were not recorded: the stacks alone tell."
+    if not evidence.looks:
+        yield "No stack was recorded: the clocks alone tell."
+    elif not any(look.stack for look in evidence.looks):
+        yield "No stack could be read (root only): wait channels and clocks tell."
+    if run.fact("evidence", "delayacct") is False:
+        yield "Delay accounting was off: waits for block devices have no clock."
+    if evidence.trace is None:
+        yield "The kernel's trace events were not counted: no reason of a throttled task."
+    missing = run.fact("evidence", "not_available")
+    if isinstance(missing, list) and missing:
+        names = some([plain(name, 60) for name in missing], 12)
+        yield f"Not available on this kernel: {names}."
+    problems = run.fact("evidence", "problems")
+    if isinstance(problems, list):
+        yield from (plain(problem) for problem in problems[:8])
+
+
+def _disk(run: Run, machine: Machine) -> Iterator[str]:
+    crypt = run.fact("crypt") != "none"
+    if not machine.disk_counted:
+        told = f", and {NOT_APART}" if crypt else ""
+        yield f"The disk has no request queue to be watched: how busy it was is not known{told}."
+    elif crypt and not machine.crypt_apart:
+        why = "no trace" if machine.trace is None else "its work was not counted"
+        yield f"{NOT_APART}: {why}."
+    ended = trace_end(run, machine)
+    if ended is not None:
+        yield f"trace.tsv ends at {ended:.1f} s."
+    traced, counted = machine.crypt_busy()
+    if traced is not None and counted is not None and traced > max(MORE * counted, counted + 1):
+        yield (
+            f"dm-crypt was busy for {traced:.0f} s by its requests, for {counted:.0f} s by "
+            "/proc/diskstats: its share is rough."
+        )
+
+
+def _rough(run: Run) -> Iterator[str]:
+    """The evidence stamps no line, so it is no reason to doubt the run: it only knows less."""
+    for one in observers(run):
+        if one.get("name") != EVIDENCE_OBSERVER:
+            continue
+        taken, missed, late = (
+            number(one.get(key)) or 0.0 for key in ("samples", "missed", "worst_late_s")
+        )
+        said = []
+        if missed > MISSED * (taken + missed):
+            said.append(f"missed {missed:,.0f} of {plural(int(taken + missed), 'sample')}")
+        if late > LATE_S:
+            said.append(f"was {late:.1f} s late")
+        if said:
+            yield f"The evidence {' and '.join(said)}: the causes are rougher."

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Why each stall lasted: seconds by cause, from the evidence of a run (docs/CAUSES.md)."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from analysis.figures.stalls import Stall, stalls
+from analysis.reading.evidence_tables import read_evidence, read_failures
+from analysis.reading.latency_log import number
+from analysis.reading.load import Run
+from analysis.reading.words import plain
+from analysis.stall_causes import missing_evidence
+from analysis.stall_causes.causes import CAUSES, Card, RunCauses
+from analysis.stall_causes.critical_path import CriticalPath, Shares
+from analysis.stall_causes.machine import Machine, clauses
+from analysis.stall_causes.stacks import BACKPRESSURE, FOLLOW, shown, told
+from contract.run_files import HEARTBEAT, PLAYER
+
+MOST_STACKS = 5
+MOST_WHO = 6
+OTHERS = (PLAYER, HEARTBEAT)  # their stalls have cards, and are in no sum
+
+
+def run_causes(run: Run) -> RunCauses | None:
+    """The causes of all stalls of the run's gitk streams; None if the run has no evidence."""
+    evidence = read_evidence(run.path)
+    if evidence is None:
+        return None
+    failures = read_failures(run.path, evidence.problems)
+    machine = Machine(run, evidence.trace, failures)
+    path = CriticalPath(evidence, machine, _pids(run))
+    cards = [_card(path, machine, stall) for stall in _stalls(run, [g.name for g in run.gitks])]
+    seconds: dict[str, float] = {}
+    for card in cards:
+        for key, amount in card.seconds.items():
+            seconds[key] = seconds.get(key, 0.0) + amount
+    return RunCauses(
+        cards,
+        _in_order(seconds),
+        missing_evidence.notes(run, evidence, machine),
+        apart=missing_evidence.apart(run, machine),
+        others=[_card(path, machine, stall) for stall in _stalls(run, OTHERS)],
+    )
+
+
+def _stalls(run: Run, names: Iterable[str]) -> list[Stall]:
+    """The stalls of these streams, the longest first."""
+    streams = [run.streams[name] for name in names if name in run.streams]
+    found = [stall for stream in streams for stall in stalls(stream)]
+    return sorted(found, key=lambda stall: (-stall.length, stall.begin, stall.stream))
+
+
+def _card(path: CriticalPath, machine: Machine, stall: Stall) -> Card:
+    shares = path.shares(stall)
+    seconds: dict[str, float] = {"unexplained": 0.0}
+    who: dict[str, dict[str, float]] = {}
+    for (cause, comm, amid), amount in shares.of.items():
+        seconds[cause] = seconds.get(cause, 0.0) + amount
+        if comm:
+            words = _who(cause, comm, amid)
+            by = who.setdefault(cause, {})
+            by[words] = by.get(words, 0.0) + amount
+    ordered = {
+        cause: sorted(by.items(), key=lambda item: (-item[1], item[0]))[:MOST_WHO]
+        for cause, by in who.items()
+    }
+    folded, samples = _stacks(path, stall, shares)
+    told_of = clauses(machine, stall.begin, stall.end)
+    return Card(stall, _in_order(seconds), ordered, folded, told_of, samples)
+
+
+def _who(cause: str, comm: str, amid: str) -> str:
+    comm = plain(comm, 32)
+    if not amid:
+        return comm
+    return f"{comm}: lock, {amid}" if cause == "lock" else f"{comm}: amid {amid}"
+
+
+def _stacks(path: CriticalPath, stall: Stall, shares: Shares) -> tuple[list[tuple[str, int]], int]:
+    """The most frequent stacks of those that the silence waited for, and all looks at them."""
+    counts: dict[tuple[str, ...], int] = {}
+    samples = 0
+    waited_for = {comm for _, comm, _ in shares.of}
+    for witness in path.witnesses(stall):
+        if witness.comm not in waited_for:
+            continue
+        for look in witness.looks:
+            if told(look.stack, look.wchan, look.state).kind in (FOLLOW, BACKPRESSURE):
+                continue
+            samples += 1
+            if look.stack:
+                stack = shown(look.stack)
+                counts[stack] = counts.get(stack, 0) + 1
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_STACKS]
+    return [(" <- ".join(plain(name, 80) for name in stack), n) for stack, n in ordered], samples
+
+
+def _in_order(seconds: dict[str, float]) -> dict[str, float]:
+    """The largest first, what is unexplained last."""
+    order = {cause.key: place for place, cause in enumerate(CAUSES)}
+    known = [key for key in seconds if key != "unexplained"]
+    known.sort(key=lambda key: (-seconds[key], order[key]))
+    return {key: seconds[key] for key in (*known, "unexplained") if key in seconds}
+
+
+def _pids(run: Run) -> dict[str, int]:
+    """Stream -> the pid of its program, as the events have it."""
+    found = {}
+    for event in run.events:
+        pid = number(event.get("pid"))
+        if event["event"] == "stream-start" and pid is not None:
+            found[str(event.get("stream"))] = int(pid)
+    return found
+
+
+def as_json(run: Run, found: RunCauses) -> dict[str, Any]:
+    """One run's causes as plain values."""
+    return {
+        "variant": run.variant,
+        "number": run.number,
+        "label": run.label,
+        "kernel": run.fact("kernel", "release"),
+        "total_s": _rounded(found.total),
+        "unexplained": round(found.unexplained, 4),
+        "seconds": {key: _rounded(value) for key, value in found.seconds.items()},
+        "notes": found.notes,
+        "cards": [_card_as_json(card) for card in found.cards],
+        "others": [_card_as_json(card) for card in found.others],
+    }
+
+
+def _card_as_json(card: Card) -> dict[str, Any]:
+    return {
+        "stream": card.stall.stream,
+        "begin_s": _rounded(card.stall.begin),
+        "length_s": _rounded(card.stall.length),
+        "open": card.stall.open,
+        "main": card.main,
+        "seconds": {key: _rounded(value) for key, value in card.seconds.items()},
+        "who": {
+            key: [[words, _rounded(value)] for words, value in values]
+            for key, values in card.who.items()
+        },
+        "machine": card.machine,
+        "samples": card.samples,
+        "stacks": [[stack, count] for stack, count in card.stacks],
+    }
+
+
+def _rounded(seconds: float) -> float:
+    return round(seconds, 4)

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A campaign of several runs on one page of at most 75 columns: verdicts, and a line for each run.
+
+What does not fit is in compare.txt (every metric) and details.txt (every run).
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import get_args
+
+from analysis.figures import observer_faults
+from analysis.figures.metrics import lost
+from analysis.figures.stalls import stalled_seconds, worst
+from analysis.reading.latency_log import number
+from analysis.reading.load import Campaign, Run
+from analysis.reading.streams import Stream
+from analysis.reading.words import plain, plural, seconds, some
+from analysis.text import causes as causes_text
+from analysis.text.layout import WIDTH, grid, paragraph
+from analysis.text.verdict_table import IN_SUMMARY, verdict_rows
+from analysis.verdicts import cause_table
+from analysis.verdicts.cause_table import Causes
+from analysis.verdicts.choice import LISTED_RUNS, SHOWN, display_labels, in_order
+from analysis.verdicts.compared import Compared
+from analysis.verdicts.verdict import Word
+from contract.run_files import COMPLETED
+from errors import UserError
+
+IN_WORDS = 6  # variants that have a sentence each
+
+
+def overview(
+    campaign: Campaign, judged: Compared | UserError | None, causes: Causes
+) -> Iterator[str]:
+    """The page; `judged`: the verdicts, or the reason why there are none."""
+    if isinstance(judged, Compared):
+        yield from _answers(judged)
+    elif judged is not None:
+        yield from paragraph(f"Not compared: {plain(judged, 1000)}.")
+        yield ""
+    yield from _causes(campaign, judged, causes)
+    yield from _runs(campaign, judged)
+    for note in _notes(campaign, judged, causes):
+        yield from paragraph(f"- {plain(note, 2000)}", "  ")
+    more = "- Each run: details.txt."
+    if isinstance(judged, Compared):
+        more += " Every metric: compare.txt. To explore: index.html."
+    yield more
+
+
+def _answers(compared: Compared) -> Iterator[str]:
+    """A sentence for each variant, or with many how many there are of each verdict; a table."""
+    for fact in compared.forced:
+        text = f"FORCED (--force): these runs are not comparable: {plain(fact, 1000)}."
+        yield from [*paragraph(text), ""]
+    if len(compared.variants) <= IN_WORDS:
+        for variant in compared.variants:
+            yield from paragraph(plain(compared.sentences[variant], 2000), "  ")
+    else:
+        yield from paragraph(plain(compared.sentences[compared.baseline], 2000), "  ")
+        yield from paragraph(f"Of the other variants: {tally(compared)}.", "  ")
+    yield ""
+    if compared.primary:
+        yield from grid(verdict_rows(compared, IN_SUMMARY), WIDTH, least=0)
+        yield ""
+
+
+def _causes(
+    campaign: Campaign, judged: Compared | UserError | None, causes: Causes
+) -> Iterator[str]:
+    """Stalled seconds by cause, unless the variants are too many for this page."""
+    if isinstance(judged, Compared):
+        table = judged.causes
+    else:
+        labels = display_labels(campaign)
+        table = cause_table.cause_table(campaign, in_order(campaign), labels, causes)
+    if not table.samples or len(table.variants) > IN_WORDS:
+        return
+    yield "Stalled seconds by cause (mean of the runs that ended and have evidence):"
+    yield from [*causes_text.table_lines(table, WIDTH), ""]
+
+
+def tally(compared: Compared) -> str:
+    """'2 regressed, 1 improved, 0 equivalent, 116 undecided'."""
+    found = Counter(one.verdict for one in compared.primary.values())
+    return ", ".join(f"{found[word]:,} {word}" for word in get_args(Word))
+
+
+def _runs(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[str]:
+    """One line a run; of many runs only those that did not end as they should."""
+    order = judged.variants if isinstance(judged, Compared) else in_order(campaign)
+    labels = display_labels(campaign)
+    by_variant = campaign.variants()
+    runs = [run for variant in order for run in by_variant[variant]]
+    listed = runs
+    if len(runs) > LISTED_RUNS:
+        listed = [run for run in runs if run.state != COMPLETED or observer_faults.of_run(run)]
+        done = sum(run.state == COMPLETED for run in runs)
+        text = f"{plural(len(runs), 'run')}; {done:,} of them completed"
+        yield from paragraph(text + (", the others:" if listed else "."))
+    if not listed:
+        yield ""
+        return
+    marked = {run.path for run in listed if observer_faults.of_run(run)}
+    yield f"{'variant':<27} {'run':>3}  {'ended':<9} {'worst':>9} {'stalled':>9} {'elapsed':>9}"
+    for run in listed:
+        longest = worst_stream(run.gitks)
+        least = ">=" if lost(run) and run.state == COMPLETED else ""
+        figures = [
+            f"{least}{seconds(worst(longest))}" if longest else "-",
+            f"{least}{seconds(stalled_seconds(run))}" if longest else "-",
+            seconds(elapsed) if (elapsed := run_elapsed(run)) is not None else "-",
+        ]
+        yield (
+            f"{plain(labels[run.variant], 27):<27} {run.number % 1000:>3}"
+            f"{'!' if run.path in marked else ' '} "
+            f"{plain(run.state, 9):<9} " + " ".join(f"{figure[:9]:>9}" for figure in figures)
+        )
+    yield from paragraph(
+        "worst: the longest gap of any gitk; stalled: their gaps of 1 s or more, added up."
+        + (" !: observers disturbed, in no verdict." if marked else "")
+    )
+    yield ""
+
+
+def _notes(
+    campaign: Campaign, judged: Compared | UserError | None, causes: Causes
+) -> Iterator[str]:
+    said = ""
+    if isinstance(judged, Compared):
+        yield from judged.notes
+        if judged.primary:
+            yield (
+                f"A verdict needs p <= {judged.level:.2g} after Holm's correction; equivalent: "
+                f"within {100 * campaign.plan.margin:g} %. Undecided is not: no difference."
+            )
+        said = " ".join(judged.sentences.values())
+    else:
+        yield from left_out(campaign)
+        yield from cause_table.notes(campaign, causes, display_labels(campaign))
+    labels = display_labels(campaign)
+    single = [labels[one] for one, runs in campaign.variants().items() if len(runs) == 1]
+    if single and "sign, not a finding" not in said:
+        names = some([plain(label, 40) for label in single], SHOWN)
+        yield f"One run is a sign, not a finding ({names})."
+
+
+def left_out(campaign: Campaign) -> Iterator[str]:
+    """The runs that are in no figure, and what could not be read; a line for each kind."""
+    for what, names in (
+        ("Incomplete, left out", campaign.incomplete),
+        ("Cut short and repeated, not counted", campaign.set_aside),
+        ("With care", campaign.problems),
+    ):
+        if names:
+            yield f"{what}: {plain(', '.join(names), 2000)}"
+
+
+def worst_stream(streams: list[Stream]) -> Stream | None:
+    """The stream with the longest silence."""
+    return max(streams, key=worst, default=None)
+
+
+def run_elapsed(run: Run) -> float | None:
+    """Seconds of the workload, as the run's own end says; None if it never began."""
+    elapsed = number(run.status.get("elapsed_s"))
+    return elapsed if elapsed is None or elapsed >= 0 else None

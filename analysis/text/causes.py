@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Why it stalled, in letters: a stall's card, a run's sums, and the table of a campaign."""
+
+import re
+from collections.abc import Iterator
+from textwrap import wrap
+
+from analysis.reading.load import Run
+from analysis.reading.words import plain, plural
+from analysis.stall_causes.causes import BY_KEY, UNEXPLAINED, Card, RunCauses
+from analysis.text.layout import WIDTH, blocks, entry, paragraph
+from analysis.text.verdict_table import runs_cell
+from analysis.verdicts.cause_table import LEAST, OTHER, SHORT, SMALL, CauseTable
+
+CARD_WIDTH = 100
+BAR = 10  # characters of a whole
+SMALLEST = 0.005  # a share below it is not shown, but for what is unexplained
+MOST_STACKS = 2
+LONGEST_STACK = 8  # functions
+LABEL = 20  # columns of a variant's name in the table
+NO_EVIDENCE = "no evidence was recorded: why it stalled is not known"
+
+
+def totals_lines(found: RunCauses) -> list[str]:
+    """A run's stalled seconds by cause, the largest first, a line each."""
+    total = found.total
+    if total <= 0:
+        return ["  no gitk was silent for so long"]
+    return [
+        f"  {seconds / total * 100:3.0f} % {seconds:8.1f} s  {BY_KEY[key].words}"
+        for key, seconds in found.seconds.items()
+        if key == UNEXPLAINED or seconds / total >= SMALLEST
+    ]
+
+
+def card_title(card: Card) -> str:
+    """'gitk-4 was silent for 25.3 s (from 154.4 s, to 179.7 s)'."""
+    stall = card.stall
+    until = "and no line ended it" if stall.open else f"to {stall.end:.1f} s"
+    return f"{stall.stream} was silent for {stall.length:.1f} s (from {stall.begin:.1f} s, {until})"
+
+
+def card_lines(card: Card, width: int = CARD_WIDTH) -> list[str]:
+    """One card."""
+    lines = [card_title(card)]
+    total = sum(card.seconds.values()) or 1.0
+    for key, seconds in card.seconds.items():
+        share = seconds / total
+        if key != UNEXPLAINED and share < SMALLEST:
+            continue
+        bar = "#" * round(share * BAR)
+        lines.append(f"  {share * 100:3.0f} % {seconds:8.2f} s {bar:<{BAR}}  {BY_KEY[key].words}")
+        who = [(words, spent) for words, spent in card.who.get(key, []) if spent >= 0.05]
+        if who and key != UNEXPLAINED:
+            text = ", ".join(f"{words} {spent:.1f} s" for words, spent in who)
+            lines += _wrapped(text, width, "          ")
+    if card.machine:
+        lines += _wrapped(", ".join(card.machine), width, "  ")
+    if not card.samples:
+        lines.append("  no look at a stack: the clocks alone tell")
+    for stack, count in card.stacks[:MOST_STACKS]:
+        names = stack.split(" <- ")
+        short = " <- ".join(names[:LONGEST_STACK]) + (" <- …" if len(names) > LONGEST_STACK else "")
+        lines += _wrapped(f"{plural(count, 'sample')}: {short}", width, "  ")
+    return lines
+
+
+def _wrapped(text: str, width: int, indent: str) -> list[str]:
+    return wrap(
+        text,
+        max(width, 40),
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_on_hyphens=False,
+    )
+
+
+def in_a_line(found: RunCauses) -> str:
+    """'dm-crypt 12.1 s (44 %), swap-in 9.0 s (33 %), unexplained 0.2 s (1 %)': largest first."""
+    total = found.total
+    if not total:
+        return "no stall"
+    keys = [key for key in found.seconds if key != UNEXPLAINED]
+    large = sorted(
+        (key for key in keys if found.seconds[key] > SMALL * total),
+        key=lambda key: -found.seconds[key],
+    )
+    parts = [(SHORT[key], found.seconds[key]) for key in large]
+    rest = sum(found.seconds[key] for key in keys if key not in large)
+    parts += [(OTHER, rest)] if rest >= LEAST else []
+    parts.append((SHORT[UNEXPLAINED], found.seconds.get(UNEXPLAINED, 0.0)))
+    return ", ".join(f"{name} {value:.1f} s ({100 * value / total:.0f} %)" for name, value in parts)
+
+
+def summary_lines(run: Run, why: RunCauses | None) -> Iterator[str]:
+    """The run's entry of the summary, and what its evidence lacks; None: it has no evidence."""
+    if run.gitks:
+        text = NO_EVIDENCE if why is None else in_a_line(why)
+        # A figure stays with its unit: textwrap knows no break at a no-break space.
+        lines = entry("causes", re.sub(r"(?<=\d) (?=[s%])", "\u00a0", text))
+        yield from (each.replace("\u00a0", " ") for each in lines)
+    if why and why.notes:
+        yield from entry("", f"({plain(' '.join(why.notes), 600)})")
+
+
+def worst_card(why: RunCauses | None) -> Iterator[str]:
+    """The card of the run's longest stall, under a heading."""
+    if why is None or not why.cards:
+        return
+    title = "Why the worst stall lasted"
+    yield from ["", title, "-" * len(title), *card_lines(why.cards[0], WIDTH)]
+    if len(why.cards) > 1:
+        more = plural(len(why.cards) - 1, "more stall")
+        yield from paragraph(f"({more}: python3 -m analysis.causes DIR --worst {len(why.cards)})")
+
+
+def table_rows(table: CauseTable) -> Iterator[tuple[str, list[str]]]:
+    """A name and a cell for each variant: runs, causes in the order of CAUSES, all of them."""
+    if not table.samples:
+        return
+    told = table.samples[UNEXPLAINED]
+    yield "runs", [runs_cell(told[one]) for one in table.variants]
+    for key in table.shown:
+        yield SHORT[key], [_cell(table, key, one) for one in table.variants]
+    totals = [table.total[one] for one in table.variants]
+    yield "all", ["-" if total is None else f"{total:.1f}" for total in totals]
+
+
+def _cell(table: CauseTable, key: str, variant: str) -> str:
+    """'31.0 (44 %)'; '-' if no run of the variant tells."""
+    value, total = table.mean(key, variant), table.total[variant]
+    if value is None or total is None:
+        return "-"
+    return f"{value:.1f}" + (f" ({100 * value / total:.0f} %)" if total else "")
+
+
+def table_lines(table: CauseTable, width: int) -> Iterator[str]:
+    """The table as text, after an empty line."""
+    names, cells = [""], [[plain(table.labels[one], LABEL)] for one in table.variants]
+    for name, row in table_rows(table):
+        names.append(name)
+        for column, cell in zip(cells, row, strict=True):
+            column.append(cell)
+    if len(names) > 1:
+        yield from blocks(names, cells, width)

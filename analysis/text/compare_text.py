@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""compare.txt: everything that a comparison found, as plain text of at most `width` columns."""
+
+from collections.abc import Iterator
+from textwrap import wrap
+
+from analysis.figures.metrics import METRICS, PRIMARY
+from analysis.reading.words import plain, plural
+from analysis.text import causes as causes_text
+from analysis.text.layout import blocks, grid
+from analysis.text.verdict_table import NAMES, metric_cell, spread_rows, verdict_rows
+from analysis.verdicts.compared import Compared
+from analysis.verdicts.sentences import more_word
+from analysis.verdicts.statistics import least_more_runs
+
+
+def text(compared: Compared, width: int = 100, colour: bool = False) -> str:
+    """Sentences, table of verdicts, table of spread and failures, all metrics, notes."""
+    lines: list[str] = []
+    for variant in compared.variants:
+        lines += wrap(compared.sentences[variant], width, subsequent_indent="  ")
+    others = compared.variants[1:]
+    if others:
+        lines += ["", f"Stalled seconds per run, against {_base(compared)}:", ""]
+        lines += grid(verdict_rows(compared), width, colour=colour)
+        lines += ["", "Spread between runs (of the runs that ended), and runs that failed:", ""]
+        lines += grid(spread_rows(compared), width, colour=colour)
+    if compared.causes.samples:
+        lines += ["", "Stalled seconds by cause (mean of the runs that ended and have evidence):"]
+        lines += causes_text.table_lines(compared.causes, width)
+    lines += ["", "All metrics (mean ±sd of the runs that ended, change of the mean):"]
+    lines += _metrics(compared, width, colour)
+    lines.append("")
+    for note in notes(compared):
+        lines += wrap(f"- {note}", width, subsequent_indent="  ")
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _base(compared: Compared) -> str:
+    return plain(compared.labels[compared.baseline], 40)
+
+
+def _metrics(compared: Compared, width: int, colour: bool) -> Iterator[str]:
+    """The baseline's column is the first of each block."""
+    shown = [m for m in METRICS if any(s.ended for s in compared.samples[m.key].values())]
+    names = ["", *(NAMES.get(m.key, f"{m.title} {m.unit}".strip()) for m in shown)]
+    columns = {
+        variant: [
+            plain(compared.labels[variant], 26),
+            *_aligned([metric_cell(compared, metric, variant) for metric in shown]),
+        ]
+        for variant in compared.variants
+    }
+    if compared.primary:
+        names.append("verdict (stalled s per run)")
+        for variant, column in columns.items():
+            one, failed = compared.primary.get(variant), _failed(compared, variant)
+            column.append((one.verdict if one else "baseline") + failed)
+    yield from blocks(names, columns.values(), width, colour)
+
+
+def _failed(compared: Compared, variant: str) -> str:
+    failed = compared.samples[PRIMARY.key][variant].failed
+    return f", {failed} failed" if failed else ""
+
+
+def _aligned(cells: list[tuple[str, str, str, str]]) -> list[str]:
+    """Each part of the cells under its like."""
+    sizes = [max(map(len, part), default=0) for part in zip(*cells, strict=True)]
+    return [
+        f"{value:>{sizes[0]}} {sd:<{sizes[1]}} {change:>{sizes[2]}} {word}".rstrip()
+        for value, sd, change, word in cells
+    ]
+
+
+def notes(compared: Compared) -> Iterator[str]:
+    """What a reader must know of the runs and the verdicts, a sentence or two each."""
+    plan = compared.campaign.plan
+    for fact in compared.forced:
+        yield f"FORCED (--force): these runs are not comparable: {fact}."
+    yield from compared.notes
+    if not compared.primary:
+        return
+    yield (
+        f"A verdict needs p (Holm) <= {compared.level:.2g}; equivalent: the 95 % interval of the "
+        f"ratio within {1 / (1 + plan.margin):.3f} to {1 + plan.margin:.3f}, and both one-sided "
+        "tests against these bounds."
+    )
+    yield (
+        "Only stalled seconds per run was fixed in advance. The spread and the failures are a "
+        "family each, all other metrics one together: exploratory."
+    )
+    yield from _out_of_reach(compared)
+    yield (
+        "Every change is raw, against the baseline; lower is better for all metrics. A ? says that "
+        "the difference is not established, which is not to say that there is none."
+    )
+    told = [one.more_runs for one in compared.primary.values() if one.more_runs is not None]
+    if told:
+        count = plural(len(told), "comparison")
+        yield f"{count} undecided: {more_word(max(told))} would probably decide all of them."
+    few = [one.least_runs for one in compared.primary.values() if one.least_runs is not None]
+    if few:
+        count = plural(len(few), "comparison")
+        yield (
+            f"{count} undecided with too few runs to tell how many would decide: it takes "
+            f"{max(few)} of each at least."
+        )
+
+
+def _out_of_reach(compared: Compared) -> Iterator[str]:
+    """Says so if no exploratory difference can be established, whatever was measured."""
+    tests = [one for of in compared.secondary.values() for one in of.values() if one.p is not None]
+    if not tests or not all(one.too_few for one in tests):
+        return
+    sizes = [len(side.values) for one in tests for side in (one.sample, one.base)]
+    least, most = min(sizes), max(sizes)
+    runs = plural(most, "run") if least == most else f"{least} to {most} runs"
+    more = least_more_runs(1, 1, compared.level / len(tests))
+    enough = f"; {1 + more} runs of each could" if more is not None else ""
+    yield (
+        f"Exploratory: {plural(len(tests), 'test')}, {runs} each: none of them can be established, "
+        f"whatever was measured{enough}."
+    )

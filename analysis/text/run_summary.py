@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Results as plain text of at most 75 columns, ready to paste into a mail.
+
+Of one run it says what was measured, not whether a kernel is better: one run is a sign, not a
+finding. Of a campaign it prints the verdicts and a line for each run; with --all each run.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from analysis.figures import counters, failed_allocations, observer_faults
+from analysis.figures.echo import echoes
+from analysis.figures.stalls import (
+    BEAT_TOLERANCE,
+    SKIP_TOLERANCE,
+    STALL,
+    THRESHOLDS,
+    lateness,
+    stalled_seconds,
+    stalls,
+    totals,
+    worst,
+)
+from analysis.reading.latency_log import number
+from analysis.reading.load import Campaign, Run
+from analysis.reading.words import NOT_AVAILABLE, mib, number_word, plain, plural, seconds
+from analysis.stall_causes.causes import RunCauses
+from analysis.text import causes as causes_text
+from analysis.text.campaign_summary import left_out, overview, run_elapsed, worst_stream
+from analysis.text.layout import entry, paragraph
+from analysis.text.machine import disk, known, listed, size, workload
+from analysis.verdicts import cause_table
+from analysis.verdicts.cause_table import Causes
+from analysis.verdicts.choice import LISTED_RUNS, in_order, median_run
+from analysis.verdicts.compare import compare
+from analysis.verdicts.compared import Compared
+from contract.run_files import COMPLETED, ECHO, HEARTBEAT, PLAYER
+from errors import UserError
+
+PACED = (HEARTBEAT, PLAYER, ECHO)  # streams that print on a clock,
+PACE = 0.1  # every so many seconds
+
+
+def summary(
+    campaign: Campaign, judged: Compared | UserError | None = None, causes: Causes | None = None
+) -> str:
+    """The text of summary.txt: the run, or of several the page of analysis.text.campaign_summary.
+
+    `judged`: the verdicts, or the reason why there are none; `causes`: cause_table.collect's, if
+    it is known already. UserError if no run is complete.
+    """
+    if causes is None and isinstance(judged, Compared):
+        causes = judged.causes.runs
+    causes = cause_table.collect(campaign) if causes is None else causes
+    if len(campaign.runs) > 1:
+        body = list(overview(campaign, judged, causes))
+    else:
+        body = [line for one in left_out(campaign) for line in [*paragraph(one), ""]]
+        body += [*paragraph("One run is a sign, not a finding."), ""]
+        run = _first(campaign)
+        body += [
+            *_run(run, 1, causes.get(run.path)),
+            *causes_text.worst_card(causes.get(run.path)),
+        ]
+    return _page(campaign, body)
+
+
+def details(campaign: Campaign, everything: bool = False, causes: Causes | None = None) -> str:
+    """The text of details.txt: what summary.txt says of a single run, of each of them.
+
+    With many runs only of the failed ones and of each variant's median run, unless `everything`.
+    """
+    _first(campaign)
+    causes = cause_table.collect(campaign) if causes is None else causes
+    by_variant = campaign.variants()
+    runs = [run for variant in in_order(campaign) for run in by_variant[variant]]
+    body: list[str] = []
+    if len(runs) > LISTED_RUNS and not everything:
+        medians = [median_run(each) for each in by_variant.values()]
+        shown = [run for run in runs if run.state != COMPLETED or run in medians]
+        text = (
+            f"{len(shown):,} of {len(runs):,} runs: of each variant the one with the median "
+            "stalled seconds, and those that did not complete. All of them: "
+            "python3 -m analysis.summary DIR --all"
+        )
+        runs, body = shown, [*paragraph(text), ""]
+    for run in runs:
+        body += [*_run(run, len(by_variant[run.variant]), causes.get(run.path)), ""]
+    return _page(campaign, body[:-1])
+
+
+def _first(campaign: Campaign) -> Run:
+    """A run; UserError if none is complete."""
+    if not campaign.runs:
+        raise UserError(
+            f"{campaign.path}: no run has a status.json: {plain(', '.join(campaign.incomplete))}",
+            hint="a run that was cut short has nothing to report",
+        )
+    return campaign.runs[0]
+
+
+def _page(campaign: Campaign, body: list[str]) -> str:
+    title = plain(f"Desktop freezes: {campaign.path.resolve().name}", 75)
+    return "\n".join(line.rstrip() for line in [title, "=" * len(title), "", *body]) + "\n"
+
+
+def run_name(run: Run, runs: int, limit: int = 60) -> str:
+    """'6.12' or '6.12, run 2 of 3'."""
+    return plain(run.label, limit) + (f", run {run.number} of {runs}" if runs > 1 else "")
+
+
+def headline(run: Run) -> str:
+    """The freeze in a sentence."""
+    gitks = run.gitks
+    longest = worst_stream(gitks or list(run.streams.values()))
+    if longest is None:
+        return "No program of the workload printed a line."
+    text = f"{plain(longest.name, 40)} was silent for {seconds(worst(longest))} at the worst"
+    if longest.open_gap == worst(longest) >= STALL:
+        when = "it ended" if longest.ended else "the machine was last heard"
+        text += f" (still silent when {when})"
+    if len(gitks) > 1:
+        text += (
+            f"; the {number_word(len(gitks))} gitk's together stood still for "
+            f"{seconds(stalled_seconds(run))} (gaps of {STALL:.0f} s or more, added up)"
+        )
+    elif gitks:
+        text += f"; it stood still for {seconds(stalled_seconds(run))} in all"
+    return text + "."
+
+
+def _run(run: Run, runs: int, why: RunCauses | None) -> Iterator[str]:
+    name = run_name(run, runs)
+    yield name
+    yield "-" * len(name)
+    yield from paragraph(headline(run))
+    yield ""
+    yield from _facts(run)
+    yield ""
+    yield from _stream_table(run)
+    yield ""
+    yield from causes_text.summary_lines(run, why)
+    yield from _sound(run)
+    yield from _echo(run)
+    yield from _counters(run)
+    yield from _kernel_log(run)
+    yield from _observers(run)
+    for warning in run.warnings:
+        yield from entry("with care", plain(warning))
+
+
+def _facts(run: Run) -> Iterator[str]:
+    elapsed = run_elapsed(run)
+    ended = f"{plain(run.state, 20)}: {plain(run.status.get('why'))}"
+    yield from entry("ended", ended + (f" ({seconds(elapsed)})" if elapsed is not None else ""))
+    release, version = (known(run, "{}", "kernel", key) for key in ("release", "version"))
+    yield from listed("kernel", [release, version])
+    if run.label != run.variant:
+        yield from entry("variant", plain(run.variant))
+    parts = [
+        known(run, "{} CPUs", "cpus"),
+        known(run, "{}", "cpu_model"),
+        size(run, 1024, " of memory", "mem_total_kib"),
+        {"none": "a real machine", "kvm": "KVM", "tcg": "TCG"}.get(
+            accelerator := plain(run.fact("accelerator")), f"accelerator {accelerator}"
+        ),
+        known(run, "QEMU {}", "machine", "qemu"),
+    ]
+    yield from listed("machine", parts)
+    yield from listed("disk", disk(run))
+    yield from listed("workload", workload(run))
+
+
+def _stream_table(run: Run) -> Iterator[str]:
+    if not run.streams:
+        yield "No stream."
+        return
+    head = "".join(f"{f'>= {threshold:g} s':>13}" for threshold in THRESHOLDS)
+    yield f"{'':<12}{'':>8}{head}{'worst':>8}{'open':>8}"
+    yield f"{'stream':<12}{'elapsed':>8}" + f"{'n':>5}{'s':>8}" * 3 + f"{'gap':>8}" * 2
+    for stream in run.streams.values():
+        row = f"{plain(stream.name, 12):<12}{_cell(stream.until)}"
+        for total in totals(stream):
+            paced = stream.name in PACED and total.threshold <= PACE
+            row += f"{'-':>5}{'-':>8}" if paced else _count(total.count) + _cell(total.seconds)
+        # A gap that nobody saw end is at least this long.
+        yield row + _cell(worst(stream)) + _cell(stream.open_gap, "" if stream.ended else "+")
+    if any(name in PACED for name in run.streams):
+        yield f"- every line would count: these come each {PACE} s. Their lateness is below."
+    if not all(stream.ended for stream in run.streams.values()):
+        yield "+ its end was not seen: silent until the machine was last heard."
+
+
+def _cell(value: float, mark: str = "") -> str:
+    text = f"{value:.1f}{mark}"
+    return f"{text:>8}" if len(text) < 8 else f"{f'{value:.1e}{mark}':>8}"
+
+
+def _count(value: int) -> str:
+    return f"{value:>5}" if value < 10000 else f"{f'{value // 1000}k':>5}"
+
+
+def _sound(run: Run) -> Iterator[str]:
+    for name, stream_name, tolerance in (
+        ("audio", PLAYER, SKIP_TOLERANCE),
+        (HEARTBEAT, HEARTBEAT, BEAT_TOLERANCE),
+    ):
+        stream = run.streams.get(stream_name)
+        found = lateness(stream, tolerance) if stream else None
+        if stream is None or found is None:
+            yield from entry(name, NOT_AVAILABLE)
+            continue
+        if name == "audio":
+            text = plural(len(found.spans), "skip")
+            if found.spans:
+                text += f", {seconds(sum(found.spans))} in all, the longest "
+                text += seconds(max(found.spans))
+        else:
+            text = f"{found.missed:,} of {found.deadlines:,} deadlines missed by more than "
+            text += f"{tolerance} s, the worst by {found.worst:.3f} s"
+        if any(stall.open for stall in stalls(stream)) and not stream.ended:
+            text += f"; silent for the last {seconds(stream.open_gap)}"
+        if found.unread:
+            text += f"; {plural(found.unread, 'line')} without a lateness not counted"
+        yield from entry(name, text)
+
+
+def _echo(run: Run) -> Iterator[str]:
+    found = echoes(run)
+    if found is not None:
+        yield from entry("echo", found.words())
+
+
+def _counters(run: Run) -> Iterator[str]:
+    for name, into, out in (
+        ("swap", counters.SWAP_IN, counters.SWAP_OUT),
+        ("page IO", counters.PAGE_IN, counters.PAGE_OUT),
+    ):
+        moved = (counters.moved_mib(run, into), counters.moved_mib(run, out))
+        yield from entry(name, f"in {mib(moved[0])}, out {mib(moved[1])}")
+    most = counters.peak(run, "vmstat", "nr_writeback")
+    pages = NOT_AVAILABLE if most is None else f"{most:,.0f} pages at the most"
+    yield from entry("nr_writeback", pages)
+
+
+def _kernel_log(run: Run) -> Iterator[str]:
+    found = failed_allocations.look(run)
+    log, parts = found.log, []
+    if log is None:
+        yield from entry("kernel log", NOT_AVAILABLE)
+        return
+    for key, noun in (
+        ("page_allocation_failures", "page allocation failure"),
+        ("oom_kills", "OOM kill"),
+        ("hung_tasks", "hung task"),
+        ("soft_lockups", "soft lockup"),
+    ):
+        bound = "at least " if key in log.at_least else ""
+        parts.append(bound + plural(getattr(log, key), noun))
+    text = ", ".join(parts)
+    if log.suppressed:
+        text += f"; {plural(log.suppressed, 'more message')} suppressed by the kernel"
+    yield from entry("kernel log", text + ("; its ring lost records" if log.missed else ""))
+    if found.happened is not None or found.echoes_lost is not None:
+        yield from entry("allocation", f"page allocation failures: {found.words()}")
+    for problem in found.problems:
+        yield from entry("with care", plain(problem))
+
+
+def _observers(run: Run) -> Iterator[str]:
+    """The observers' own cost: their word in meta.json, else what of it their events hold."""
+    listed = run.fact("observers")
+    found: list[Any] = listed if isinstance(listed, list) and listed else run.events
+    each = [one for one in found if isinstance(one, dict) and number(one.get("cpu_s")) is not None]
+    locked = [number(one.get("locked_kib")) for one in each]
+    spent = [(number(one["cpu_s"]), number(one.get("elapsed_s"))) for one in each]
+    shares = [cpu / lasted for cpu, lasted in spent if cpu is not None and lasted]
+    known = [kib for kib in locked if kib is not None]
+    late = [number(one.get("worst_late_s")) for one in each] + [counters.worst_lateness(run)]
+    latest = max((one for one in late if one is not None), default=None)
+    parts = [
+        f"{mib(sum(known) / 1024)} locked" if known else f"locked memory {NOT_AVAILABLE}",
+        f"{100 * sum(shares):.2f} % of one CPU" if shares else f"CPU share {NOT_AVAILABLE}",
+        f"lateness {NOT_AVAILABLE}" if latest is None else f"latest sample {latest:.3f} s late",
+    ]
+    missed = sum(number(one.get("missed")) or 0 for one in each)
+    parts += [f"{missed:,.0f} samples missed"] if missed else []
+    if any(one.get("dropped") for one in each):  # a count for each file
+        parts.append("rows dropped, its files have holes")
+    yield from entry("observers", ", ".join(parts))
+    for why in observer_faults.of_run(run):
+        yield from entry("with care", f"observer disturbed: {why}; in no verdict")
+    problems = run.fact("observer_problems")
+    for problem in problems if isinstance(problems, list) else []:
+        yield from entry("with care", f"observer: {plain(problem)}")
+
+
+def try_compare(
+    campaign: Campaign,
+    baseline: str | None = None,
+    force: bool = False,
+    causes: Causes | None = None,
+) -> Compared | UserError:
+    """The verdicts, or the reason why there are none."""
+    try:
+        return compare(campaign, baseline=baseline, force=force, causes=causes)
+    except UserError as error:
+        return error

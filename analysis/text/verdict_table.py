@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The cells of tables of verdicts and metrics, for texts, pictures and the page alike.
+
+A percentage is always the raw change against the baseline. Whether that is better or worse is said
+by a word (and by colour, never by colour alone), with a ? while it is not established.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from analysis.figures.metrics import PRIMARY, Metric
+from analysis.verdicts.compared import Compared
+from analysis.verdicts.sentences import times
+from analysis.verdicts.verdict import Comparison, Sample
+
+NAMES = {  # rows of the table of all metrics, where they differ from the title and the unit
+    "stalled": "stalled s per run",
+    "share-0.1": "% of time in gaps >= 0.1 s",
+    "share-1": "% of time in gaps >= 1 s",
+    "share-10": "% of time in gaps >= 10 s",
+    "wait": "wait at a random moment s",
+    "window-p50": "10 s windows' p95, median s",
+    "window-share": "% of 10 s windows p95 >= 1 s",
+    "elapsed": "all gitk's done after s",
+    "skipped": "audio skips s",
+}
+
+
+Cell = Callable[[Sample, Comparison | None], str]  # None: the baseline has no comparison
+
+
+def _of_comparison(cell: Callable[[Comparison], str], baseline: str = "") -> Cell:
+    return lambda sample, one: baseline if one is None else cell(one)
+
+
+# Each column that a table of verdicts can have: its head, and what stands in it.
+COLUMNS: dict[str, tuple[str, Cell]] = {
+    "runs": ("runs", lambda sample, _: runs_cell(sample)),
+    "failed": ("failed", lambda sample, _: str(sample.failed)),
+    "ended": ("ended", lambda sample, _: f"{sample.runs - sample.failed} of {sample.runs}"),
+    "mean": ("stalled s", lambda sample, _: _mean(PRIMARY, sample)),
+    "mean and sd": ("stalled s", lambda sample, _: mean_and_sd(sample)),
+    "sd": ("sd", lambda sample, _: _sd(sample)),
+    "ratio": ("ratio (95 %)", _of_comparison(lambda one: ratio_cell(one))),
+    "p": ("p (Holm)", _of_comparison(lambda one: p_cell(one.p_adjusted))),
+    "delta": (
+        "delta",
+        _of_comparison(lambda one: "-" if one.delta is None else f"{one.delta:+.2f}"),
+    ),
+    "verdict": ("verdict", _of_comparison(lambda one: one.verdict, "baseline")),
+}
+IN_FULL = ("runs", "failed", "mean", "sd", "ratio", "p", "delta", "verdict")
+IN_SUMMARY = ("ended", "mean and sd", "ratio", "verdict")
+IN_REPORT = ("mean and sd", "ratio", "p", "verdict")
+
+
+def verdict_rows(compared: Compared, columns: Sequence[str] = IN_FULL) -> Iterator[list[str]]:
+    """The heads, then a row for each variant: its label, and its cells of these columns."""
+    yield ["variant", *(COLUMNS[name][0] for name in columns)]
+    for variant in compared.variants:
+        sample = compared.samples[PRIMARY.key][variant]
+        one = compared.primary.get(variant)
+        yield [compared.labels[variant], *(COLUMNS[name][1](sample, one) for name in columns)]
+
+
+def mean_and_sd(sample: Sample) -> str:
+    """'203.4 ±9.6'; '>=' if runs failed, whose seconds are in no mean."""
+    spread = "" if sample.sd is None else f" ±{_number(PRIMARY, sample.sd)}"
+    return _mean(PRIMARY, sample) + spread
+
+
+def _sd(sample: Sample) -> str:
+    return "-" if sample.sd is None else _number(PRIMARY, sample.sd)
+
+
+def runs_cell(sample: Sample) -> str:
+    """'5', or '3 of 5' if only three of the five runs have the figure."""
+    return f"{len(sample.values)} of {sample.runs}" if sample.missing else str(sample.runs)
+
+
+def spread_rows(compared: Compared) -> Iterator[list[str]]:
+    yield ["variant", "sd s", "ratio", "p (Holm)", "spread", "failed", "p (Fisher)", "failures"]
+    for variant in compared.variants:
+        sample = compared.samples[PRIMARY.key][variant]
+        sd = _sd(sample)
+        if variant == compared.baseline:
+            failed = f"{sample.failed} of {sample.runs}"
+            yield [compared.labels[variant], sd, "", "", "baseline", failed, "", "baseline"]
+            continue
+        one, ends = compared.spread[variant], compared.failures[variant]
+        none = not (ends.failed or ends.base_failed)
+        yield [
+            compared.labels[variant],
+            sd,
+            "-" if one.ratio is None else times(one.ratio),
+            p_cell(one.p_adjusted),
+            one.verdict,
+            f"{ends.failed} of {ends.runs}",
+            "" if none else p_cell(ends.p_adjusted),
+            "none" if none else ends.verdict,
+        ]
+
+
+def metric_cell(compared: Compared, metric: Metric, variant: str) -> tuple[str, str, str, str]:
+    """'31.4', '±8.0', '(-50.2%)', 'better'; no percentage without a baseline to take it of."""
+    sample = compared.samples[metric.key][variant]
+    base = compared.samples[metric.key][compared.baseline]
+    value = _mean(metric, sample)
+    sd = "" if sample.sd is None else f"±{_number(metric, sample.sd)}"
+    if variant == compared.baseline:
+        return value, sd, "( 0.00%)" if base.mean else "", ""
+    if sample.mean is None or base.mean is None:
+        return value, sd, "", ""
+    one = compared.primary if metric.primary else compared.secondary[metric.key]
+    word = _direction(one[variant], sample.mean - base.mean)
+    change = f"({_change(sample.mean / base.mean - 1)})" if base.mean else ""
+    return value, sd, change, word
+
+
+def _direction(one: Comparison, change: float) -> str:
+    if one.differs and one.delta and change * one.delta < 0:
+        return "mixed"  # most runs went one way, their mean the other
+    word = "worse" if change > 0 else "better" if change < 0 else ""
+    return word if one.differs or not word else f"{word}?"
+
+
+def _change(share: float) -> str:
+    percent = 100 * share
+    return f"{percent:+.1f}%" if abs(percent) < 999.95 else f"{percent:+.0f}%"
+
+
+def _mean(metric: Metric, sample: Sample) -> str:
+    if sample.mean is None:
+        return "failed" if sample.values else "-"
+    return f"{'>=' if sample.failed else ''}{_number(metric, sample.mean)}"
+
+
+def _number(metric: Metric, value: float) -> str:
+    if metric.digits == 0 and value != int(value):
+        return f"{value:.1f}" if abs(value) < 1e5 else f"{value:.3g}"
+    return f"{value:.{metric.digits}f}" if abs(value) < 1e5 else f"{value:.3g}"
+
+
+def ratio_cell(one: Comparison) -> str:
+    """'0.67 (0.63-0.71)': the ratio of the means and its 95 % interval over the runs."""
+    if one.ratio is None:
+        return "-"
+    bound = ">=" if one.sample.failed and not one.base.failed else ""
+    figure = f"{bound}{times(one.ratio)}"
+    if one.low is None and one.high is None:
+        return figure
+    return f"{figure} ({_bound(one.low or 0.0)}-{'inf' if one.high is None else _bound(one.high)})"
+
+
+def _bound(value: float) -> str:
+    return times(value) if value < 999.5 else f"{value:.0e}"
+
+
+def p_cell(value: float | None) -> str:
+    """'0.032', '<0.0001'; '-' if there is none."""
+    if value is None:
+        return "-"
+    return "<0.0001" if value < 0.0001 else f"{value:.2g}" if value < 0.0995 else f"{value:.2f}"

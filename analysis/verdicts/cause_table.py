@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Stalled seconds by cause, over the runs of each variant that ended and have evidence.
+
+A run without evidence is missing, never zero. A cause that is nowhere above SMALL of a variant's
+stalled seconds is part of "other" in what people read; what no evidence explains is always shown.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from multiprocessing import get_context
+from os import sched_getaffinity
+from pathlib import Path
+from signal import SIG_IGN, SIGINT, signal
+
+from analysis.figures.metrics import Metric, counted, failed, lost
+from analysis.reading.load import Campaign, Run
+from analysis.reading.words import plain, plural, some
+from analysis.stall_causes import run_causes
+from analysis.stall_causes.causes import CAUSES, UNEXPLAINED, RunCauses
+from analysis.verdicts.choice import SHOWN
+from analysis.verdicts.verdict import Sample
+from contract.run_files import BLOCKED, TASKS, TRACE
+
+SMALL = 0.01  # of a variant's stalled seconds
+LEAST = 0.05  # s: less is shown as 0.0
+OTHER = "other"
+FORKS = 8  # runs with evidence, from which on further processes pay off
+FIGURE = re.compile(r"\d[\d.,]*")  # notes that differ in their figures only are told once
+METRICS = {
+    cause.key: Metric(f"cause-{cause.key}", f"stalled seconds: {cause.short}", "s", 1)
+    for cause in CAUSES
+}
+SHORT = {cause.key: cause.short for cause in CAUSES} | {OTHER: OTHER}
+Causes = Mapping[Path, RunCauses]  # by the run's folder, which no redaction renames
+
+
+@dataclass(frozen=True)
+class CauseTable:
+    """Why the runs of a campaign stalled. `samples`: cause, variant; every cause of CAUSES.
+
+    `apart`: variant -> whether its runs tell dm-crypt from the disk; both, if only some do.
+    """
+
+    runs: Causes
+    variants: list[str] = field(default_factory=list)
+    labels: dict[str, str] = field(default_factory=dict)
+    samples: dict[str, dict[str, Sample]] = field(default_factory=dict)
+    apart: dict[str, frozenset[bool]] = field(default_factory=dict)
+
+    def of(self, run: Run) -> RunCauses | None:
+        """Why this run stalled; None if it has no evidence."""
+        return self.runs.get(run.path)
+
+    @cached_property
+    def total(self) -> dict[str, float | None]:
+        """Stalled seconds a run of each variant; None if none of its runs tells."""
+        return {one: self._sum(one, list(SHORT)) for one in self.variants}
+
+    @cached_property
+    def shown(self) -> list[str]:
+        """The causes that are shown each for itself, "other" if there is any, "unexplained"."""
+        small = self.samples.keys() - {UNEXPLAINED}
+        for variant, total in self.total.items():
+            if total:
+                small -= {
+                    key for key in small if (self.samples[key][variant].mean or 0.0) > SMALL * total
+                }
+        kept = [key for key in self.samples if key not in small and key != UNEXPLAINED]
+        rest = any(
+            max(sample.values, default=0.0) >= LEAST
+            for key in small
+            for sample in self.samples[key].values()
+        )
+        return [*kept, *([OTHER] if rest else []), UNEXPLAINED]
+
+    def mean(self, key: str, variant: str) -> float | None:
+        """Mean stalled seconds a run of a cause that is shown; None if no run of it tells."""
+        if key == OTHER:
+            return self._sum(variant, [one for one in self.samples if one not in self.shown])
+        return self.samples[key][variant].mean
+
+    def _sum(self, variant: str, keys: Sequence[str]) -> float | None:
+        means = [self.samples[key][variant].mean for key in keys if key in self.samples]
+        known = [mean for mean in means if mean is not None]
+        return sum(known) if known else None
+
+
+def collect(campaign: Campaign) -> dict[Path, RunCauses]:
+    """Why each run stalled, of those that have evidence; in several processes if they are many."""
+    with_evidence = [
+        run
+        for run in campaign.runs
+        if any((run.path / name).is_file() for name in (TASKS, BLOCKED, TRACE))
+    ]
+    if len(with_evidence) < FORKS:
+        found = [run_causes.run_causes(run) for run in with_evidence]
+    else:
+        # Forked, the workers have the runs already; only what they find is sent.
+        with ProcessPoolExecutor(
+            len(sched_getaffinity(0)),
+            mp_context=get_context("fork"),
+            initializer=_Worker.begin,
+            initargs=(with_evidence,),
+        ) as pool:
+            found = list(pool.map(_Worker.run, range(len(with_evidence)), chunksize=4))
+    return {run.path: one for run, one in zip(with_evidence, found, strict=True) if one is not None}
+
+
+class _Worker:
+    """What a process of the pool knows: the runs of the campaign."""
+
+    runs: list[Run]
+
+    @classmethod
+    def begin(cls, runs: list[Run]) -> None:
+        signal(SIGINT, SIG_IGN)
+        cls.runs = runs
+
+    @classmethod
+    def run(cls, index: int) -> RunCauses | None:
+        return run_causes.run_causes(cls.runs[index])
+
+
+def cause_table(
+    campaign: Campaign, variants: list[str], labels: dict[str, str], found: Causes
+) -> CauseTable:
+    """The table of these variants; without a sample if no run has evidence."""
+    if not found:
+        return CauseTable(found)
+    samples: dict[str, dict[str, Sample]] = {cause.key: {} for cause in CAUSES}
+    apart: dict[str, frozenset[bool]] = {}
+    by_variant = campaign.variants()
+    for variant in variants:
+        known = [run for run in by_variant.get(variant, []) if counted(run)]
+        told = [run for run in known if run.path in found and not failed(run) and not lost(run)]
+        apart[variant] = frozenset(found[run.path].apart for run in told)
+        for key, of_variants in samples.items():
+            of_variants[variant] = Sample(
+                tuple(found[run.path].seconds.get(key, 0.0) for run in told),
+                tuple(run.number for run in told),
+                tuple(run.order for run in told),
+                len(known) - len(told),
+            )
+    return CauseTable(found, variants, labels, samples, apart)
+
+
+def notes(campaign: Campaign, found: Causes, labels: dict[str, str]) -> Iterator[str]:
+    """Which runs have no evidence, and what the evidence of others lacks."""
+    runs = [run for run in campaign.runs if counted(run) and run.gitks]
+    without = [run for run in runs if run.path not in found]
+    if len(without) == len(runs):
+        if runs:
+            yield "No evidence was recorded: why the programs stood still is not known."
+        return
+    if without:
+        names = [f"{run.variant}/{run.number}" for run in without]
+        yield (
+            f"No evidence in {len(without)} of {plural(len(runs), 'run')}, which are in no figure "
+            f"of a cause: {some(names, SHOWN, 1000)}."
+        )
+    lacking: dict[str, list[tuple[Run, str]]] = {}
+    for run in runs:
+        for note in found[run.path].notes if run.path in found else ():
+            text = plain(note, 300).rstrip(".")
+            lacking.setdefault(FIGURE.sub("N", text), []).append((run, text))
+    every = Counter(run.variant for run in runs if run.path in found)
+    for told in lacking.values():
+        whose = Counter(run.variant for run, _ in told)
+        text = told[0][1]
+        same = all(text == other for _, other in told)
+        if same and all(whose[one] == every[one] for one in whose):
+            names = [labels.get(one, one) for one in whose]
+        else:
+            names = [f"{run.variant}/{run.number}" for run, _ in told]
+        whose_figures = "" if same else f" (these figures: {names[0]})"
+        yield f"Causes of {some(names, SHOWN, 1000)}: {text}{whose_figures}."

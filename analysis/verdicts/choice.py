@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which run stands for its variant, and which variants for all, where not all can be shown."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+
+from analysis.figures.metrics import counted, failed, lost
+from analysis.figures.stalls import stalled_seconds
+from analysis.reading.load import Campaign, Run
+from analysis.reading.streams import Stream
+from analysis.reading.words import plain
+
+SHOWN = 12  # variants that a picture on one screen can tell apart
+LISTED_RUNS = 36  # of more runs those that ended as they should are not told one by one
+
+
+def median_run(runs: Iterable[Run]) -> Run | None:
+    """The run with a gitk whose stalled seconds are the median; of two the worse one.
+
+    A run that failed ranks behind all that ended: a hang is the worst outcome. One that was
+    aborted, or of which lines are lost, stands for its variant only if there is no other.
+    """
+    found = [run for run in runs if run.gitks]
+    found = [run for run in found if counted(run)] or found
+    found = [run for run in found if failed(run) or not lost(run)] or found
+    ranked = sorted(found, key=lambda run: (*badness(run), run.number))
+    return ranked[len(ranked) // 2] if ranked else None
+
+
+def badness(run: Run) -> tuple[float, float]:
+    """What a run is ranked by: the stalled seconds, infinite if it failed; then those so far."""
+    stalled = stalled_seconds(run)
+    return (math.inf if failed(run) else stalled), stalled
+
+
+def fourth_gitk(run: Run) -> Stream:
+    """The fourth gitk, the original's choice; the last one if there are fewer."""
+    return run.gitks[:4][-1]
+
+
+def in_order(campaign: Campaign, baseline: str | None = None) -> list[str]:
+    """The variants that have runs: the baseline, then as planned, then the others by name."""
+    there = campaign.variants()
+    asked = [baseline or campaign.plan.baseline, *(one.label for one in campaign.plan.variants)]
+    return [one for one in dict.fromkeys([*asked, *there]) if one in there]
+
+
+def display_labels(campaign: Campaign) -> dict[str, str]:
+    """Variant -> what to call it: its label, with its folder's name if others are called so too."""
+    labels = {one: plain(runs[0].label, 60) for one, runs in campaign.variants().items()}
+    often = Counter(labels.values())
+    return {
+        one: label if often[label] == 1 else f"{plain(label, 40)} ({plain(one, 60)})"
+        for one, label in labels.items()
+    }
+
+
+def extremes(runs: dict[str, Run], limit: int = SHOWN) -> list[str]:
+    """At most limit of the variants, in their order: the first (baseline), the best, the worst.
+
+    `runs`: the median run of each variant.
+    """
+    if len(runs) <= limit:
+        return list(runs)
+    first, *others = runs
+    ranked = sorted(others, key=lambda variant: badness(runs[variant]))
+    best = (limit - 1) // 2
+    kept = {first, *ranked[:best], *ranked[best + 1 - limit :]}
+    return [variant for variant in runs if variant in kept]
+
+
+def shown_words(limit: int, count: int) -> str:
+    """What `extremes` left out, in words; empty if nothing."""
+    if count <= limit:
+        return ""
+    best = (limit - 1) // 2
+    return (
+        f"{limit} of {count} variants shown: the baseline, the {best} that stalled least "
+        f"and the {limit - 1 - best} that stalled most"
+    )

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a campaign that was judged holds."""
+
+from dataclasses import dataclass, field
+
+from analysis.reading.load import Campaign
+from analysis.verdicts.blame import Blame
+from analysis.verdicts.cause_table import CauseTable
+from analysis.verdicts.verdict import Comparison, Failures, Sample
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A campaign judged; every dict is by variant, and none of them but samples has the baseline.
+
+    With one variant there are samples only.
+    """
+
+    campaign: Campaign
+    baseline: str
+    variants: list[str]  # baseline first, then as planned
+    labels: dict[str, str]
+    primary: dict[str, Comparison]
+    spread: dict[str, Comparison]  # of the primary metric between runs; ratio is of the sd
+    failures: dict[str, Failures]
+    secondary: dict[str, dict[str, Comparison]]  # metric key, variant; exploratory
+    samples: dict[str, dict[str, Sample]]  # metric key, variant; the baseline too
+    notes: list[str]
+    forced: list[str]  # differing facts that --force overrode; empty: comparable
+    sentences: dict[str, str]  # the answer, one for each variant
+    level: float  # of each look
+    causes: CauseTable = field(default_factory=lambda: CauseTable({}))
+    blame: dict[str, Blame] = field(default_factory=dict)  # of those that regressed or improved
+
+    @property
+    def sure(self) -> bool:
+        """Whether every comparison of the primary metric has a verdict."""
+        return all(one.verdict != "undecided" for one in self.primary.values())

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The verdicts as CSV and as JSON, and why each run stalled as JSON.
+
+Every figure of a verdict is unrounded; NaN and infinity do not occur.
+
+A run that failed has no figure: it is null (CSV: `failed`) among the values, and counted in
+`failed`; mean, sd, median and ratio are of the runs that ended; `missing` of the `runs` have no
+value.
+"""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from analysis.figures.metrics import METRICS, PRIMARY, Metric
+from analysis.stall_causes.run_causes import as_json
+from analysis.verdicts.cause_table import METRICS as CAUSES
+from analysis.verdicts.choice import LISTED_RUNS
+from analysis.verdicts.compared import Compared
+from analysis.verdicts.verdict import Comparison, Sample
+
+EXPORT_VERSION = 1  # of compare.json and of causes.json
+CAUSES_JSON = "causes.json"
+CARDS = 10  # of a run's longest stalls; FEWER_CARDS, if there are more than LISTED_RUNS runs
+FEWER_CARDS = 1
+SAMPLE = ("runs", "failed", "missing", "mean", "sd", "median")
+FIGURES = (
+    *("ratio", "low", "high", "p", "p_adjusted", "delta", "p_equivalent"),
+    *("smallest", "needed", "verdict", "more_runs", "least_runs"),
+)
+HEADER = (
+    *("variant", "label", "family", "metric", "unit", *SAMPLE, *FIGURES),
+    *("values", "numbers", "orders"),
+)
+
+
+def json_text(compared: Compared) -> str:
+    """One object: for each variant its verdict and all figures; `sure` for --stop-when-sure."""
+    found = {
+        "format": EXPORT_VERSION,
+        "baseline": compared.baseline,
+        "sure": compared.sure,
+        "level": compared.level,
+        "alpha": compared.campaign.plan.alpha,
+        "margin": compared.campaign.plan.margin,
+        "looks": list(compared.campaign.plan.looks),
+        "metrics": [
+            {"key": m.key, "title": m.title, "unit": m.unit, "better": m.better} for m in METRICS
+        ],
+        "variants": [_variant(compared, variant) for variant in compared.variants],
+        "forced": compared.forced,
+        "notes": compared.notes,
+    }
+    if compared.causes.samples:
+        found["causes"] = [
+            {"key": key, "title": m.title, "unit": m.unit} for key, m in CAUSES.items()
+        ]
+    return json.dumps(found, indent=1, allow_nan=False) + "\n"
+
+
+def _variant(compared: Compared, variant: str) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "variant": variant,
+        "label": compared.labels[variant],
+        "sentence": compared.sentences[variant],
+        "verdict": compared.primary[variant].verdict if variant in compared.primary else None,
+        "samples": {key: _sample(samples[variant]) for key, samples in compared.samples.items()},
+    }
+    if compared.causes.samples:
+        found["causes"] = {key: _sample(of[variant]) for key, of in compared.causes.samples.items()}
+    if variant in compared.blame:
+        blamed = compared.blame[variant]
+        found["blame"] = {
+            "sentence": blamed.sentence,
+            "causes": blamed.causes,
+            "change": blamed.change,
+            "tests": {key: _comparison(one) for key, one in blamed.tests.items()},
+        }
+    if variant in compared.primary:
+        ends = compared.failures[variant]
+        found["primary"] = _comparison(compared.primary[variant])
+        found["spread"] = _comparison(compared.spread[variant])
+        found["failures"] = {
+            "failed": ends.failed,
+            "runs": ends.runs,
+            "base_failed": ends.base_failed,
+            "base_runs": ends.base_runs,
+            "p": ends.p,
+            "p_adjusted": ends.p_adjusted,
+            "verdict": ends.verdict,
+        }
+        found["exploratory"] = {
+            key: _comparison(of_variants[variant])
+            for key, of_variants in compared.secondary.items()
+        }
+    return found
+
+
+def _sample(sample: Sample) -> dict[str, Any]:
+    return {
+        "runs": sample.runs,
+        "failed": sample.failed,
+        "missing": sample.missing,
+        "mean": sample.mean,
+        "sd": sample.sd,
+        "median": sample.median,
+        "values": [value if math.isfinite(value) else None for value in sample.values],
+        "numbers": list(sample.numbers),
+        "orders": list(sample.orders),
+    }
+
+
+def _comparison(one: Comparison) -> dict[str, Any]:
+    return {key: getattr(one, key) for key in (*FIGURES, "why")}
+
+
+def csv_text(compared: Compared) -> str:
+    """A row for each variant and metric, each of its causes, its spread and its failures."""
+    text = io.StringIO()
+    rows = csv.DictWriter(text, HEADER, lineterminator="\n")
+    rows.writeheader()
+    for variant in compared.variants:
+        for row in _rows(compared, variant):
+            row["label"] = _no_formula(compared.labels[variant])
+            rows.writerow({"variant": _no_formula(variant), **row})
+    return text.getvalue()
+
+
+def _rows(compared: Compared, variant: str) -> Iterator[dict[str, Any]]:
+    for metric in METRICS:
+        family = "primary" if metric.primary else "exploratory"
+        row = _sample_row(family, metric, compared.samples[metric.key][variant])
+        by_variant = compared.primary if metric.primary else compared.secondary[metric.key]
+        if variant in by_variant:
+            row |= {key: getattr(by_variant[variant], key) for key in FIGURES}
+        yield row
+    yield from _cause_rows(compared, variant)
+    if variant in compared.spread:
+        one, ends = compared.spread[variant], compared.failures[variant]
+        yield {"family": "spread", "metric": PRIMARY.key, "unit": PRIMARY.unit} | {
+            key: getattr(one, key) for key in FIGURES
+        }
+        yield {
+            "family": "failures",
+            "metric": "failed",
+            "runs": ends.runs,
+            "failed": ends.failed,
+            "p": ends.p,
+            "p_adjusted": ends.p_adjusted,
+            "verdict": ends.verdict,
+        }
+
+
+def _cause_rows(compared: Compared, variant: str) -> Iterator[dict[str, Any]]:
+    tests = compared.blame[variant].tests if variant in compared.blame else {}
+    for key, of_variants in compared.causes.samples.items():
+        row = _sample_row("cause", CAUSES[key], of_variants[variant])
+        if key in tests:
+            row |= {name: getattr(tests[key], name) for name in FIGURES}
+        yield row
+
+
+def _sample_row(family: str, metric: Metric, of: Sample) -> dict[str, Any]:
+    sample = _sample(of)
+    return {key: sample[key] for key in SAMPLE} | {
+        "family": family,
+        "metric": metric.key,
+        "unit": metric.unit,
+        "values": " ".join("failed" if v is None else repr(v) for v in sample["values"]),
+        "numbers": " ".join(map(str, sample["numbers"])),
+        "orders": " ".join("-" if o is None else str(o) for o in sample["orders"]),
+    }
+
+
+def _no_formula(label: str) -> str:
+    """The label as a text even to a spreadsheet, which would compute what begins like this."""
+    return f"'{label}" if label[:1] in "=+-@" else label
+
+
+def causes_json(compared: Compared) -> str:
+    """causes.json: `runs` as `analysis.causes --json` has them; empty without evidence."""
+    runs = compared.campaign.runs
+    most = CARDS if len(runs) <= LISTED_RUNS else FEWER_CARDS
+    found = [
+        as_json(run, replace(why, cards=why.cards[:most], others=why.others[:most]))
+        | {"stalls": len(why.cards)}
+        for run in runs
+        if (why := compared.causes.of(run)) is not None
+    ]
+    if not found:
+        return ""
+    return json.dumps({"format": EXPORT_VERSION, "runs": found}, indent=1, allow_nan=False) + "\n"

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From samples to verdicts: the one path that the report and the proof of its honesty both take."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from analysis.figures.metrics import Metric
+from analysis.reading.latency_log import Floats
+from analysis.verdicts.sentences import why
+from analysis.verdicts.statistics import (
+    attainable_spread_p,
+    cliffs_delta,
+    equivalence_p,
+    fisher_p,
+    holm,
+    least_more_runs,
+    log_scatter,
+    permutation_p,
+    ratio_interval,
+    runs_to_be_equivalent,
+    runs_to_differ,
+    spread_p,
+)
+from analysis.verdicts.verdict import MANY, Comparison, Failures, Sample, Word
+from contract.levels import attainable_p
+
+INTERVAL = 0.95
+FEWEST = 4  # runs of each: what fewer show says nothing of how many would decide
+Rows = tuple[tuple[float, ...], tuple[float, ...]]  # values of the variant, of the baseline
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What is compared: one metric of one variant with the baseline's."""
+
+    metric: Metric
+    variant: str
+    base: Sample
+    sample: Sample
+
+    @property
+    def all(self) -> Rows | None:
+        """The values, math.inf for runs that failed; None if there is nothing to compare."""
+        return self._rows(self.sample.values, self.base.values, 1)
+
+    @property
+    def ended(self) -> Rows | None:
+        """The values of the runs that ended; None if there are fewer than two of each."""
+        return self._rows(self.sample.ended, self.base.ended, 2)
+
+    @staticmethod
+    def _rows(sample: tuple[float, ...], base: tuple[float, ...], least: int) -> Rows | None:
+        return (sample, base) if min(len(sample), len(base)) >= least else None
+
+
+def judge(pairs: list[Pair], *, level: float, margin: float) -> list[Comparison]:
+    """The verdicts of one family: Holm's correction runs over all of its pairs that have runs.
+
+    `regressed` and `improved`: the permutation test on ranks, where a run that failed is the worst.
+    `equivalent`: no run failed, the interval of the ratio lies inside the margin and both one-sided
+    tests against the margin hold, Holm's correction running over the same pairs. A difference that
+    is surely smaller than the margin does not matter, even if it is surely there.
+    """
+    return judge_families([pairs], level=level, margin=margin)[0]
+
+
+def judge_families(
+    families: list[list[Pair]], *, level: float, margin: float
+) -> list[list[Comparison]]:
+    """`judge` of each family, with the arithmetic of all of them at once."""
+    pairs = [pair for family in families for pair in family]
+    p = _by_size([pair.all for pair in pairs], permutation_p)
+    delta = _by_size([pair.all for pair in pairs], cliffs_delta)
+    ratio = _by_size(
+        [
+            rows if (rows := pair.ended) and sum(rows[0]) and sum(rows[1]) else None
+            for pair in pairs
+        ],
+        lambda sample, base: np.stack(ratio_interval(sample, base, INTERVAL), axis=1),
+    )
+    outside = _by_size(
+        [None if pair.base.failed or pair.sample.failed else pair.all for pair in pairs],
+        lambda sample, base: equivalence_p(sample, base, margin),
+    )
+    results: list[list[Comparison]] = []
+    at = 0
+    for family in families:
+        part = slice(at, at + len(family))
+        at += len(family)
+        adjusted, p_equivalent = _adjusted(p[part]), _adjusted(outside[part])
+        needed = _needed(p[part], [pair.all for pair in family], level)
+        results.append([])
+        for i, pair in enumerate(family):
+            middle, low, high = _bounds(pair, ratio[part][i])
+            comparison = Comparison(
+                metric=pair.metric,
+                variant=pair.variant,
+                base=pair.base,
+                sample=pair.sample,
+                ratio=middle,
+                low=low,
+                high=high,
+                p=p[part][i],
+                p_adjusted=adjusted[i],
+                delta=delta[part][i],
+                p_equivalent=p_equivalent[i],
+                smallest=_smallest(pair.all, attainable_p),
+                needed=needed[i],
+                level=level,
+                margin=margin,
+            )
+            verdict = _verdict(comparison)
+            comparison = replace(comparison, verdict=verdict)
+            if verdict == "undecided" and not comparison.all_failed:
+                comparison = _with_prospect(comparison)
+            results[-1].append(replace(comparison, why=why(comparison)))
+    return results
+
+
+def judge_spread(pairs: list[Pair], *, level: float) -> list[Comparison]:
+    """Whether the runs scatter more or less than the baseline's, relative to their level.
+
+    Of the runs that ended; a family of its own, and `equivalent` is never claimed.
+    """
+    p = _by_size([pair.ended for pair in pairs], spread_p)
+    adjusted = _adjusted(p)
+    needed = _needed(p, [pair.ended for pair in pairs], level, attainable_spread_p)
+    found: list[Comparison] = []
+    for i, pair in enumerate(pairs):
+        base, sd = pair.base.sd, pair.sample.sd
+        comparison = Comparison(
+            metric=pair.metric,
+            variant=pair.variant,
+            base=pair.base,
+            sample=pair.sample,
+            ratio=sd / base if base and sd is not None else None,
+            p=p[i],
+            p_adjusted=adjusted[i],
+            smallest=_smallest(pair.ended, attainable_spread_p),
+            needed=needed[i],
+            level=level,
+        )
+        if comparison.differs:
+            more = _scatter(pair.sample) > _scatter(pair.base)
+            comparison = replace(comparison, verdict="regressed" if more else "improved")
+        found.append(replace(comparison, why=why(comparison, spread=True)))
+    return found
+
+
+def judge_failures(runs: dict[str, Sample], base: Sample, *, level: float) -> dict[str, Failures]:
+    """Fisher's exact test on the runs that failed, a family of its own."""
+    counts = {one: (sample.failed, len(sample.values)) for one, sample in runs.items()}
+    against = (base.failed, len(base.values))
+    p = {one: fisher_p(*count, *against) for one, count in counts.items()}
+    found: dict[str, Failures] = {}
+    for (one, count), adjusted in zip(
+        counts.items(), holm(np.array(list(p.values()))), strict=True
+    ):
+        verdict: Word = "undecided"
+        if adjusted <= level:
+            verdict = "regressed" if count[0] * against[1] > against[0] * count[1] else "improved"
+        found[one] = Failures(one, *count, *against, p[one], float(adjusted), verdict)
+    return found
+
+
+def _verdict(one: Comparison) -> Word:
+    inside = one.low is not None and one.high is not None
+    inside = inside and 1 / (1 + one.margin) <= (one.low or 0) and (one.high or 0) <= 1 + one.margin
+    nothing = not any(one.base.values) and not any(one.sample.values)
+    shown = one.p_equivalent is not None and one.p_equivalent <= one.level
+    if shown and not one.too_few and (inside or nothing):
+        return "equivalent"
+    if one.differs and one.delta:
+        return "regressed" if one.delta > 0 else "improved"
+    return "undecided"
+
+
+def _with_prospect(one: Comparison) -> Comparison:
+    """The comparison with how many runs would decide it, or at least could."""
+    if one.needed is None or one.delta is None:
+        return one
+    size, others = len(one.sample.values), len(one.base.values)
+    if min(size, others) >= FEWEST:
+        return replace(one, more_runs=_more_runs(one, one.delta, one.needed))
+    least = least_more_runs(1, 1, one.needed)
+    return replace(one, least_runs=None if least is None else max(FEWEST, 1 + least))
+
+
+def _more_runs(one: Comparison, delta: float, needed: float) -> int:
+    """About how many more runs of each would decide, if they were like those that there are."""
+    size, others = len(one.sample.values), len(one.base.values)
+    enough = runs_to_differ(delta, needed)
+    relative = [
+        (sample.sd / sample.mean) ** 2
+        for sample in (one.sample, one.base)
+        if sample.sd is not None and sample.mean
+    ]
+    if one.ratio and len(relative) == 2 and not (one.sample.failed or one.base.failed):
+        level = min(needed, 1 - INTERVAL)
+        alike = runs_to_be_equivalent(math.log(one.ratio), sum(relative), one.margin, level)
+        enough = min(enough, alike)
+    if not any(one.sample.values) and not any(one.base.values):
+        enough = math.log2(1 / needed)  # runs without a stall: see equivalence_p
+    more = least_more_runs(size, others, needed, enough)
+    return MANY if more is None else max(1, more)
+
+
+def _by_size(
+    rows: Iterable[Rows | None], function: Callable[[Floats, Floats], Floats]
+) -> list[Any]:
+    """function(sample, base) of all rows with as many runs at once; None where there are none."""
+    found: list[Any] = [*rows]
+    groups: dict[tuple[int, int], list[int]] = {}
+    for i, one in enumerate(found):
+        if one is not None:
+            groups.setdefault((len(one[0]), len(one[1])), []).append(i)
+    for members in groups.values():
+        sample, base = (np.array([found[i][side] for i in members]) for side in (0, 1))
+        values = function(sample, base)
+        for i, value in zip(members, values, strict=True):
+            found[i] = value if np.ndim(value) else float(value)
+    return found
+
+
+def _adjusted(p: list[float | None]) -> list[float | None]:
+    """Holm's correction over the comparisons that have a p."""
+    known = [i for i, one in enumerate(p) if one is not None]
+    result: list[float | None] = [None] * len(p)
+    for i, value in zip(known, holm(np.array([p[i] for i in known])), strict=True):
+        result[i] = float(value)
+    return result
+
+
+def _needed(
+    p: list[float | None],
+    rows: list[Rows | None],
+    level: float,
+    attainable: Callable[[int, int], float] = attainable_p,
+) -> list[float | None]:
+    """The p that each comparison needs in its family, if its runs gave the smallest that they can.
+
+    Holm divides the level by the number of comparisons whose p is not smaller.
+    """
+    known = np.sort([one for one in p if one is not None])
+    result: list[float | None] = []
+    for one in rows:
+        smallest = _smallest(one, attainable)
+        before = 0 if smallest is None else int(np.searchsorted(known, smallest * (1 - 1e-9)))
+        result.append(None if smallest is None else level / max(1, len(known) - before))
+    return result
+
+
+def _smallest(rows: Rows | None, attainable: Callable[[int, int], float]) -> float | None:
+    return None if rows is None else attainable(len(rows[0]), len(rows[1]))
+
+
+def _bounds(pair: Pair, found: Floats | None) -> tuple[float | None, float | None, float | None]:
+    """Ratio and interval; without an interval the ratio of the means, unless one of them is 0."""
+    if found is None:
+        base, mean = pair.base.mean, pair.sample.mean
+        return (mean / base if base and mean else None), None, None
+    ratio, low, high = (float(bound) for bound in found)
+    return ratio, low, high if math.isfinite(high) else None
+
+
+def _scatter(sample: Sample) -> float:
+    """What spread_p compares."""
+    return float(log_scatter(np.log1p(sample.ended), 0))

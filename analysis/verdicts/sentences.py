@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Verdicts in words: what was measured, how sure it is, and what would make it sure."""
+
+from analysis.figures.metrics import Metric
+from analysis.reading.words import plural
+from analysis.verdicts.verdict import MANY, Comparison, Failures, Sample
+
+
+def p_equals(p: float) -> str:
+    """'p = 0.016', 'p < 0.0001'."""
+    return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"
+
+
+def times(ratio: float) -> str:
+    """A ratio with as many decimals as it can carry: 0.50, 12.3, 1,234."""
+    return f"{ratio:.2f}" if ratio < 9.995 else f"{ratio:.1f}" if ratio < 99.95 else f"{ratio:,.0f}"
+
+
+def amount(metric: Metric, value: float) -> str:
+    """'31.4 s'."""
+    unit = {"%": " %", "": ""}.get(metric.unit, f" {metric.unit}")
+    return f"{value:,.{metric.digits}f}{unit}"
+
+
+def runs_word(size: int, others: int) -> str:
+    """'5 runs each', '5 and 4 runs'."""
+    return f"{plural(size, 'run')} each" if size == others else f"{size} and {others} runs"
+
+
+def more_word(more: int) -> str:
+    """'about 7 more runs of each'."""
+    if more >= MANY:
+        return f"more than {MANY - 1} more runs of each"
+    return f"about {more} more run{'' if more == 1 else 's'} of each"
+
+
+def why(one: Comparison, *, spread: bool = False) -> str:
+    """The figures behind a verdict, and for an undecided one what would decide it."""
+    size, others = len(one.sample.values), len(one.base.values)
+    if not (size and others) or one.p_adjusted is None:
+        return _nothing(one, spread)
+    parts = [_spread(one) if spread else _figures(one)]
+    if one.verdict == "equivalent":
+        parts += _equivalent(one)
+    parts.append(f"{p_equals(one.p_adjusted)} after Holm")
+    parts.append(runs_word(size, others))
+    text = ", ".join(parts)
+    if one.verdict == "undecided" and not one.all_failed:
+        text += _undecided(one, size, others)
+    return text
+
+
+def _nothing(one: Comparison, spread: bool) -> str:
+    if spread:
+        return "no spread: it takes two runs of each that ended"
+    who = "the baseline" if one.sample.values else "the variant"
+    return f"{who} has {none_word(one.base if one.sample.values else one.sample)}"
+
+
+def none_word(sample: Sample) -> str:
+    """Why a sample has no value: 'no run that counts', '5 runs, none with this figure (…)'."""
+    if not sample.missing:
+        return "no run that counts"
+    none = "none" if sample.missing > 1 else "not one"
+    return f"{plural(sample.missing, 'run')}, {none} with this figure (the notes say why)"
+
+
+def _figures(one: Comparison) -> str:
+    sample, base = one.sample, one.base
+    if one.all_failed:
+        return "all runs of both failed"
+    if sample.mean is None or base.mean is None:
+        bad, who = (sample, "its") if sample.mean is None else (base, "the baseline's")
+        return f"{who} only run failed" if bad.runs == 1 else f"all of {who} runs failed"
+    text = f"{amount(one.metric, sample.mean)} a run against {amount(one.metric, base.mean)}"
+    if one.ratio is None:
+        return text
+    bound = "at least " if sample.failed and not base.failed else ""
+    text += f" ({bound}{times(one.ratio)} times"
+    if one.low is not None or one.high is not None:
+        low = times(one.low) if one.low is not None else "0"
+        high = f"to {times(one.high)}" if one.high is not None else "and more"
+        text += f", 95 % interval {low} {high}"
+    return text + (" of the runs that ended)" if sample.failed or base.failed else ")")
+
+
+def _spread(one: Comparison) -> str:
+    sd, base = one.sample.sd, one.base.sd
+    if sd is None or base is None:
+        return "spread between runs not known"
+    text = f"sd {amount(one.metric, sd)} between runs against {amount(one.metric, base)}"
+    return text + (f" ({times(one.ratio)} times)" if one.ratio is not None else "")
+
+
+def _equivalent(one: Comparison) -> list[str]:
+    if not any(one.base.values) and not any(one.sample.values):
+        return ["none in any run"]
+    text = f"inside the margin of {100 * one.margin:g} %"
+    if one.p_equivalent is not None:
+        text += f" ({p_equals(one.p_equivalent)} for a difference beyond it)"
+    return [text, "the small difference is there" if one.differs else "a difference is not shown"]
+
+
+def _undecided(one: Comparison, size: int, others: int) -> str:
+    text = "; undecided"
+    if one.too_few and one.smallest is not None and one.needed is not None:
+        text += (
+            f": {size} and {others} runs cannot reach the level: the smallest p they could give "
+            f"is {one.smallest:.2g}, needed {one.needed:.2g}"
+        )
+    if one.more_runs is not None:
+        text += f"; {more_word(one.more_runs)} would probably decide"
+    elif one.least_runs is not None:
+        text += f"; it takes {one.least_runs} runs of each at least"
+    return text
+
+
+def _failed_word(sample: Sample) -> str:
+    """'2 of its 5 runs failed'."""
+    return f"{sample.failed} of its {plural(sample.runs, 'run')} failed"
+
+
+def sentence(label: str, base: str, one: Comparison, spread: Comparison, failures: Failures) -> str:
+    """The answer for one variant, in one to three sentences."""
+    if not (one.sample.values and one.base.values):
+        return f"{label} cannot be compared: {one.why}."
+    if one.all_failed:
+        return f"{label} cannot be told from {base}: {one.why}; more such runs would not decide."
+    verb = {
+        "improved": f"{label} stalls less than {base}",
+        "regressed": f"{label} stalls more than {base}",
+        "equivalent": f"{label} stalls as much as {base}",
+        "undecided": f"{label} may be better or worse than {base}",
+    }[one.verdict]
+    text = f"{_by_ranks(one, verb)}: {one.why}."
+    if failures.failed or failures.base_failed:
+        text += f" {_failures(base, one, failures)}"
+    if spread.verdict != "undecided":
+        less = "more" if spread.verdict == "regressed" else "less"
+        text += f" Its runs scatter {less} than {base}'s: {spread.why}."
+    return text
+
+
+def _by_ranks(one: Comparison, verb: str) -> str:
+    """The verb, and if the means go the other way that it is the ranks that decided."""
+    sample, base = one.sample.mean, one.base.mean
+    if one.verdict not in ("improved", "regressed") or sample is None or base is None:
+        return verb
+    if sample == base or (sample > base) == (one.verdict == "regressed"):
+        return verb
+    if one.sample.failed or one.base.failed:
+        return (
+            f"By the ranks of the runs, a failed one being the worst, {verb}, "
+            "while the means of the runs that ended go the other way"
+        )
+    return (
+        f"By the ranks of the runs {verb}, while the means go the other way because of single runs"
+    )
+
+
+def _failures(base: str, one: Comparison, failures: Failures) -> str:
+    """How many runs failed, of each side of which the figures have not already said that all."""
+    tested = f"({p_equals(failures.p_adjusted)} after Holm, Fisher's exact test)"
+    if not one.sample.ended:
+        counts = f"Of {base}'s {plural(failures.base_runs, 'run')} {failures.base_failed} failed"
+    elif not one.base.ended:
+        counts = f"Of its {plural(failures.runs, 'run')} {failures.failed} failed"
+    else:
+        but = "But " if failures.failed and one.verdict == "improved" else ""
+        counts = (
+            f"{but}{failures.failed} of its {plural(failures.runs, 'run')} failed, of {base}'s "
+            f"{failures.base_failed} of {failures.base_runs}"
+        )
+    return f"{counts} {tested}: a failed run counts as the worst."
+
+
+def alone(label: str, sample: Sample, metric: Metric, baseline: bool) -> str:
+    """The sentence of the baseline, or of a variant with nothing to compare it with."""
+    name = f"{label} (the baseline)" if baseline else label
+    if not sample.values:
+        return f"{name} has {none_word(sample)}."
+    if sample.mean is None:
+        runs = "its only run" if sample.runs == 1 else f"all of its {sample.failed} runs"
+        text = f"{name}: {runs} failed."
+    else:
+        text = f"{name} stalls for {amount(metric, sample.mean)} a run"
+        if sample.sd is not None:
+            text += f" (sd {amount(metric, sample.sd)}, {plural(len(sample.ended), 'run')})"
+        text += "."
+        if sample.failed:
+            text += f" {_failed_word(sample)}."
+    if sample.missing:
+        have = "has" if sample.missing == 1 else "have"
+        text += f" {sample.missing} of its {sample.runs} runs {have} no such figure."
+    if sample.runs == 1:
+        text += " One run is a sign, not a finding."
+    return text

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Samples, comparisons and verdicts: what is said of a variant's runs against the baseline's."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from analysis.figures.metrics import Metric
+
+Word = Literal["regressed", "improved", "equivalent", "undecided"]
+MANY = 101  # more_runs: more than 100, which nobody waits for
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One metric over the runs of one variant that count; values[i] is of run numbers[i]."""
+
+    values: tuple[float, ...]  # math.inf: the run failed
+    numbers: tuple[int, ...] = ()
+    orders: tuple[int | None, ...] = ()  # place in the order in which the campaign ran
+    missing: int = 0  # runs that count, for which the metric is not available
+
+    @property
+    def runs(self) -> int:
+        """How many runs count, those without a value too."""
+        return len(self.values) + self.missing
+
+    @cached_property
+    def ended(self) -> tuple[float, ...]:
+        """The values of the runs that did not fail."""
+        return tuple(value for value in self.values if math.isfinite(value))
+
+    @property
+    def failed(self) -> int:
+        """How many of the runs failed."""
+        return len(self.values) - len(self.ended)
+
+    @cached_property
+    def mean(self) -> float | None:
+        """Of the runs that ended; None if none did."""
+        return math.fsum(self.ended) / len(self.ended) if self.ended else None
+
+    @cached_property
+    def sd(self) -> float | None:
+        """Standard deviation between the runs that ended; None with fewer than two."""
+        if self.mean is None or len(self.ended) < 2:
+            return None
+        squares = math.fsum((value - self.mean) ** 2 for value in self.ended)
+        return math.sqrt(squares / (len(self.ended) - 1))
+
+    @property
+    def median(self) -> float | None:
+        """Of the runs that ended; None if none did."""
+        ordered = sorted(self.ended)
+        middle = len(ordered) // 2
+        if not ordered:
+            return None
+        return ordered[middle] if len(ordered) % 2 else sum(ordered[middle - 1 : middle + 1]) / 2
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One metric of one variant against the baseline's, or the spread of it between runs."""
+
+    metric: Metric
+    variant: str
+    base: Sample
+    sample: Sample
+    ratio: float | None = None  # of the means (spread: of the sd's) of the runs that ended
+    low: float | None = None  # 95 % bootstrap interval of the ratio
+    high: float | None = None  # None too if the runs set no upper bound
+    p: float | None = None
+    p_adjusted: float | None = None  # Holm's, in its family
+    delta: float | None = None  # Cliff's: +1 if every run is worse than every one of the baseline
+    verdict: Word = "undecided"
+    why: str = ""  # one sentence
+    more_runs: int | None = None  # undecided: about so many more of each would decide, at most MANY
+    least_runs: int | None = None  # undecided, too few to tell more_runs: so many of each at least
+    p_equivalent: float | None = None  # Holm's, of the ratio outside the margin
+    smallest: float | None = None  # p that so many runs could give
+    needed: float | None = None  # p that this one needs in its family
+    level: float = 0.05
+    margin: float = 0.1
+
+    @property
+    def differs(self) -> bool:
+        """Whether a difference is established."""
+        return self.p_adjusted is not None and self.p_adjusted <= self.level
+
+    @property
+    def all_failed(self) -> bool:
+        """Whether there are runs of both, and none of them ended."""
+        both = (self.base, self.sample)
+        return all(one.values and not one.ended for one in both)
+
+    @property
+    def too_few(self) -> bool:
+        """Whether so many runs can reach no verdict, whatever they measure."""
+        return self.smallest is None or self.needed is None or self.smallest > self.needed
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Runs that failed (hung, panicked, oom, lost), by Fisher's exact test."""
+
+    variant: str
+    failed: int
+    runs: int
+    base_failed: int
+    base_runs: int
+    p: float
+    p_adjusted: float
+    verdict: Word

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command line of run_test.sh, made from the table of its options (contract.options)."""
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from contract.option_rows import PROFILES, Row
+from contract.options import ROWS, Options
+from contract.spelling import defaults, flag
+from contract.variant import RUNNING, Variant
+
+LEAST_MEMORY = 128 << 20
+IN_VARIANTS = ("kernel", "label", "append", "knob", "plan")  # what the variants were made of
+EXAMPLES = """\
+examples:
+  ./run_test.sh                             Debian stable's kernel, 512 MiB, four gitk's, in a VM
+  ./run_test.sh --profile quick             the same in two and a half minutes, with less of all
+  ./run_test.sh --kernel debian:6.1 --kernel debian:7.2 --runs 5       compare two kernels
+  ./run_test.sh --resume results/mine       go on with what was interrupted
+  ./run_test.sh --resume results/mine --kernel debian:6.12             add a variant
+  ./run_test.sh --plan plan.toml            variants with knobs (docs/CAMPAIGNS.md)
+  ./run_test.sh --kernel debian:6.1 --kernel debian:7.2 --stop-when-sure 20
+  ./run_test.sh --kernel ~/linux            a kernel build tree
+  ./run_test.sh --kernel /boot/vmlinuz-6.12 --disk-iops 150 --disk-bps 80M
+  ./run_test.sh --dry-run                   say what would be done, and do nothing
+  sudo ./run_test.sh --device /dev/sdb5     on this machine, on that empty partition
+
+exit status:
+  0 ran to its end (a freeze is a finding, not a failure)   2 usage   3 something needed is missing
+  4 the kernel hung, panicked or was lost (results are kept and reported)   130 interrupted
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse's, with a usage error in one line; prefix says whose word it is about."""
+
+    prefix = ""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {self.prefix}{message} (see --help)\n")
+
+
+def build_parser() -> Parser:
+    """The parser of run_test.sh; what was not said is None."""
+    parser = Parser(
+        prog="run_test.sh",
+        description="Reproduce a desktop freeze on a real kernel and draw it: encrypted LVM swap "
+        "and file system, music and four gitk's, every line's latency.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    groups: dict[str, argparse._ArgumentGroup] = {}
+    for name, row in ROWS.items():
+        group = groups.get(row.group) or parser.add_argument_group(row.group)
+        groups[row.group] = group
+        group.add_argument(flag(name), dest=name, help=row.help, **_how(row))
+    return parser
+
+
+def _how(row: Row) -> dict[str, Any]:
+    if isinstance(row.default, bool):
+        return {"action": "store_const", "const": not row.default}
+    how = {"type": row.read, "metavar": row.metavar, "choices": row.choices}
+    if row.repeated:
+        how["action"] = "append"
+    return {key: value for key, value in how.items() if value is not None}
+
+
+def check(parser: Parser, said: argparse.Namespace) -> None:
+    """A usage error if what was said does not go together."""
+    for name, row in ROWS.items():
+        if getattr(said, name) is None:
+            continue
+        if said.device is None and row.device_only:
+            parser.error(f"{flag(name)} goes with --device")
+        if said.device is not None and row.vm_only:
+            parser.error(f"{flag(name)} is for a VM, not for --device")
+        if said.device is not None and row.campaign_only:
+            parser.error(
+                f"{flag(name)} is for VMs: a run on a machine is a fresh boot "
+                "of it (reboot, and run this again with the same --out)"
+            )
+        if row.needs and getattr(said, row.needs) is None:
+            parser.error(f"{flag(name)} goes with {flag(row.needs)}")
+    if bool(said.bare) != (said.run_dir is not None):
+        parser.error("--bare and --run-dir go together")
+    if said.bare and said.dry_run:
+        parser.error("--bare and --dry-run do not go together")
+    if said.bare and not (said.repo and said.music):
+        parser.error("--bare needs --repo and --music")
+    if said.repo is not None and said.commits is not None:
+        parser.error("--commits is for the made history, not for --repo")
+    if said.memory is not None and said.memory < LEAST_MEMORY:
+        parser.error(f"--memory: at least {LEAST_MEMORY >> 20}M")
+
+
+def filled(said: argparse.Namespace, **more: Any) -> Options:
+    """What was said, with the profile's and other defaults for the rest; more: what follows."""
+    profile = PROFILES[said.profile or ROWS["profile"].default]
+    values: Mapping[str, Any] = {name: getattr(said, name) for name in ROWS}
+    known = {
+        name: value
+        for name, value in values.items()
+        if value is not None and name not in IN_VARIANTS
+    }
+    tuples = {name: tuple(known.get(name, ())) for name, row in ROWS.items() if row.repeated}
+    options = Options(**{**defaults(profile), **known, **tuples, "hang_after": profile.hang_after})
+    return replace(
+        options,
+        memory=0 if options.device else options.memory,
+        commits=0 if options.repo else options.commits,
+        atomic_rate=options.atomic_rate if options.atomic_order else 0,
+        history="repo" if options.repo else "made",
+        music_kind="own" if options.music else "made",
+        **more,
+    )
+
+
+def parse_measured(argv: list[str]) -> Options:
+    """The command line of what measures on the machine that it runs on (--bare, --device)."""
+    parser = build_parser()
+    said = parser.parse_args(argv)
+    check(parser, said)
+    return filled(said, variants=(running(said),))
+
+
+def running(said: argparse.Namespace) -> Variant:
+    """The one variant of a test of this machine."""
+    return Variant(RUNNING, (said.label or [""])[0], "", tuple(said.knob or ()))

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The one table of run_test.sh's options: a field of Options is an option, its row says the rest.
+
+From it derive the parser (contract.command_line), the keys of plan.toml (contract.plan), the
+command line of what measures (run.measure_command), --dry-run, and "how to reproduce" in a bug
+report. A new option is one field here, and the code that heeds it.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from contract import values
+from contract.option_rows import (
+    IN_MACHINE,
+    LOAD,
+    MACHINE,
+    MANY,
+    PARAMETERS,
+    PLAN,
+    PROFILED,
+    PROFILES,
+    REST,
+    TESTED,
+    Row,
+    option,
+)
+from contract.variant import Variant
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a command line and its plan asked for, an option a field; then what follows from it."""
+
+    kernel: tuple[str, ...] = option(
+        TESTED,
+        "debian:SUITE, debian:VERSION (debian:7.2), host, a bzImage or vmlinuz with its "
+        "modules beside it, PATH,modules=DIR, or a kernel build tree (default: debian:stable); "
+        "may be repeated",
+        metavar="SPEC",
+        repeated=True,
+        vm_only=True,
+    )
+    device: str | None = option(
+        TESTED,
+        "test this machine, on this unused and empty block device (or file); needs root",
+        metavar="DEV",
+    )
+    destroy_data: str | None = option(
+        TESTED,
+        "the device once more: it may hold data, which will be destroyed",
+        metavar="DEV",
+        device_only=True,
+    )
+    label: tuple[str, ...] = option(
+        TESTED,
+        "name of the variant in graphs and folders; one for each --kernel",
+        values.label,
+        repeated=True,
+    )
+    append: str | None = option(
+        TESTED,
+        "more of the kernel's command line, for each --kernel here",
+        values.append,
+        "TEXT",
+        vm_only=True,
+    )
+    knob: tuple[tuple[str, str], ...] = option(
+        TESTED,
+        "a file of /sys or /proc/sys to write before the workload ({disk}, {crypt}, {swap} "
+        "and {fs} in PATH stand for the block devices' names); may be repeated",
+        values.knob,
+        "PATH=VALUE",
+        repeated=True,
+    )
+
+    runs: int = option(
+        MANY, "runs of each variant (default: 1)", values.count, "N", table=PLAN, campaign_only=True
+    )
+    plan: str | None = option(
+        MANY, "variants and the rest from a plan.toml", metavar="FILE", campaign_only=True
+    )
+    resume: str | None = option(
+        MANY,
+        "go on with that campaign: what is complete stays, what is missing is run",
+        metavar="DIR",
+        campaign_only=True,
+    )
+    stop_when_sure: int | None = option(
+        MANY,
+        "go on until each comparison has a verdict, up to N runs of each variant",
+        values.count,
+        "N",
+        table=PLAN,
+        campaign_only=True,
+    )
+    baseline: str | None = option(
+        MANY, "the variant that the others are compared to", values.label, table=PLAN
+    )
+    margin: float | None = option(
+        MANY, "ratio that still counts as equal (default: 0.1)", values.margin, "R", table=PLAN
+    )
+
+    profile: str = option(
+        LOAD, None, choices=tuple(sorted(PROFILES)), default="standard", table=PARAMETERS
+    )
+    memory: int = option(
+        LOAD,
+        "memory of the VM",
+        values.size,
+        "512M",
+        default=PROFILED,
+        table=PARAMETERS,
+        vm_only=True,
+        unsaid_zero=True,
+    )
+    # Each stream needs a port of the guest's virtio-serial bus
+    gitk: int = option(LOAD, "how many gitk's", values.up_to(16), "4", default=4, table=PARAMETERS)
+    # The history is made before
+    commits: int = option(
+        LOAD,
+        "length of the history",
+        values.count,
+        "N",
+        default=PROFILED,
+        table=PARAMETERS,
+        told=False,
+        unsaid_zero=True,
+    )
+    every: int = option(
+        LOAD, "commits per line", values.count, "100", default=100, table=PARAMETERS
+    )
+    passes: int = option(
+        LOAD, "times that each gitk reads it", values.count, "N", default=PROFILED, table=PARAMETERS
+    )
+    touch: float = option(
+        LOAD,
+        "earlier commits looked up for each one loaded",
+        values.touch,
+        "F",
+        default=PROFILED,
+        table=PARAMETERS,
+    )
+    repo: str | None = option(
+        LOAD,
+        "a real git repository instead of a made one",
+        metavar="PATH",
+        table=PARAMETERS,
+        source=True,
+    )
+    music: str | None = option(
+        LOAD,
+        "the music (default: made, incompressible)",
+        metavar="PATH|rsync://…",
+        table=PARAMETERS,
+        source=True,
+    )
+    fs: str = option(
+        LOAD, None, choices=("ext4", "ext3", "ext2", "xfs"), default="ext4", table=PARAMETERS
+    )
+    crypt: bool = option(LOAD, "LVM without dm-crypt below it", default=True, table=PARAMETERS)
+    # No echoes
+    atomic_order: int = option(
+        LOAD,
+        "add echoes whose replies need order-N atomic memory (docs/ATOMIC.md; no kernel from "
+        "5.10 to 7.2 takes order 3 for them)",
+        int,
+        choices=(2, 3),
+        default=0,
+        table=PARAMETERS,
+        unsaid_zero=True,
+        before=0,
+    )
+    # Each waits up to 1 s for its reply, and 65,536 can be told
+    atomic_rate: int = option(
+        LOAD,
+        "so many echoes a second (default: 100)",
+        values.up_to(10_000),
+        "N",
+        default=100,
+        table=PARAMETERS,
+        needs="atomic_order",
+        unsaid_zero=True,
+        before=0,
+    )
+
+    accel: str = option(
+        MACHINE,
+        "default: auto",
+        choices=("auto", "kvm", "tcg"),
+        default="auto",
+        table=IN_MACHINE,
+        vm_only=True,
+        may_differ=True,
+    )
+    cpus: int = option(
+        MACHINE,
+        "CPUs of the VM (default: 2)",
+        values.count,
+        "N",
+        default=2,
+        table=IN_MACHINE,
+        vm_only=True,
+    )
+    disk_iops: int | None = option(
+        MACHINE,
+        "throttle of the VM's disk",
+        values.count,
+        "N",
+        table=IN_MACHINE,
+        vm_only=True,
+        unsaid_zero=True,
+    )
+    disk_bps: int | None = option(
+        MACHINE,
+        "bytes a second, for example 80M",
+        values.size,
+        "N",
+        table=IN_MACHINE,
+        vm_only=True,
+        unsaid_zero=True,
+    )
+    timeout: int = option(
+        MACHINE,
+        "end the run after S seconds",
+        values.count,
+        "S",
+        default=PROFILED,
+        table=IN_MACHINE,
+    )
+    live_lock_after: int = option(
+        MACHINE,
+        "end the run when all gitk's stand still for S seconds while the kernel does nothing "
+        "but reclaim (default: 180; 0: never; not with --no-evidence, which leaves out who looks)",
+        values.seconds_or_0,
+        "S",
+        default=180,
+        table=IN_MACHINE,
+    )
+
+    out: str | None = option(REST, "campaign folder (default: results/<time>)", metavar="DIR")
+    mirror: str | None = option(
+        REST,
+        "Debian mirror (default: the host's own)",
+        metavar="URL",
+        table=IN_MACHINE,
+        source=True,
+        vm_only=True,
+        may_differ=True,
+    )
+    evidence: bool = option(
+        REST,
+        "without the observer that tells what silent programs wait for",
+        default=True,
+        table=IN_MACHINE,
+        before=False,
+    )
+    dry_run: bool = option(REST, "say what would be done, touch nothing", default=False)
+    install: bool = option(REST, "install nothing; say what is missing", default=True)
+    bare: bool = option(
+        REST,
+        "with --device: measure only, with the standard library and pexpect; no live view, no "
+        "pictures (what the VM runs inside)",
+        default=False,
+        device_only=True,
+    )
+    run_dir: str | None = option(
+        REST, "with --bare: the folder of this run's own files", metavar="DIR", device_only=True
+    )
+
+    # runs: of each variant, in all with `resume`, else more than there are; looks: contract.levels.
+    variants: tuple[Variant, ...] = ()
+    looks: tuple[int, ...] = ()
+    hang_after: int = 0
+    history: str = "made"  # or "repo" and which (run.identity)
+    music_kind: str = "made"  # or "own" and which
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The workload's parameters: what must be equal for two runs to be compared."""
+        return self._compared(PARAMETERS) | {name: getattr(self, name) for name in NOTED}
+
+    @property
+    def machine(self) -> dict[str, Any]:
+        """What plan.toml keeps of the VM: 0 stands for an option that was not given."""
+        return self._compared(IN_MACHINE)
+
+    def _compared(self, table: str) -> dict[str, Any]:
+        rows = {name: row for name, row in ROWS.items() if row.table == table and not row.source}
+        values = {name: getattr(self, name) for name in rows}
+        return {name: 0 if value is None else value for name, value in values.items()}
+
+    @property
+    def sources(self) -> dict[str, dict[str, Any]]:
+        """Of each table of a plan where something comes from, as far as it was said."""
+        found: dict[str, dict[str, Any]] = {PARAMETERS: {}, IN_MACHINE: {}}
+        for name, row in ROWS.items():
+            if row.source and getattr(self, name):
+                found[row.table][name] = getattr(self, name)
+        return found
+
+
+NOTED = ("history", "music_kind")  # parameters that no option says, beside the options in a plan
+ROWS: dict[str, Row] = {
+    one.name: one.metadata["row"] for one in fields(Options) if "row" in one.metadata
+}

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""plan.toml (docs/FORMAT.md): which keys it has, and what a campaign asked for by it.
+
+The one reader of it: run.asked_plan refuses what a user wrote and cannot be, everybody else takes
+`parse_plan`. Damage never raises there: what cannot be believed takes its default, and is named in
+the problems.
+"""
+
+import tomllib
+from dataclasses import dataclass, field
+from typing import Any
+
+from contract.levels import ALPHA, MARGIN, level_of_a_look
+from contract.option_rows import IN_MACHINE, PARAMETERS, PLAN
+from contract.options import NOTED
+from contract.run_files import FORMAT_VERSION
+from contract.spelling import in_table
+from contract.variant import Variant
+
+MOST_LOOKS = 1000
+TABLES = (PARAMETERS, IN_MACHINE)
+# Table ("": the plan itself) -> the keys that somebody may write in it; those that the suite notes.
+ASKED = {
+    "": (*in_table(PLAN), *TABLES, "variant"),
+    **{table: tuple(in_table(table)) for table in TABLES},
+    "variant": ("label", "kernel", "append", "knobs"),
+    "stop_when_sure": ("looks",),
+}
+KEPT = {
+    "": ("format", "alpha", "command", "suite", "run", "extended"),
+    PARAMETERS: NOTED,
+    "variant": ("release", "version", "image_digest"),
+}
+
+
+def read_tables(text: str) -> dict[str, Any]:
+    """The tables of a plan.toml as they are; ValueError, in one line, if it is no TOML."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())) from None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan; every part of it may be absent.
+
+    `margin` is the ratio within which two kernels count as equivalent, `alpha` the level of the
+    verdicts, `looks` the numbers of runs a variant at which they are looked at, `extended` those
+    after which the campaign had been judged and was made longer, `orders` the place (1, 2, ...) of
+    (variant, number) among all runs begun, `text` and `tables` the file as it is, `format` its
+    version as it was found.
+    """
+
+    baseline: str | None = None
+    margin: float = MARGIN
+    alpha: float = ALPHA
+    runs: int | None = None
+    looks: tuple[int, ...] = ()
+    extended: tuple[int, ...] = ()
+    command: str = ""
+    variants: tuple[Variant, ...] = ()
+    orders: dict[tuple[str, int], int] = field(default_factory=dict)
+    text: str = ""
+    tables: dict[str, Any] = field(default_factory=dict)
+    format: Any = FORMAT_VERSION
+
+    @property
+    def level(self) -> float:
+        """The level of one look at the verdicts."""
+        return level_of_a_look(self.alpha, len(self.looks), len(self.extended))
+
+
+def parse_plan(raw: bytes) -> tuple[Plan, list[str]]:
+    """The plan, and one line for each part of it that could not be believed."""
+    problems: list[str] = []
+    text = raw.decode("utf-8", "replace")
+    try:
+        found = read_tables(text)
+    except ValueError as error:
+        return Plan(text=text), [f"cannot be read, nothing of it is known ({error})"]
+    table = _Table(found, problems)
+    variants, orders = _runs(table.tables("run"), problems)
+    asked = _variants(table.tables("variant"), problems)
+    plan = Plan(
+        baseline=table.text("baseline") or None,
+        margin=table.real("margin", MARGIN, 0, 10),
+        alpha=table.real("alpha", ALPHA, 0, 0.5),
+        runs=table.whole("runs"),
+        looks=_looks(found.get("stop_when_sure"), problems),
+        extended=_extended(found.get("extended"), problems),
+        command=table.text("command"),
+        variants=asked or variants,
+        orders=orders,
+        text=text,
+        tables=found,
+        format=found.get("format", FORMAT_VERSION),
+    )
+    return plan, list(dict.fromkeys(problems))
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A TOML table whose values are of the wrong kind until shown otherwise."""
+
+    values: dict[str, Any]
+    problems: list[str]
+    name: str = ""
+
+    def _bad(self, key: str) -> None:
+        where = f" of {self.name}" if self.name else ""
+        self.problems.append(f"{key}{where}: not a value that it can have, its default is taken")
+
+    def text(self, key: str) -> str:
+        value = self.values.get(key, "")
+        if isinstance(value, str):
+            return value
+        self._bad(key)
+        return ""
+
+    def real(self, key: str, default: float, above: float, below: float) -> float:
+        value = self.values.get(key, default)
+        if isinstance(value, int | float) and not isinstance(value, bool) and above < value < below:
+            return float(value)
+        self._bad(key)
+        return default
+
+    def whole(self, key: str) -> int | None:
+        value = self.values.get(key)
+        if value is None or _is_whole(value):
+            return value
+        self._bad(key)
+        return None
+
+    def tables(self, key: str) -> list[dict[str, Any]]:
+        value = self.values.get(key, [])
+        if isinstance(value, list) and all(isinstance(one, dict) for one in value):
+            return value
+        self._bad(key)
+        return []
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9
+
+
+def _variants(tables: list[dict[str, Any]], problems: list[str]) -> tuple[Variant, ...]:
+    variants: dict[str, Variant] = {}
+    for values in tables:
+        table = _Table(values, problems, "a variant")
+        label = table.text("label")
+        if not label or label in variants:
+            problems.append("a variant without a label of its own, left out")
+            continue
+        knobs = values.get("knobs", {})
+        if not isinstance(knobs, dict) or not all(isinstance(one, str) for one in knobs.values()):
+            problems.append("knobs of a variant: not texts, left out")
+            knobs = {}
+        variants[label] = Variant(
+            table.text("kernel"), label, table.text("append"), tuple(knobs.items())
+        )
+    return tuple(variants.values())
+
+
+def _runs(
+    tables: list[dict[str, Any]], problems: list[str]
+) -> tuple[tuple[Variant, ...], dict[tuple[str, int], int]]:
+    """The variants as far as the runs name them, and each run's place among all that were begun.
+
+    A run that was cut short and repeated is there twice: the later one counts.
+    """
+    variants: dict[str, Variant] = {}
+    orders: dict[tuple[str, int], int] = {}
+    for place, values in enumerate(tables, 1):
+        label, number = values.get("variant"), values.get("number")
+        order = values.get("order", place)
+        if not (isinstance(label, str) and label and _is_whole(number) and _is_whole(order)):
+            problems.append("a run without its variant, number or order, left out")
+            continue
+        kernel = values.get("kernel")
+        variants.setdefault(label, Variant(kernel if isinstance(kernel, str) else "", label))
+        orders[label, int(str(number))] = order
+    return tuple(variants.values()), orders
+
+
+def _looks(value: object, problems: list[str]) -> tuple[int, ...]:
+    """Growing numbers of runs; none if the campaign was not to stop by its verdicts."""
+    if value is None:
+        return ()
+    looks = value.get("looks") if isinstance(value, dict) else None
+    if isinstance(looks, list) and are_growing(looks):
+        return tuple(looks)
+    problems.append("stop_when_sure: its looks cannot be read, the verdicts do not allow for them")
+    return ()
+
+
+def _extended(value: object, problems: list[str]) -> tuple[int, ...]:
+    """Numbers of runs after which a judged campaign was made longer; none if it never was."""
+    if value is None:
+        return ()
+    if isinstance(value, list) and are_growing(value):
+        return tuple(value)
+    problems.append("extended: cannot be read, the verdicts do not allow for earlier looks")
+    return ()
+
+
+def are_growing(looks: list[Any]) -> bool:
+    """Whether these are numbers of runs, each larger than the one before it."""
+    whole = 0 < len(looks) <= MOST_LOOKS and all(_is_whole(one) for one in looks)
+    return whole and looks == sorted(set(looks))

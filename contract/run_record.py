@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The record of one run: `events.jsonl`, and meta.json and status.json that come from it.
+
+docs/FORMAT.md describes every file and column. In a guest each appended file is a link to a
+virtio-serial port, so what is written there has left the guest before the guest can lose it.
+"""
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from contract.run_files import EVENTS, FORMAT_VERSION, META, STATES, STATUS
+
+
+class Events:
+    """Appends JSON objects, a line each: `{"t": CLOCK_MONOTONIC s, "event": name, …}`."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def write(self, event: str, **facts: Any) -> None:
+        """Append one event; facts are JSON values."""
+        line = json.dumps({"t": round(time.monotonic(), 3), "event": event, **facts})
+        data = line.encode() + b"\n"
+        while data:
+            data = data[os.write(self._fd, data) :]
+
+    def fileno(self) -> int:
+        """The file's descriptor, for another process that appends events."""
+        return self._fd
+
+    def close(self) -> None:
+        """Close the file; later writes fail."""
+        os.close(self._fd)
+
+
+def read_events(path: Path) -> list[dict[str, Any]]:
+    """Every whole event of an events.jsonl; a last line cut short by a dying guest is left out."""
+    events: list[dict[str, Any]] = []
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return events
+    for line in raw.split(b"\n")[:-1]:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict) and isinstance(event.get("event"), str):
+            events.append(event)
+    return events
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Write value to path through a temporary name in the same folder, synced, then renamed."""
+    aside = path.with_name(f".{path.name}.new")
+    with open(aside, "w") as handle:
+        json.dump(value, handle, indent=1, sort_keys=True)
+        handle.write("\n")
+        handle.flush()
+        os.fsync(handle.fileno())
+    aside.rename(path)
+
+
+def write_meta(run: Path, facts: dict[str, Any]) -> None:
+    """Make meta.json from the facts known outside the machine and from its own events.
+
+    Values that are objects (`kernel`) are merged key by key.
+    """
+    meta: dict[str, Any] = {"format": FORMAT_VERSION, **facts}
+    observers = []
+    for event in read_events(run / EVENTS):
+        told = {key: value for key, value in event.items() if key not in ("t", "event")}
+        if event["event"] == "meta":
+            for key, value in told.items():
+                before = meta.get(key)
+                both = isinstance(before, dict) and isinstance(value, dict)
+                meta[key] = {**before, **value} if both else value  # type: ignore[dict-item]
+        elif event["event"] == "start":
+            meta["t0"] = told["t0"]
+        elif event["event"] == "observer":
+            observers.append(told)
+    if observers:
+        meta["observers"] = observers
+    write_json(run / META, meta)
+
+
+def write_status(run: Path, state: str, why: str, **facts: Any) -> None:
+    """Write status.json, the last file of a run: state is one of STATES, why one line of text."""
+    if state not in STATES:
+        raise ValueError(f"no such state: {state}")
+    write_json(run / STATUS, {"format": FORMAT_VERSION, "state": state, "why": why, **facts})
+
+
+def said_status(events: list[dict[str, Any]]) -> tuple[str, str] | None:
+    """(state, why) as the machine under test said it last itself; None if it did not."""
+    for event in reversed(events):
+        if event["event"] == "status":
+            return str(event["state"]), str(event["why"])
+    return None
+
+
+def close(run: Path, facts: dict[str, Any], state: str, why: str) -> None:
+    """Write meta.json once more, with all that is known now, and then status.json."""
+    write_meta(run, facts)
+    ends = (e["elapsed"] for e in read_events(run / EVENTS) if e["event"] == "end")
+    write_status(run, state, why, elapsed_s=next(ends, None))

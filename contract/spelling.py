@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Options as words of a command line and as keys of plan.toml, by their rows (contract.options)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from contract.option_rows import PROFILED, Profile, Row
+from contract.options import ROWS
+
+
+def flag(name: str) -> str:
+    """'--disk-iops'; of a switch that is on by itself '--no-crypt'."""
+    negated = "no-" if ROWS[name].default is True else ""
+    return f"--{negated}{name.replace('_', '-')}"
+
+
+def in_table(table: str) -> dict[str, Row]:
+    """The options that this table of plan.toml keeps, in their order."""
+    return {name: row for name, row in ROWS.items() if row.table == table}
+
+
+def absent(table: str) -> dict[str, Any]:
+    """What results of before an option was there stand for."""
+    return {name: row.before for name, row in in_table(table).items() if row.before is not None}
+
+
+def spelled(name: str, value: Any) -> list[str]:
+    """An option as words of a command line; none for what need not be said."""
+    row = ROWS[name]
+    if value is None or (value == 0 and row.unsaid_zero):
+        return []
+    if isinstance(value, bool):
+        return [] if value is row.default else [flag(name)]
+    if isinstance(value, tuple):
+        return [word for one in value for word in (flag(name), _text(one))]
+    return [flag(name), _text(value)]
+
+
+def _text(value: Any) -> str:
+    return "=".join(value) if isinstance(value, tuple) else str(value)
+
+
+def sized(value: Any) -> str:
+    """Bytes as run_test.sh takes them: 512M."""
+    return f"{value >> 20}M" if isinstance(value, int) and value % 2**20 == 0 else str(value)
+
+
+def defaults(profile: Profile) -> Mapping[str, Any]:
+    """What each option is where nobody said anything."""
+    return {
+        name: getattr(profile, name) if row.default is PROFILED else row.default
+        for name, row in ROWS.items()
+    }

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How the value of each option is read from text, on a command line and in a plan.toml alike."""
+
+import argparse
+import re
+from collections.abc import Callable
+
+Refused = argparse.ArgumentTypeError
+LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")  # a label names a folder
+
+
+def size(text: str) -> int:
+    """Bytes of `512M`, `2G`, `80k` or `4096` (powers of 1,024)."""
+    match = re.fullmatch(r"(\d+)([kKmMgGtT]?)(?:i?B)?", text)
+    if not match or int(match[1]) == 0:
+        raise Refused(f"not a size: {text!r} (for example 512M)")
+    return int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}[match[2].lower()]
+
+
+def count(text: str) -> int:
+    """A whole number of 1 or more."""
+    if not re.fullmatch(r"\d{1,9}", text) or int(text) < 1:
+        raise Refused(f"not a number of 1 or more: {text!r}")
+    return int(text)
+
+
+def up_to(most: int) -> Callable[[str], int]:
+    """A whole number from 1 to most."""
+
+    def number(text: str) -> int:
+        found = count(text)
+        if found > most:
+            raise Refused(f"at most {most}: {text!r}")
+        return found
+
+    return number
+
+
+def seconds_or_0(text: str) -> int:
+    """A whole number of seconds; 0 stands for never."""
+    return 0 if text == "0" else count(text)
+
+
+def label(text: str) -> str:
+    """A variant's label: letters, digits, `.`, `_`, `+` and `-`, at most 64 of them."""
+    if not LABEL.fullmatch(text):
+        raise Refused(f"not a label: {text!r} (letters, digits, '.', '_', '+', '-', at most 64)")
+    return text
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return -1.0
+
+
+def touch(text: str) -> float:
+    """A ratio from 0 to 100."""
+    value = _number(text)
+    if not 0 <= value <= 100:
+        raise Refused(f"not a number from 0 to 100: {text!r}")
+    return value
+
+
+def margin(text: str) -> float:
+    """A ratio between 0 and 1."""
+    value = _number(text)
+    if not 0 < value < 1:
+        raise Refused(f"not a ratio between 0 and 1: {text!r} (for example 0.1)")
+    return value
+
+
+def append(text: str) -> str:
+    """Words for a kernel's command line: printable, on one line."""
+    if not re.fullmatch(r"[ -~]{0,1000}", text):
+        raise Refused(f"not for a command line: {text[:200]!r}")
+    return " ".join(text.split())
+
+
+def knob(text: str) -> tuple[str, str]:
+    """(path, value) of PATH=VALUE; the path is a file of /sys or /proc/sys."""
+    path, equals, value = text.partition("=")
+    inside = re.fullmatch(r"/(sys|proc/sys)/[\w./:@{}+-]+", path) and "/../" not in f"{path}/"
+    if not (equals and inside and re.fullmatch(r"[ -~]{1,200}", value)):
+        raise Refused(f"not a knob: {text[:200]!r} (for example /proc/sys/vm/swappiness=10)")
+    return path, value

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Why it stalled, in a bug report of 75 columns: the table, and the card of the worst stall."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from analysis.reading.words import plain
+from analysis.stall_causes.causes import Card
+from analysis.text import causes as causes_text
+from analysis.text.causes import card_lines
+from analysis.text.layout import WIDTH, paragraph
+from analysis.verdicts.compared import Compared
+
+
+def section(compared: Compared, shown: list[str], clean: Callable[[str], str]) -> Iterator[str]:
+    """Nothing without evidence; clean: replaces the secrets of a text."""
+    table = compared.causes
+    if not table.samples:
+        return
+    yield from paragraph(
+        "Stalled seconds a run by cause, mean of the runs that ended and have evidence:"
+    )
+    yield from causes_text.table_lines(replace(table, variants=shown or compared.variants), WIDTH)
+    cards = [
+        (why.cards[0], run)
+        for run in compared.campaign.runs
+        if (why := table.of(run)) is not None and why.cards
+    ]
+    if not cards:
+        return
+    card, run = max(cards, key=lambda one: one[0].stall.length)
+    label = plain(compared.labels.get(run.variant, run.variant), 50)
+    yield from ["", f"The worst stall ({label}, run {run.number}):"]
+    yield from card_lines(_clean(card, clean), WIDTH)
+
+
+def _clean(card: Card, clean: Callable[[str], str]) -> Card:
+    """The card without the secrets that names of programs can be."""
+    who = {
+        cause: [(plain(clean(words), 100), spent) for words, spent in each]
+        for cause, each in card.who.items()
+    }
+    stall = replace(card.stall, stream=plain(clean(card.stall.stream), 30))
+    return replace(card, stall=stall, who=who)

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The parts of report.txt that quote the results: where to look, with what, and how it ended."""
+
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+
+from analysis.figures.stalls import STALL, Stall, stalls
+from analysis.reading.files import read_lines
+from analysis.reading.kernel_configs import differences
+from analysis.reading.latency_log import number
+from analysis.reading.load import Run
+from analysis.reading.streams import Stream
+from analysis.reading.words import plain, plural, seconds
+from analysis.text.layout import WIDTH, entry, indented, paragraph
+from analysis.text.machine import disk, known, listed, size, workload
+from analysis.verdicts.compared import Compared
+from contract.run_files import COMPLETED, latency_log
+
+PLACES = 2  # of a variant
+LIMIT = 80  # characters of a fact
+KERNELS = 12  # that are described one by one
+CONFIGS = 4  # whose differences are listed
+OPTIONS = 16  # of a config that are listed
+LAST_LINES = 6  # of a failed run's kernel log
+ENDS = 10  # runs whose end is told one by one
+RECORD = re.compile(r"\[ *([0-9]{1,9}\.[0-9]{1,9})\]")
+# Options that say something on memory, swap, disks and scheduling are listed before others.
+TELLING = re.compile(
+    r"CONFIG_(?:LRU|SWAP|Z?SWAP|ZRAM|PREEMPT|HZ|MEMCG|TRANSPARENT|COMPACTION|PSI|BLK_|IOSCHED|MQ_|"
+    r"BFQ|DM_|CRYPTO_XTS|CRYPTO_AES|SCHED|NUMA|KSM|MIGRATION|CMA|WRITEBACK|EXT4|DEBUG_PAGE|SLUB|"
+    r"PAGE_|LOCALVERSION)"
+)
+Clean = Callable[[str], str]
+
+
+def places(
+    compared: Compared, shown: list[str], held: frozenset[tuple[str, int]], clean: Clean
+) -> Iterator[str]:
+    """The worst silences of each variant: run, time, file and line; what the kernel said then."""
+    by_variant = compared.campaign.variants()
+    for variant in shown:
+        found = [
+            (stall, run, gitk)
+            for run in by_variant[variant]
+            for gitk in run.gitks
+            for stall in stalls(gitk, STALL)
+        ]
+        found.sort(key=lambda one: (-one[0].length, one[1].number, one[0].begin))
+        yield plain(compared.labels[variant], 60)
+        if not found:
+            yield f"  no gitk was silent for {STALL:.0f} s or more"
+        for stall, run, gitk in found[:PLACES]:
+            yield from _place(stall, run, gitk, (run.variant, run.number) in held, clean)
+
+
+def _place(stall: Stall, run: Run, gitk: Stream, held: bool, clean: Clean) -> Iterator[str]:
+    text = f"run {run.number}: {plain(gitk.name, 12)} silent for {seconds(stall.length)}"
+    text += f" from {seconds(stall.begin)} on"
+    yield from indented(text + (", no line ended it" if stall.open else ""), 2)
+    if not held:
+        yield "    (this run is not in the bundle)"
+        return
+    folder = f"{plain(run.variant, 100)}/{run.number}"
+    line = _line_of(gitk, stall)
+    path = f"{folder}/{latency_log(plain(gitk.name, 100))}"
+    yield from indented(path + (f", line {line}" if line else ""), 4)
+    said = _said(run, stall)
+    if said is not None:
+        first, last, text = said
+        where = f"{folder}/kern.log"
+        if first is None:
+            yield from indented(f"{where} says nothing meanwhile", 4)
+        else:
+            lines = f"line {first}" if first == last else f"lines {first} to {last}"
+            yield from indented(f"{where}, {lines}:", 4)
+            yield "      " + plain(clean(text), WIDTH - 6)
+
+
+def _line_of(gitk: Stream, stall: Stall) -> int | None:
+    """The number of the line that ended the silence (of the last one, if none did)."""
+    if gitk.log is None:
+        return None
+    last = 0
+    wanted = f"{stall.end:.3f} {stall.length:.3f} "
+    for last, line in enumerate(read_lines(gitk.log), 1):
+        if line.startswith(wanted):
+            return last
+    return last if stall.open and last else None
+
+
+def _said(run: Run, stall: Stall) -> tuple[int | None, int, str] | None:
+    """First and last line of kern.log during the silence, and the first one's text.
+
+    None if nobody knows; the first is None if there is none. The kernel's clock and the run's are
+    taken for the same, which they are to within a second.
+    """
+    t0 = number(run.fact("t0"))
+    if t0 is None or not run.has_kern_log:
+        return None
+    first, last, text = None, 0, ""
+    for index, line in enumerate(run.kern_lines(), 1):
+        record = RECORD.match(line)
+        if record and t0 + stall.begin <= float(record[1]) <= t0 + stall.end:
+            first, last, text = (index, index, line) if first is None else (first, index, text)
+    return first, last, text
+
+
+def _more(left: int, noun: str, where: str) -> Iterator[str]:
+    if left > 0:
+        yield f"  and {plural(left, f'more {noun}')}: see {where}"
+
+
+def kernels(compared: Compared) -> Iterator[str]:
+    """Version and config of each kernel; in what the configs differ from the baseline's."""
+    by_variant = compared.campaign.variants()
+    for variant in compared.variants[:KERNELS]:
+        run = by_variant[variant][0]
+        yield plain(compared.labels[variant], 60)
+        release, version = (plain(run.fact("kernel", key), 100) for key in ("release", "version"))
+        yield from indented(f"{release}, {version}", 2)
+        yield f"  config {plain(run.fact('kernel', 'config_digest'), 64)}"
+    yield from _more(len(compared.variants) - KERNELS, "variant", "the runs' meta.json")
+    yield from _config_differences(compared)
+
+
+def _config_differences(compared: Compared) -> Iterator[str]:
+    configs = compared.campaign.configs
+    base = configs.get(compared.baseline)
+    if base is None:
+        return
+    listed = 0
+    for variant in compared.variants[1:]:
+        if variant not in configs or configs[variant] == base:
+            continue
+        listed += 1
+        if listed > CONFIGS:
+            yield ""
+            yield from paragraph("Further configs differ as well: see <variant>/config.")
+            return
+        yield ""
+        yield from _difference(
+            plain(compared.labels[compared.baseline], 40),
+            plain(compared.labels[variant], 40),
+            differences(base, configs[variant]),
+        )
+
+
+def _difference(base: str, name: str, changed: list[tuple[str, str, str]]) -> list[str]:
+    lines = paragraph(
+        f"Configs: {plural(len(changed), 'option')} of {name} differ from {base}'s"
+        + (f"; {OPTIONS} of them:" if len(changed) > OPTIONS else ":")
+    )
+    telling = sorted(changed, key=lambda one: TELLING.match(one[0]) is None)
+    for option, *values in sorted(telling[:OPTIONS]):
+        was, now = (plain(value, 20) for value in values)
+        lines.append(f"  {plain(option, 40)}: {was} -> {now}"[:WIDTH])
+    return lines
+
+
+def machine(compared: Compared) -> Iterator[str]:
+    """The machine and the workload, of the first run; the runs that are compared share them."""
+    run = compared.campaign.runs[0]
+
+    parts = [
+        known(run, "{} CPUs", "cpus", limit=LIMIT),
+        known(run, "{}", "cpu_model", limit=LIMIT),
+        size(run, 1024, " of memory", "mem_total_kib"),
+        known(run, "accelerator {}", "accelerator", limit=LIMIT),
+        known(run, "QEMU {}", "machine", "qemu", limit=LIMIT),
+        known(run, "{}", "machine", "type", limit=LIMIT),
+        known(run, "-cpu {}", "machine", "cpu", limit=LIMIT),
+    ]
+    yield from listed("machine", parts)
+    yield from listed("host", [known(run, "{}", "host", "cpu_model", limit=LIMIT)])
+    yield from listed("disk", disk(run, LIMIT))
+    yield from listed("workload", workload(run))
+    lines = Counter(plain(one.fact("cmdline"), 2000) for one in compared.campaign.runs)
+    for line, count in lines.most_common(4):
+        runs = "" if len(lines) == 1 else f" ({plural(count, 'run')})"
+        yield from entry("command line", line + runs)
+
+
+def ends(compared: Compared, clean: Clean) -> Iterator[str]:
+    """How the runs ended; of each that did not complete why, and the kernel's last words."""
+    runs = compared.campaign.runs
+    states = Counter(plain(run.state, 20) for run in runs)
+    yield from paragraph(", ".join(f"{state}: {count}" for state, count in states.items()) + ".")
+    others = [run for run in runs if run.state != COMPLETED]
+    for run in others[:ENDS]:
+        elapsed = number(run.status.get("elapsed_s"))
+        when = "" if elapsed is None else f" after {seconds(elapsed)}"
+        yield ""
+        why = plain(run.status.get("why"), 300)
+        name = f"{plain(run.variant, 60)}/{run.number}"
+        yield from paragraph(f"{name} {plain(run.state, 20)}{when}: {why}", "  ")
+        last = list(deque(run.kern_lines(), LAST_LINES)) if run.has_kern_log else []
+        if last:
+            yield "  the last lines of its kernel log:"
+        for line in last:
+            yield "    " + plain(clean(line), WIDTH - 4)
+    yield from _more(len(others) - ENDS, "run", "the runs' status.json")

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""report.txt: a bug report of at most 75 columns, ready to be sent as a mail.
+
+Its figures are those of the table (analysis.text.verdict_table), rounded alike. All that it quotes
+has been redacted before it is laid out, so that lines keep their length.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from textwrap import wrap
+
+from analysis.figures.metrics import PRIMARY, counted
+from analysis.figures.stalls import worst
+from analysis.reading.latency_log import number
+from analysis.reading.load import Run
+from analysis.reading.words import number_word, plain, plural
+from analysis.text.layout import WIDTH, grid, paragraph
+from analysis.text.verdict_table import IN_REPORT, mean_and_sd, verdict_rows
+from analysis.verdicts.choice import extremes, fourth_gitk, median_run, shown_words
+from analysis.verdicts.compared import Compared
+from graphs import allocation_failures
+from graphs.bug_report import causes, facts, reproduce
+from graphs.bug_report.sawtooth import round_up, sawtooth
+
+DRAWN = 6  # variants whose sawtooth is in the text
+Clean = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What the bundle holds of the campaign. Paths are those in the bundle."""
+
+    runs: frozenset[tuple[str, int]]  # variant, number
+    total: int
+    remarks: list[str] = field(default_factory=list)  # sentences on what is not in it
+    pictures: list[str] = field(default_factory=list)
+
+
+def build(compared: Compared, contents: Contents, clean: Clean) -> str:
+    """The text; clean: replaces the secrets of a text that is read from the results here."""
+    shown = _shown(compared)
+    title = _title(compared)
+    lines = [title, "=" * len(title), ""]
+    lines += [*_symptom(compared, clean), ""]
+    for heading, section in (
+        ("Answer", _answer(compared)),
+        ("Verdicts", _verdicts(compared)),
+        ("Why it stalled", causes.section(compared, shown, clean)),
+        ("Sawtooth", _sawteeth(compared, shown)),
+        ("Where to look", facts.places(compared, shown, contents.runs, clean)),
+        ("Failed allocations", allocation_failures.section(compared)),
+        ("How to reproduce it", reproduce.command(compared)),
+        ("Kernels", facts.kernels(compared)),
+        ("Machine and workload", facts.machine(compared)),
+        ("How the runs ended", facts.ends(compared, clean)),
+        ("Notes", _notes(compared)),
+        ("This bundle", _bundle(contents)),
+    ):
+        body = list(section)
+        if body:
+            lines += [heading, "-" * len(heading), *body, ""]
+    return "\n".join(line.rstrip() for line in lines[:-1]) + "\n"
+
+
+def _title(compared: Compared) -> str:
+    labels = [plain(compared.labels[one], 30) for one in compared.variants]
+    if len(labels) == 1:
+        return plain(f"Desktop freezes: {labels[0]}", WIDTH)
+    others = " and ".join(labels[1:]) if len(labels) <= 3 else f"{len(labels) - 1} variants"
+    return plain(f"Desktop freezes: {others} against {labels[0]}", WIDTH)
+
+
+def _shown(compared: Compared) -> list[str]:
+    """The variants that are drawn: all, or the baseline and those that differ most."""
+    runs = compared.campaign.variants()
+    medians = {one: run for one in compared.variants if (run := median_run(runs.get(one, [])))}
+    return extremes(medians, DRAWN)
+
+
+def _symptom(compared: Compared, clean: Clean) -> Iterator[str]:
+    runs = compared.campaign.runs
+    first = runs[0]
+    gitks = number(first.fact("parameters", "gitk"))
+    programs = f"{number_word(int(gitks))} gitk's" if gitks else "gitk's"
+    memory = number(first.fact("mem_total_kib"))
+    where = f"a machine with {memory / 1024:,.0f} MiB of memory" if memory else "one machine"
+    crypt = first.fact("crypt")
+    if isinstance(crypt, str) and crypt != "none":
+        where += ", its file system and swap encrypted"
+    yield from paragraph(
+        f"While {programs} read a long history and music plays on {where}, the programs fall "
+        "silent for seconds at a time. Each run is a fresh boot. What somebody in front of it "
+        f"saw, in {plural(len(runs), 'run')} of {plural(len(compared.variants), 'variant')}:"
+    )
+    yield ""
+    yield f"{'':<27} {'':>4} {'worst':>9} {'stalled seconds':>17} {'audio':>6} {'runs':>7}"
+    head = f"{'variant':<27} {'runs':>4} {'silence':>9} {'a run':>17} {'skips':>6} {'failed':>7}"
+    yield head
+    for variant in compared.variants:
+        yield from _symptom_row(compared, variant)
+    yield from paragraph(
+        "worst silence: the longest of any gitk in any run (+ if it had not ended). Stalled: the "
+        "gaps of 1 s or more of all gitk's, added up; mean ±sd of the runs that ended. Audio "
+        "skips: the mean of a run."
+    )
+
+
+def _symptom_row(compared: Compared, variant: str) -> Iterator[str]:
+    runs = [run for run in compared.campaign.variants()[variant] if counted(run)]
+    gitks = [gitk for run in runs for gitk in run.gitks]
+    longest = max(gitks, key=worst, default=None)
+    silence = "-"
+    if longest is not None:
+        unended = longest.open_gap == worst(longest) and not longest.ended
+        silence = f"{worst(longest):,.1f} s{'+' if unended else ''}"
+    sample, skips = compared.samples[PRIMARY.key][variant], compared.samples["skips"][variant]
+    figures = (
+        f"{len(sample.values):>4} {silence:>9} {mean_and_sd(sample):>17} "
+        f"{'-' if skips.mean is None else f'{skips.mean:.1f}':>6} {sample.failed:>7}"
+    )
+    label = plain(compared.labels[variant], 60)
+    if len(label) <= 27:
+        yield f"{label:<27} {figures}"
+    else:
+        yield label
+        yield f"{'':<27} {figures}"
+
+
+def _answer(compared: Compared) -> Iterator[str]:
+    for variant in compared.variants:
+        yield from paragraph(plain(compared.sentences[variant], 1000), "  ")
+
+
+def _verdicts(compared: Compared) -> Iterator[str]:
+    if not compared.primary:
+        return
+    rows = [[plain(label, 60), *row] for label, *row in verdict_rows(compared, IN_REPORT)]
+    yield from grid(rows, WIDTH, whole_names=True, least=0)
+    yield from paragraph(
+        f"Against {plain(compared.labels[compared.baseline], 60)}, by runs: ratio of the means "
+        "with its bootstrap interval, p of a permutation test after Holm's correction. A verdict "
+        f"needs p <= {compared.level:.2g}; undecided does not mean that there is no difference. "
+        "All metrics are in compare.txt."
+    )
+
+
+def _sawteeth(compared: Compared, shown: list[str]) -> Iterator[str]:
+    by_variant = compared.campaign.variants()
+    found: list[tuple[Run, int]] = []
+    for variant in shown:
+        run = median_run(by_variant[variant])
+        if run is not None:
+            found.append((run, len(by_variant[variant])))
+    if not found:
+        return
+    streams = [fourth_gitk(run) for run, _ in found]
+    across = max(1.0, *(stream.until for stream in streams))
+    up = round_up(max(worst(stream) for stream in streams))
+    yield from paragraph(
+        "Gap (s) against the time since the start of the workload (s), all on the same scales. "
+        "# rises while a gitk is silent"
+        + (", ? is a silence that no line ended." if any(s.open_gap >= 1 for s in streams) else ".")
+    )
+    for (run, runs), stream in zip(found, streams, strict=True):
+        which = f", run {run.number} of {runs} (median)" if runs > 1 else ""
+        yield ""
+        yield plain(f"{plain(run.label, 30)}{which}, {plain(stream.name, 12)}", WIDTH)
+        yield from sawtooth(
+            stream.elapsed,
+            stream.gap,
+            last=stream.last,
+            open_gap=stream.open_gap,
+            across=across,
+            up=up,
+        )
+    if words := shown_words(DRAWN, len(compared.variants)):
+        yield ""
+        yield from paragraph(f"{words}.")
+
+
+def _notes(compared: Compared) -> Iterator[str]:
+    for fact in compared.forced:
+        yield from paragraph(
+            f"- FORCED (--force): these runs are not comparable: {plain(fact, 400)}.", "  "
+        )
+    for note in compared.notes:
+        yield from paragraph(f"- {plain(note, 1200)}", "  ")
+
+
+def _bundle(contents: Contents) -> Iterator[str]:
+    held = len(contents.runs)
+    runs = plural(held, "run") if held == contents.total else f"{held} of {contents.total} runs"
+    yield from paragraph(
+        f"bug-report.tar.gz holds the raw latency logs, counters and kernel logs of {runs}, the "
+        "plan, the kernels' configs and the tables (compare.txt, .csv, .json). It can be read like "
+        "the results themselves:"
+    )
+    yield "  python3 -m analysis.compare bug-report.tar.gz"
+    yield "  python3 -m graphs bug-report.tar.gz -o report"
+    yield "  python3 -m graphs --check bug-report.tar.gz  (or sha256sum -c MANIFEST)"
+    if contents.pictures:
+        yield from paragraph(f"Pictures: {plain(', '.join(contents.pictures), 1500)}.", "  ")
+    for remark in contents.remarks:
+        yield from wrap(f"- {remark}", WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    yield from paragraph(
+        "Names, addresses, serial numbers and UUIDs were replaced by tokens such as <host-N>; "
+        "REDACTIONS.txt lists each."
+    )

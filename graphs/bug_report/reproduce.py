@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The part of report.txt that says how to run the campaign again: the plan, and a command line.
+
+The first command is not enough: a campaign grows, and a plan may have come from a file that only
+its author has. What the campaign became is in its plan.toml, which the bundle holds.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+from analysis.reading.load import Run
+from analysis.reading.words import NOT_AVAILABLE, plain, plural
+from analysis.text.layout import WIDTH, indented, paragraph
+from analysis.verdicts.compared import Compared
+from contract import values
+from contract.option_rows import PARAMETERS
+from contract.options import ROWS
+from contract.plan import TABLES, Plan
+from contract.spelling import flag, in_table, sized, spelled
+from contract.variant import RUNNING, Variant
+
+KERNELS = 12  # that are described one by one, and that a command line is made for
+VALUE = re.compile(r"(?!-)[!-~](?:[ -~]*[!-~])?")
+DEBIAN_VERSION = re.compile(r"\bDebian ([0-9][\w.+~-]*) \(")
+
+
+def command(compared: Compared) -> Iterator[str]:
+    """How to run it again, and what a name such as debian:6.1 stood for."""
+    plan = compared.campaign.plan
+    suites = sorted({plain(run.fact("suite"), 40) for run in compared.campaign.runs})
+    yield from paragraph(f"Suite: commit {', '.join(suites[:3])}.")
+    kernels = [variant.kernel for variant in plan.variants]
+    if RUNNING in kernels:
+        yield from paragraph("It was run on a machine itself (--device), not in a VM.")
+    elif "variant" in plan.tables and all(kernels):
+        yield from paragraph("In the suite's folder, with plan.toml of this bundle:")
+        yield "  ./run_test.sh --plan plan.toml"
+        options = _options(plan)
+        if options:
+            yield "The same without the plan:"
+            yield from _shell(["./run_test.sh", *options])
+        yield from _obstacles(plan)
+    else:
+        yield from paragraph("No plan was recorded; kernels and parameters are below.")
+    if plan.command:
+        first = "First asked for as: " + _without_folder(plan.command)
+        yield from paragraph(plain(first, 4000), "  ")
+    yield from paragraph("The kernels as they were resolved then (names may mean newer ones now):")
+    for variant in compared.variants[:KERNELS]:
+        run = compared.campaign.variants()[variant][0]
+        yield from _kernel(run, plain(compared.labels[variant], 40))
+        for words in _settings(plan.variants, variant):
+            yield from indented(words, 4)
+    left = len(compared.variants) - KERNELS
+    if left > 0:
+        yield f"  and {plural(left, 'more variant')}: see plan.toml"
+
+
+def _options(plan: Plan) -> list[str]:
+    """Each option with its value, quoted; none if only the plan can say it.
+
+    A knob or more of the command line would go to every kernel. What run_test.sh would refuse, or
+    would take for an option, is left to the plan too: this line is there to be pasted.
+    """
+    if len(plan.variants) > KERNELS or any(one.knobs or one.append for one in plan.variants):
+        return []
+    pairs: list[tuple[str, Any]] = []
+    for variant in plan.variants:
+        pairs += [("kernel", variant.kernel), ("label", variant.label)]
+    pairs.append(("stop_when_sure", plan.looks[-1]) if plan.looks else ("runs", plan.runs))
+    pairs += [("baseline", plan.baseline), ("margin", plan.margin)]
+    switches: list[str] = []
+    for name in TABLES:
+        table = plan.tables.get(name, {})
+        if not isinstance(table, dict):
+            return []
+        for key, row in in_table(name).items():
+            value = table.get(key)
+            if row.default is True:
+                switches += spelled(key, value) if value is False else []
+            elif value != 0 or not row.unsaid_zero:
+                pairs.append((key, value))
+    options = []
+    for key, value in pairs:
+        if value is None:
+            continue
+        text = sized(value) if ROWS[key].read is values.size else str(value)
+        option = f"{flag(key)} {shlex.quote(text)}"
+        if isinstance(value, bool | list | dict) or not VALUE.fullmatch(text):
+            return []
+        if len(option) > WIDTH - 6 or (ROWS[key].read is values.label and not _is_label(text)):
+            return []
+        options.append(option)
+    return options + switches
+
+
+def _is_label(text: str) -> bool:
+    """Whether run_test.sh takes it: one with a token in it (docs/BUNDLE.md) is none."""
+    return values.LABEL.fullmatch(text) is not None
+
+
+def _obstacles(plan: Plan) -> Iterator[str]:
+    """What a reader has to write into the plan before it can be run elsewhere."""
+    labels = [one.label for one in plan.variants if not _is_label(one.label)]
+    if labels:
+        shown = ", ".join(plain(label, 60) for label in labels[:3])
+        yield from paragraph(f"Give other labels in it first: {shown} cannot be one.")
+    parameters = plan.tables.get(PARAMETERS, {})
+    known = parameters if isinstance(parameters, dict) else {}
+    sources = [known.get(key) for key, row in in_table(PARAMETERS).items() if row.source]
+    files = [one.kernel for one in plan.variants if not one.kernel.startswith("debian:")]
+    files += [source for source in sources if isinstance(source, str) and "://" not in source]
+    if files:
+        shown = ", ".join(plain(file, 100) for file in dict.fromkeys(files[:4]))
+        yield from paragraph(f"Of the machine that ran it, and not in this bundle: {shown}.")
+
+
+def _shell(words: list[str]) -> Iterator[str]:
+    """A command in lines that a shell joins again; the words are quoted."""
+    line = " "
+    for word in words:
+        if len(line) + 1 + len(word) > WIDTH - 2 and line.strip():
+            yield line + " \\"
+            line = "   "
+        line += f" {word}"
+    yield line
+
+
+def _without_folder(text: str) -> str:
+    """The command without the folder for its results, which is nothing to anybody else."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = text.split()
+    kept: list[str] = []
+    skip = False
+    for word in words:
+        folder = re.fullmatch(r"--(?:out|resume)(=.*)?", word, re.DOTALL)
+        if not skip and not folder:
+            kept.append(word)
+        skip = not skip and folder is not None and folder[1] is None
+    return shlex.join(kept)
+
+
+def _kernel(run: Run, label: str) -> list[str]:
+    """What the variant's kernel was called, what it was, and its exact name."""
+    spec = run.fact("kernel", "spec")
+    release = plain(run.fact("kernel", "release"), 60)
+    lines = indented(f"{label}: {plain(spec, 60)} = {release}", 2)
+    if isinstance(spec, str) and spec.startswith("debian:"):
+        version = DEBIAN_VERSION.search(plain(run.fact("kernel", "version")))
+        exact = version[1] if version else release
+        if exact not in (NOT_AVAILABLE, spec.removeprefix("debian:")):
+            lines += indented(f"exactly that one: --kernel debian:{exact}", 4)
+    return lines
+
+
+def _settings(variants: tuple[Variant, ...], label: str) -> Iterator[str]:
+    """Knobs and extra command line of a variant, as asked for."""
+    asked = next((one for one in variants if one.label == label), None)
+    if asked is None:
+        return
+    for path, setting in asked.knobs:
+        yield f"{plain(path, 100)} = {plain(setting, 100)}"
+    if asked.append:
+        yield f"command line: {plain(asked.append, 400)}"

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""MANIFEST and REDACTIONS.txt of a bundle: what is in it, and what was replaced in it.
+
+MANIFEST is what `sha256sum -c` reads; a line of its own before each file has its size in bytes.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from analysis.reading.archive import Damaged, members
+from analysis.reading.words import plain, plural
+from graphs.bundle.packed_runs import PackedFile
+from graphs.redaction.redact import KINDS, TOKEN
+
+NAME = "MANIFEST"
+HEAD = "# desktop-freeze bug report, format 1. To check it: sha256sum -c MANIFEST\n"
+PART = re.compile(r"# part: ([0-9]{1,9}) of ([0-9]{1,9}) runs")
+SIZE = re.compile(r"# ([0-9]{1,12}) bytes")
+ENTRY = re.compile(r"(\\?)([0-9a-f]{64})  (.+)")
+LARGEST = 16 << 20  # bytes of a MANIFEST
+ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}  # as sha256sum writes a file's name
+
+
+def manifest(pieces: Iterable[PackedFile], held: int, total: int) -> bytes:
+    """The text of MANIFEST; held of total runs are in the bundle."""
+    lines = [HEAD]
+    if held < total:
+        lines.append(f"# part: {held} of {total} runs; the table cannot be recomputed from it\n")
+    for one in pieces:
+        name = "".join(ESCAPES.get(char, char) for char in one.path)
+        mark = "\\" if name != one.path else ""
+        lines.append(f"# {one.size} bytes\n{mark}{one.digest}  {name}\n")
+    return "".join(lines).encode("utf-8", "surrogateescape")
+
+
+def redactions(pieces: Iterable[PackedFile], given: Collection[str]) -> bytes:
+    """The text of REDACTIONS.txt: kind, token, how often, and where; never the secret.
+
+    given: the tokens that stand for a secret of these results; others were in them already.
+    """
+    used: dict[str, Counter[str]] = {}
+    for one in pieces:
+        for token, times in one.used.items():
+            if token in given:
+                used.setdefault(token, Counter())[one.path] += times
+    lines = [
+        "What was replaced in this bundle (docs/BUNDLE.md). The same secret has the same token in",
+        "every file. No figure was touched.",
+        "",
+    ]
+    if not used:
+        lines.append("Nothing.")
+    for kind, words in KINDS.items():
+        found = {token: files for token, files in used.items() if _is(token, kind)}
+        if not found:
+            continue
+        total = sum(sum(files.values()) for files in found.values())
+        lines.append(f"{words}: {plural(total, 'place')}")
+        for token in sorted(found, key=lambda token: (len(token), token)):
+            files = found[token]
+            lines.append(f"  {token}  {plural(sum(files.values()), 'time')}")
+            lines += [f"    {times:>5}  {plain(path, 300)}" for path, times in files.items()]
+        lines.append("")
+    return ("\n".join(lines).rstrip() + "\n").encode("utf-8", "replace")
+
+
+def _is(token: str, kind: str) -> bool:
+    match = TOKEN.fullmatch(token)
+    return match is not None and match[1] == kind
+
+
+@dataclass(frozen=True)
+class _File:
+    size: int
+    digest: str
+
+
+def check(path: Path) -> list[str]:
+    """What is wrong with a bundle, a line each without its path; none if it is as it was made.
+
+    UserError if it cannot be opened.
+    """
+    problems: list[str] = []
+    found: dict[str, _File] = {}
+    text: str | None = None
+    try:
+        for member in members(path):
+            folder, slash, name = member.name.partition("/")
+            if not slash:
+                problems.append(f"{plain(folder)}: lies outside of the bundle's folder")
+            digest = sha256()
+            kept: list[bytes] = []
+            for part in member.chunks():
+                digest.update(part)
+                if name == NAME and member.size <= LARGEST:
+                    kept.append(part)
+            if name == NAME and member.size <= LARGEST:
+                text = b"".join(kept).decode("utf-8", "surrogateescape")
+            elif name in found:
+                problems.append(f"{plain(name)}: is there twice")
+            else:
+                found[name] = _File(member.size, digest.hexdigest())
+    except Damaged as error:
+        problems.append(str(error))
+    if text is None:
+        return [*problems, "no MANIFEST: nothing in it can be checked"]
+    return problems + _compared(found, _entries(text, problems))
+
+
+def remarks(path: Path) -> list[str]:
+    """What a whole and unaltered bundle does not hold of its campaign, a line each."""
+    for member in members(path):
+        if member.name.partition("/")[2] == NAME and member.size <= LARGEST:
+            text = b"".join(member.chunks()).decode("utf-8", "surrogateescape")
+            if part := PART.search(text):
+                return [
+                    f"holds {part[1]} of {part[2]} runs: the table cannot be recomputed from it "
+                    "(compare.json has the figures of all)"
+                ]
+            return []
+    return []
+
+
+def _entries(text: str, problems: list[str]) -> dict[str, _File]:
+    entries: dict[str, _File] = {}
+    size = -1
+    for line in text.split("\n"):
+        if given := SIZE.fullmatch(line):
+            size = int(given[1])
+            continue
+        match = ENTRY.fullmatch(line)
+        if match:
+            name = _unescaped(match[3]) if match[1] else match[3]
+            entries[name] = _File(size, match[2])
+            size = -1
+        elif line and not line.startswith("#"):
+            problems.append(f"MANIFEST: a line that cannot be read: {plain(line, 60)}")
+    if not entries:
+        problems.append("MANIFEST: lists no files")
+    return entries
+
+
+def _unescaped(name: str) -> str:
+    known = {text: char for char, text in ESCAPES.items()}
+    return re.sub(r"\\[\\nr]", lambda match: known[match[0]], name)
+
+
+def _compared(found: dict[str, _File], listed: dict[str, _File]) -> list[str]:
+    problems = [f"{plain(name)}: missing" for name in listed if name not in found]
+    for name, file in found.items():
+        asked = listed.get(name)
+        if asked is None:
+            problems.append(f"{plain(name)}: added, MANIFEST does not list it")
+        elif asked.digest != file.digest:
+            sizes = f" ({file.size} bytes, {asked.size} listed)" if asked.size != file.size else ""
+            problems.append(f"{plain(name)}: altered{sizes}")
+        elif asked.size not in (-1, file.size):
+            problems.append(f"{plain(name)}: MANIFEST has another size for it")
+    return problems

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The pictures that go into a bundle: those that a report's folder holds, without what is unseen.
+
+A picture cannot be redacted. Where a name in it is a secret, none is enclosed: whoever has the
+bundle draws them again, from redacted results.
+"""
+
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from analysis.reading.files import names_in, read_file
+from analysis.reading.load import Run
+from analysis.verdicts.choice import badness, extremes, median_run
+from analysis.verdicts.compared import Compared
+from graphs.pictures import timeline
+from graphs.redaction.redact import Redactor
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+# What makes the picture; left out are texts, dates and whatever else a program may add.
+SEEN = (b"IHDR", b"PLTE", b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"pHYs", b"IDAT", b"IEND")
+MAIN = ("comparison.png", "causes.png", "gitk-latency.png", "gitk-latency-smooth.png")
+TIMELINES = 6
+LARGEST = 4 << 20
+
+
+def main_pictures(report: Path) -> list[tuple[str, bytes]]:
+    """(name, content) of the pictures of the whole campaign."""
+    return [(name, content) for name in MAIN if (content := _picture(report / name))]
+
+
+def few_timelines(report: Path, compared: Compared) -> Iterator[tuple[str, bytes]]:
+    """Those of the median run of each variant, then of the worst ones."""
+    by_variant = compared.campaign.variants()
+    medians = {v: run for v in compared.variants if (run := median_run(by_variant.get(v, [])))}
+    shown = extremes(medians, TIMELINES)
+    worst = [max(by_variant[v], key=lambda run: (*badness(run), -run.number)) for v in shown]
+    taken = Counter(timeline.file_name(run) for run in compared.campaign.runs)
+    there = set(names_in(report)[1])
+    names = dict.fromkeys(timeline.file_name(run) for run in (*medians.values(), *worst))
+    for name in [name for name in names if name in there and taken[name] == 1][:TIMELINES]:
+        if content := _picture(report / name):
+            yield name, content
+
+
+def are_clean(runs: list[Run], redactor: Redactor) -> bool:
+    """Whether nothing that the pictures show of these runs is a secret."""
+    for run in runs:
+        words = [run.variant, run.label, run.state, str(run.status.get("why")), *run.streams]
+        words += [str(run.fact("kernel", key)) for key in ("release", "version", "spec")]
+        if redactor.value(words) != words:
+            return False
+    return True
+
+
+def _picture(path: Path) -> bytes:
+    """The picture without its unseen chunks; empty if it is none, or damaged."""
+    raw = read_file(path, [], LARGEST) or b""
+    if not raw.startswith(SIGNATURE):
+        return b""
+    parts, at = [SIGNATURE], len(SIGNATURE)
+    while at + 12 <= len(raw):
+        length, kind = struct.unpack_from(">I4s", raw, at)
+        chunk = raw[at : at + 12 + length]
+        if len(chunk) < 12 + length:
+            return b""
+        parts += [chunk] if kind in SEEN else []
+        at += 12 + length
+        if kind == b"IEND":
+            return b"".join(parts)
+    return b""

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Why it stalled, as the page shows it: a chart, a table, and the cards of the worst stalls."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.reading.words import plain, plural, seconds
+from analysis.text import causes as causes_text
+from analysis.text.causes import card_lines
+from analysis.verdicts.cause_table import SHORT
+from analysis.verdicts.choice import LISTED_RUNS
+from analysis.verdicts.compared import Compared
+from graphs.pictures.style import CAUSES
+
+CARDS = 3  # of a run; one, if there are more than LISTED_RUNS runs
+COLUMNS = 100
+
+
+@dataclass(frozen=True)
+class RunCards:
+    """The cards of a run's worst stalls; `line`: its seconds by cause."""
+
+    index: int  # place among the campaign's runs
+    name: str
+    line: str
+    cards: list[str]
+    more: str  # how many stalls have no card here
+
+
+def causes_chart(compared: Compared) -> dict[str, Any] | None:
+    """The causes that are shown with their looks, and each variant's seconds; None: no evidence."""
+    table = compared.causes
+    if not table.samples:
+        return None
+    return {
+        "causes": [
+            {
+                "name": SHORT[key],
+                "colour": CAUSES[key].colour,
+                "ink": CAUSES[key].ink,
+                "shape": CAUSES[key].hatch[:1],
+                "seconds": [_rounded(table.mean(key, one)) for one in compared.variants],
+            }
+            for key in table.shown
+        ],
+        "totals": [_rounded(table.total[one]) for one in compared.variants],
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 2)
+
+
+def causes_table(compared: Compared) -> list[tuple[str, list[str]]]:
+    """The rows of the table, a cell for each variant; empty without evidence."""
+    return list(causes_text.table_rows(compared.causes))
+
+
+def run_cards(compared: Compared) -> list[RunCards]:
+    """The worst stalls of each run that has evidence, variant by variant."""
+    runs = compared.campaign.runs
+    most = CARDS if len(runs) <= LISTED_RUNS else 1
+    places = {variant: place for place, variant in enumerate(compared.variants)}
+    found = []
+    for index, run in sorted(enumerate(runs), key=lambda one: (places[one[1].variant], one[0])):
+        why = compared.causes.of(run)
+        if why is None:
+            continue
+        name = f"{compared.labels[run.variant]}, run {run.number}: {seconds(why.total)} stalled"
+        cards = ["\n".join(map(_printable, card_lines(card, COLUMNS))) for card in why.cards[:most]]
+        left = len(why.cards) - len(cards)
+        more = f"and {plural(left, 'shorter stall')}" if left else ""
+        found.append(RunCards(index, plain(name), causes_text.in_a_line(why), cards, more))
+    return found
+
+
+def _printable(line: str) -> str:
+    """The line with its blanks, and nothing in it that is not seen."""
+    return "".join(char if char.isprintable() else "?" for char in line)

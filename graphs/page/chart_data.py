@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the page's scripts draw, as JSON: the campaign's own part, and one part a run.
+
+No figure is computed in the browser: it draws and prints what is here.
+"""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from analysis.figures.metrics import METRICS, counted, failed, silences
+from analysis.figures.stalls import STALL, worst
+from analysis.reading import facts
+from analysis.reading.latency_log import Floats
+from analysis.reading.load import Run
+from analysis.reading.words import plain, seconds
+from analysis.verdicts.choice import SHOWN, extremes, fourth_gitk, median_run, shown_words
+from analysis.verdicts.compared import Compared
+from graphs.page import run_data, tables
+from graphs.page.causes import causes_chart
+from graphs.pictures.style import OKABE_ITO, OPEN, SHADE, VERDICTS
+
+WHOLE_LINES = 1_000_000  # of all gitk's together: up to so many every line is in the page
+GRID = 90  # gaps at which a distribution is drawn
+SHORTEST = 0.01  # s
+
+
+def is_whole(compared: Compared) -> bool:
+    """Whether the page has every line of the gitk's, or is thinned out."""
+    runs = compared.campaign.runs
+    return sum(len(gitk.elapsed) for run in runs for gitk in run.gitks) <= WHOLE_LINES
+
+
+def as_json(value: Any) -> str:
+    """JSON that can stand inside a script element: ASCII, without <, > and &."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    for char in "<>&":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
+
+
+def run_parts(compared: Compared) -> list[str]:
+    """The part of each run of the campaign."""
+    whole = is_whole(compared)
+    return [
+        as_json(run_data.run_block(run, whole, compared.causes.of(run)))
+        for run in compared.campaign.runs
+    ]
+
+
+def campaign_part(compared: Compared) -> dict[str, Any]:
+    """What all charts but a run's share."""
+    runs = compared.campaign.runs
+    index = {(run.variant, run.number): place for place, run in enumerate(runs)}
+    of_variant = compared.campaign.variants()
+    medians = {v: run for v in compared.variants if (run := median_run(of_variant[v]))}
+    grid = _grid(runs)
+    places = {variant: place for place, variant in enumerate(compared.variants)}
+    shown = [places[variant] for variant in extremes(medians)]
+    return {
+        "baseline": 0,
+        "variants": [
+            {
+                "label": compared.labels[variant],
+                "runs": len(of_variant[variant]),
+                "median": _tooth(medians.get(variant), index),
+                "curve": _mean([_share(run, grid) for run in of_variant[variant]]),
+            }
+            for variant in compared.variants
+        ],
+        "runs": [_run(run, places, _share(run, grid)) for run in runs],
+        "metrics": [
+            {"key": m.key, "title": m.title, "unit": m.unit, "digits": m.digits} for m in METRICS
+        ],
+        "values": _values(compared, index),
+        "grid": [round(float(gap), 4) for gap in grid],
+        "shown": shown,
+        "shownWords": shown_words(SHOWN, len(medians)),
+        "most": SHOWN,
+        "causes": causes_chart(compared),
+        "configs": tables.config_differences(compared),
+        "colours": OKABE_ITO,
+        "openColour": OPEN,
+        "shade": SHADE,
+        "verdictColours": {word: colour for word, (colour, _) in VERDICTS.items()},
+        "stall": round(1000 * STALL),
+        "whole": is_whole(compared),
+    }
+
+
+def _run(run: Run, places: dict[str, int], share: Floats | None) -> dict[str, Any]:
+    busy = facts.busy_by_others(run)
+    return {
+        "variant": places[run.variant],
+        "number": run.number,
+        "order": run.order,
+        "state": plain(run.state, 20),
+        "failed": failed(run),
+        "counted": counted(run),
+        "busy": None if busy is None else round(100 * busy, 1),
+        "curve": _percent(share),
+    }
+
+
+def _tooth(run: Run | None, index: dict[tuple[str, int], int]) -> dict[str, Any] | None:
+    """Which run and stream stand for a variant in the sawtooth, and its figures in words."""
+    if run is None:
+        return None
+    stream = fourth_gitk(run)
+    return {
+        "run": index[run.variant, run.number],
+        "stream": list(run.streams).index(stream.name),
+        "name": plain(stream.name, 40),
+        "worst": seconds(worst(stream)),
+        "state": plain(run.state, 20),
+        "until": seconds(stream.until),
+    }
+
+
+def _values(compared: Compared, index: dict[tuple[str, int], int]) -> dict[str, list[float | None]]:
+    """Each metric of every run as it is printed; None if it is not available or the run failed."""
+    found: dict[str, list[float | None]] = {}
+    for metric in METRICS:
+        values: list[float | None] = [None] * len(compared.campaign.runs)
+        for variant, sample in compared.samples[metric.key].items():
+            for value, number in zip(sample.values, sample.numbers, strict=True):
+                if math.isfinite(value):
+                    values[index[variant, number]] = round(value, metric.digits)
+        found[metric.key] = values
+    return found
+
+
+def _grid(runs: list[Run]) -> Floats:
+    """Gaps from SHORTEST to the longest of any run that ended, evenly in their logarithm."""
+    longest = max((worst(gitk) for run in runs for gitk in run.gitks), default=1.0)
+    return np.geomspace(SHORTEST, max(longest, 10 * SHORTEST) * 1.001, GRID)
+
+
+def _share(run: Run, grid: Floats) -> Floats | None:
+    """Share (0 to 1) of the gitk's time in gaps of at least each of grid; None for a failed run."""
+    if failed(run) or not counted(run) or not run.gitks:
+        return None
+    _, length = silences(run.gitks)
+    length = np.sort(length)
+    total = length.sum()
+    if total <= 0:
+        return None
+    below = np.concatenate(([0.0], np.cumsum(length)))
+    found: Floats = 1 - below[np.searchsorted(length, grid, side="left")] / total
+    return np.clip(found, 0, 1)
+
+
+def _mean(shares: list[Floats | None]) -> list[float] | None:
+    """Every run counts the same, however long it took."""
+    known = [share for share in shares if share is not None]
+    return _percent(np.mean(known, axis=0)) if known else None
+
+
+def _percent(share: Floats | None) -> list[float] | None:
+    return None if share is None else np.round(100 * share, 3).tolist()

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""index.html: one file that explores a campaign, without a network, a server or a trusted label.
+
+Input: a campaign that was judged. What strangers wrote reaches the page as text only: through
+jinja2's escaping, or as JSON in a data block that the scripts show by textContent. A content
+security policy allows no script but the two whose digests it names, and no connection at all.
+"""
+
+import base64
+import hashlib
+import importlib.resources
+import re
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from analysis.reading.words import plain, plural
+from analysis.text import compare_text
+from analysis.text.campaign_summary import tally
+from analysis.verdicts.choice import SHOWN
+from analysis.verdicts.compared import Compared
+from errors import UserError
+from graphs.page import causes, chart_data, tables
+from graphs.pictures.style import VERDICTS
+
+PARTS = Path(__file__).parent / "assets"
+SCRIPTS = ("base.js", "overview.js", "causes.js", "run.js", "start.js")
+MARKS = {"regressed": "▲", "improved": "▼", "equivalent": "■", "undecided": "○"}
+MANY = 4  # variants, from which on the answers and the tables get a box of their own to scroll in
+
+
+def write(compared: Compared, path: Path) -> Path:
+    """Write the page; UserError if plotly is missing or the file cannot be written."""
+    text = _page(compared)
+    try:
+        path.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from error
+    return path
+
+
+def _page(compared: Compared) -> str:
+    scripts = [_script(_plotly()), _script("".join(map(_part, SCRIPTS)))]
+    environment = Environment(
+        loader=FileSystemLoader(PARTS),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["plain"] = plain
+    campaign = chart_data.campaign_part(compared)
+    return environment.get_template("index.html.j2").render(
+        policy=_policy(scripts),
+        style=Markup(_part("page.css")),
+        scripts=[Markup(script) for script in scripts],
+        data=Markup(chart_data.as_json(campaign)),
+        run_data=[Markup(part) for part in chart_data.run_parts(compared)],
+        title=plain(compared.campaign.path.resolve().name, 80),
+        scale=_scale(compared),
+        compared=compared,
+        plan=compared.campaign.plan,
+        plan_text=_lines(compared.campaign.plan.text),
+        answers=[_answer(compared, variant) for variant in compared.variants],
+        medians=[variant["median"] for variant in campaign["variants"]],
+        tally=tally(compared) if len(compared.variants) > SHOWN else "",
+        many=len(compared.variants) > MANY,
+        verdicts=tables.verdicts(compared),
+        spread=tables.spread(compared),
+        metrics=tables.metrics(compared),
+        metric_choice=campaign["metrics"],
+        notes=[note for note in compare_text.notes(compared) if not note.startswith("FORCED")],
+        machine=tables.machine(compared),
+        properties=tables.variants(compared),
+        ends=tables.ends(compared),
+        configs=campaign["configs"],
+        causes=causes.causes_table(compared),
+        cards=causes.run_cards(compared),
+        whole=campaign["whole"],
+    )
+
+
+def _part(name: str) -> str:
+    return (PARTS / name).read_text(encoding="utf-8")
+
+
+def _plotly() -> str:
+    """plotly's JavaScript, from the Python package, which need not be imported for that."""
+    try:
+        folder = importlib.resources.files("plotly")
+        return (folder / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
+    except (ModuleNotFoundError, OSError) as error:
+        raise UserError(
+            "plotly is missing, or holds no plotly.min.js",
+            hint="pip install -r requirements.txt",
+        ) from error
+
+
+def _script(text: str) -> str:
+    """The text as a script element can hold it; `<\\/` and `<\\!` mean the same in a string."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return re.sub(r"<(?=/script|!--)", r"<\\", text, flags=re.IGNORECASE)
+
+
+def _policy(scripts: list[str]) -> str:
+    """The page may run these scripts and make pictures of its charts, and nothing else."""
+    digests = [
+        base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts
+    ]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _scale(compared: Compared) -> str:
+    """'3 variants, 15 runs'."""
+    variants, runs = len(compared.variants), len(compared.campaign.runs)
+    text = f"{plural(variants, 'variant')}, {plural(runs, 'run')}"
+    return text + (f", compared with {compared.labels[compared.baseline]}" if variants > 1 else "")
+
+
+def _answer(compared: Compared, variant: str) -> dict[str, str]:
+    """The sentence in its two parts: what it says, and the figures behind it."""
+    text = compared.sentences[variant]
+    one = compared.primary.get(variant)
+    place = text.find(one.why) if one and one.why else -1
+    head, rest = (text[:place].rstrip(), text[place:]) if place > 0 else (text, "")
+    verdict = one.verdict if one else "baseline"
+    return {
+        "verdict": verdict,
+        "mark": MARKS.get(verdict, "●"),
+        "colour": VERDICTS.get(verdict, ("#767676",))[0],
+        "head": head,
+        "rest": rest,
+    }
+
+
+def _lines(text: str) -> list[str]:
+    """A stranger's text line by line, each made plain."""
+    return [plain(line, 500) if line.strip() else "" for line in text.splitlines()[:2000]]

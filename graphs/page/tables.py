@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The tables of the page as rows of plain texts: verdicts, metrics, machine, variants, ends.
+
+Every figure is formatted where the text report's is (analysis.text.verdict_table), so that both say
+the same.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.figures import observer_faults
+from analysis.figures.metrics import METRICS, Metric
+from analysis.figures.stalls import stalled_seconds, worst
+from analysis.reading import facts
+from analysis.reading import kernel_configs as configs_of
+from analysis.reading.latency_log import number
+from analysis.reading.load import Run
+from analysis.reading.words import NOT_AVAILABLE, plain, seconds
+from analysis.text import verdict_table
+from analysis.text.campaign_summary import run_elapsed
+from analysis.verdicts.compared import Compared
+from graphs import allocation_failures
+
+MOST_DIFFERENCES = 3000  # of one config against the baseline's
+MOST_CONFIG_CHARS = 3_000_000  # of all variants' differences together
+DIGEST = 14  # of its characters, enough to tell two builds apart
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A row of the machine's table: `values` are (value, who has it; empty if all of them)."""
+
+    name: str
+    values: list[tuple[str, str]]
+
+
+def _size(per_mib: float) -> Callable[[Any], str]:
+    def text(value: Any) -> str:
+        size = number(value)
+        return NOT_AVAILABLE if size is None else f"{size * per_mib:,.0f} MiB"
+
+    return text
+
+
+def _limit(unit: str) -> Callable[[Any], str]:
+    return lambda value: f"{plain(value, 40)} {unit}" if value else "no limit"
+
+
+def _accelerator(value: Any) -> str:
+    words = {"none": "none (a real machine)", "kvm": "KVM", "tcg": "TCG (emulated)"}
+    return words.get(plain(value), plain(value))
+
+
+FACTS: tuple[tuple[str, tuple[str, ...], Callable[[Any], str]], ...] = (
+    ("accelerator", ("accelerator",), _accelerator),
+    ("CPUs", ("cpus",), plain),
+    ("CPU model", ("cpu_model",), plain),
+    ("memory", ("mem_total_kib",), _size(1 / 1024)),
+    ("disk", ("disk", "size_bytes"), _size(2**-20)),
+    ("disk's model", ("disk", "model"), plain),
+    ("disk's cache", ("disk", "cache"), plain),
+    ("disk's IO operations", ("disk", "iops"), _limit("/s")),
+    ("disk's bytes", ("disk", "bps"), _limit("bytes/s")),
+    ("swap", ("swap", "size_kib"), _size(1 / 1024)),
+    ("swap device", ("swap", "device"), plain),
+    ("encryption", ("crypt",), plain),
+    ("file system", ("fs",), plain),
+    ("QEMU", ("machine", "qemu"), plain),
+    ("machine type", ("machine", "type"), plain),
+    ("QEMU's CPU", ("machine", "cpu"), plain),
+    ("host's CPU", ("host", "cpu_model"), plain),
+    ("suite", ("suite",), plain),
+)
+# What a variant is made of; also a variant's runs may differ in it, after --force.
+BUILD: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("kernel", ("kernel", "release")),
+    ("version", ("kernel", "version")),
+    ("asked for as", ("kernel", "spec")),
+    ("config digest", ("kernel", "config_digest")),
+    ("image digest", ("kernel", "image_digest")),
+    ("extra command line", ("append",)),
+    ("command line", ("cmdline",)),
+)
+
+
+def verdicts(compared: Compared) -> dict[str, list[str]]:
+    """Heads under the key "", then each variant's cells after its label."""
+    rows = list(verdict_table.verdict_rows(compared))
+    return dict(zip(["", *compared.variants], (row[1:] for row in rows), strict=True))
+
+
+def spread(compared: Compared) -> dict[str, list[str]]:
+    """The same of the spread between runs and the failures; empty without a baseline."""
+    if len(compared.variants) < 2:
+        return {}
+    rows = list(verdict_table.spread_rows(compared))
+    return dict(zip(["", *compared.variants], (row[1:] for row in rows), strict=True))
+
+
+def metrics(compared: Compared) -> list[tuple[str, list[str]]]:
+    """Each metric that any run has: its name, and a cell a variant."""
+    return [
+        (
+            verdict_table.NAMES.get(metric.key, f"{metric.title} {metric.unit}".strip()),
+            [_cell(compared, metric, variant) for variant in compared.variants],
+        )
+        for metric in METRICS
+        if any(sample.values for sample in compared.samples[metric.key].values())
+    ]
+
+
+def _cell(compared: Compared, metric: Metric, variant: str) -> str:
+    return " ".join(part for part in verdict_table.metric_cell(compared, metric, variant) if part)
+
+
+def machine(compared: Compared) -> list[Fact]:
+    """The facts of the machine and the workload, with who differs in them."""
+    runs = compared.campaign.runs
+    parameters: dict[str, None] = {}
+    for run in runs:
+        found = run.fact("parameters")
+        parameters.update(dict.fromkeys(found if isinstance(found, dict) else ()))
+    facts = [_fact(compared, name, keys, text) for name, keys, text in FACTS]
+    return facts + [
+        _fact(compared, f"workload: {plain(name, 40)}", ("parameters", name), plain)
+        for name in parameters
+    ]
+
+
+def _fact(compared: Compared, name: str, keys: tuple[str, ...], text: Callable[[Any], str]) -> Fact:
+    who: dict[str, dict[str, None]] = {}
+    for run in compared.campaign.runs:
+        value = text(run.fact(*keys))
+        who.setdefault(value, {})[compared.labels.get(run.variant, plain(run.variant))] = None
+    if len(who) == 1:
+        return Fact(name, [(value, "") for value in who])
+    return Fact(name, [(value, plain(", ".join(names), 300)) for value, names in who.items()])
+
+
+def variants(compared: Compared) -> list[tuple[str, list[list[str]]]]:
+    """Each property of a variant: its name, and for each variant the values that its runs have."""
+    runs = compared.campaign.variants()
+    planned = {variant.label: variant for variant in compared.campaign.plan.variants}
+    rows = [(name, [_values(runs[one], keys) for one in compared.variants]) for name, keys in BUILD]
+    rows.append(
+        (
+            "knobs",
+            [
+                _knobs(runs[one], dict(planned[one].knobs) if one in planned else {})
+                for one in compared.variants
+            ],
+        )
+    )
+    return rows
+
+
+def _values(runs: list[Run], keys: tuple[str, ...]) -> list[str]:
+    limit = DIGEST if keys[-1].endswith("digest") else 400
+    found = dict.fromkeys(
+        plain(value, limit) for run in runs if (value := run.fact(*keys)) not in (None, "")
+    )
+    return list(found)[:8] or ["-"]
+
+
+def _knobs(runs: list[Run], asked: dict[str, str]) -> list[str]:
+    """What was set and what the kernel read back; of an old result what the plan asked for."""
+    found: dict[str, None] = {}
+    for run in runs:
+        knobs = run.fact("knobs")
+        for knob in knobs if isinstance(knobs, list) else []:
+            if isinstance(knob, dict):
+                words = {key: plain(knob.get(key), 80) for key in ("path", "asked", "before")}
+                back = plain(knob.get("read_back"), 80)
+                found[
+                    f"{words['path']} = {words['asked']} (was {words['before']}, read back {back})"
+                ] = None
+    if not found:
+        found = {f"{plain(k, 80)} = {plain(v, 80)} (asked for)": None for k, v in asked.items()}
+    return list(found)[:40] or ["-"]
+
+
+@dataclass(frozen=True)
+class End:
+    """How one run ended; `index` is its place among the campaign's runs."""
+
+    index: int
+    variant: str
+    number: int
+    order: str
+    state: str
+    why: str
+    elapsed: str
+    stalled: str
+    worst: str
+    busy: str
+    warnings: list[str]
+
+
+def ends(compared: Compared) -> list[End]:
+    """Every run that has an end, in the order in which they ran."""
+    told = {path: [text] for path, text in allocation_failures.told(compared).items()}
+    found = [
+        End(
+            index,
+            compared.labels.get(run.variant, plain(run.variant)),
+            run.number,
+            "-" if run.order is None else str(run.order),
+            plain(run.state, 20),
+            plain(run.status.get("why"), 300),
+            "-" if (elapsed := run_elapsed(run)) is None else seconds(elapsed),
+            seconds(stalled_seconds(run)) if run.gitks else "-",
+            seconds(max(map(worst, run.gitks))) if run.gitks else "-",
+            "-" if (busy := facts.busy_by_others(run)) is None else f"{100 * busy:.0f} %",
+            [
+                plain(warning, 300)
+                for warning in [*_of_observers(run), *told.get(run.path, []), *run.warnings[:20]]
+            ],
+        )
+        for index, run in enumerate(compared.campaign.runs)
+    ]
+    runs = compared.campaign.runs
+    return sorted(found, key=lambda end: (runs[end.index].order or 10**9, end.index))
+
+
+def _of_observers(run: Run) -> list[str]:
+    """Why the run is in no verdict."""
+    return [f"observer disturbed, in no verdict: {why}" for why in observer_faults.of_run(run)]
+
+
+def config_differences(compared: Compared) -> dict[str, Any]:
+    """For each other variant with a .config the options that differ: name, baseline's, its own.
+
+    `words` says of each variant what there is to see, or why there is nothing.
+    """
+    configs = compared.campaign.configs
+    base = configs.get(compared.baseline)
+    rows: list[list[list[str]] | None] = []
+    words: list[str] = []
+    left = MOST_CONFIG_CHARS
+    for variant in compared.variants:
+        config = configs.get(variant)
+        if variant == compared.baseline or base is None or config is None:
+            lacks = compared.baseline if base is None else variant
+            label = compared.labels[lacks]
+            rows.append(None)
+            words.append("" if base and config else f"The config of {label} is not in the results.")
+            continue
+        found = [
+            [plain(name, 100), plain(mine, 100), plain(its, 100)]
+            for name, mine, its in configs_of.differences(base, config)
+        ]
+        kept = found[: MOST_DIFFERENCES if left > 0 else 0]
+        left -= sum(len(cell) for row in kept for cell in row)
+        rows.append(kept)
+        text = f"{len(found):,} options differ." if found else "No option differs."
+        words.append(
+            text if len(kept) == len(found) else f"{text} Only {len(kept):,} are in this page."
+        )
+    return {"rows": rows, "words": words}

@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""comparison.png: the verdicts in one picture that fits a mail or a slide.
+
+A row for each variant: its runs as dots of stalled seconds, their mean, the runs that failed, the
+ratio to the baseline with its interval over the runs, the verdict as a mark and a word. Of more
+variants than fit: all of them in a strip, and rows for the baseline, the best and the worst.
+"""
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+
+from analysis.figures.metrics import PRIMARY, failed
+from analysis.reading.words import plain
+from analysis.text.campaign_summary import tally
+from analysis.text.verdict_table import ratio_cell
+from analysis.verdicts.choice import SHOWN, extremes, median_run, shown_words
+from analysis.verdicts.compared import Compared
+from analysis.verdicts.verdict import Comparison, Sample
+from graphs.pictures import png
+from graphs.pictures.style import OPEN, SHADE, VERDICTS, WIDTH_PX, fitted, line_style
+
+DPI = 100
+GREY = "#555555"
+LABELS, SECONDS, FAILED, RATIOS = (14, 178), (192, 556), (566, 666), (686, 858)  # px: from, to
+WORDS = 872, 1092
+HEAD, FOOT, STRIP = 104, 56, 250  # px over the rows, under them, of the strip of all variants
+BESIDE = 86  # px from a verdict to its figures, where they are on one line
+TICKS = (  # of the ratio, by how far it goes
+    (1.4, (0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.4)),
+    (2.5, (0.4, 0.5, 0.7, 1, 1.4, 2, 2.5)),
+    (8.0, (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8)),
+    (64.0, (1 / 64, 1 / 16, 1 / 4, 1, 4, 16, 64)),
+)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """The rows that are drawn and where; pixels from the upper edge."""
+
+    rows: list[str]
+    row: int  # height of one
+    strip: int  # height of the strip of all variants; 0: none
+    head: int
+
+    @property
+    def begin(self) -> int:
+        return self.head + self.strip
+
+    @property
+    def height(self) -> int:
+        return self.begin + self.row * len(self.rows) + FOOT
+
+
+def draw(compared: Compared, path: Path) -> Path:
+    """Draw the picture."""
+    return png.write(lambda: _figure(compared), path)
+
+
+def _layout(compared: Compared) -> _Layout:
+    head = HEAD + (18 if compared.forced else 0)
+    if len(compared.variants) <= SHOWN:
+        rows = compared.variants
+        return _Layout(rows, max(36, min(70, 440 // len(rows))), 0, head)
+    runs = compared.campaign.variants()
+    medians = {one: run for one in compared.variants if (run := median_run(runs[one]))}
+    rows = extremes(medians) or compared.variants[:SHOWN]
+    return _Layout(rows, 27, STRIP, head)
+
+
+def _figure(compared: Compared) -> Figure:
+    layout = _layout(compared)
+    figure = Figure(figsize=(WIDTH_PX / DPI, layout.height / DPI), dpi=DPI)
+    _head(figure, compared, layout)
+    if layout.strip:
+        _strip(figure, compared, layout)
+    seconds = _axes(figure, layout, (SECONDS[0], _room(compared)))
+    seconds.set_xlim(0, _longest(compared, layout.rows) * 1.04)
+    seconds.set_xlabel("stalled seconds per run")
+    base = compared.samples[PRIMARY.key][compared.baseline]
+    ratios = None
+    if compared.primary:
+        if base.mean is not None:
+            seconds.axvline(base.mean, color="black", lw=1, ls=":")
+        ratios = _axes(figure, layout, RATIOS)
+        _ratio_scale(ratios, compared, layout.rows)
+    for index, variant in enumerate(layout.rows):
+        _row(figure, compared, layout, variant, index)
+        # Where all have rows, the colours are those of the other pictures.
+        place = compared.variants.index(variant) if not layout.strip else index
+        _runs(seconds, compared.samples[PRIMARY.key][variant], index, line_style(place)[0])
+        if ratios is not None and variant in compared.primary:
+            _ratio(ratios, compared.primary[variant], index)
+    return figure
+
+
+def _room(compared: Compared) -> int:
+    """Where the seconds end: they take the place of the columns that there is no use for."""
+    if any(failed(run) for run in compared.campaign.runs):
+        return SECONDS[1]
+    return FAILED[1] - 12 if compared.primary else WORDS[1]
+
+
+def _axes(figure: Figure, layout: _Layout, columns: tuple[int, int]) -> Axes:
+    """Axes over all rows, whose middles are 0, 1, ... from the top; a stripe for each other row."""
+    left, right = columns
+    rows = len(layout.rows)
+    place = (left / WIDTH_PX, FOOT / layout.height, (right - left) / WIDTH_PX)
+    axes = figure.add_axes((*place, layout.row * rows / layout.height))
+    axes.set_ylim(rows - 0.5, -0.5)
+    axes.set_yticks([])
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.grid(axis="x", color="#E4E4E4", lw=0.6)
+    axes.set_axisbelow(True)
+    for index in range(0, rows, 2):
+        axes.axhspan(index - 0.5, index + 0.5, color="#F4F4F4", lw=0, zorder=-1)
+    return axes
+
+
+def _text(figure: Figure, layout: _Layout, x: float, y: float, text: str, **how: Any) -> None:
+    """A text at so many pixels from the left and the top."""
+    figure.text(x / WIDTH_PX, 1 - y / layout.height, text, **how)
+
+
+def _head(figure: Figure, compared: Compared, layout: _Layout) -> None:
+    room = WIDTH_PX - 2 * LABELS[0]
+    name = compared.campaign.path.resolve().name
+    title = fitted(f"Stalled seconds per run: {name}", room / 1.15, 13, DPI)
+    base = fitted(compared.labels[compared.baseline], 300, 9, DPI)
+    lines = [
+        "A dot is a run (a fresh boot), a bar the mean of the runs that ended; less is better."
+    ]
+    if compared.primary:
+        lines.append(f"Against {base} (dotted line): {tally(compared)}.")
+    _text(figure, layout, LABELS[0], 26, title, fontsize=13, weight="bold")
+    for index, line in enumerate(lines):
+        _text(figure, layout, LABELS[0], 48 + 18 * index, fitted(line, room, 9, DPI), color=GREY)
+    if compared.forced:
+        forced = f"FORCED (--force): not comparable: {plain('; '.join(compared.forced))}"
+        at = 48 + 18 * len(lines)
+        _text(figure, layout, LABELS[0], at, fitted(forced, room, 9, DPI), color=OPEN)
+    if layout.strip:
+        said = f"{shown_words(SHOWN, len(compared.variants))}:"
+        _text(figure, layout, LABELS[0], layout.begin - 30, said, color=GREY)
+    heads = (
+        [(RATIOS[0], "ratio to the baseline, with its 95 % interval")] if compared.primary else []
+    )
+    if any(failed(run) for run in compared.campaign.runs):
+        heads.append((FAILED[0], "failed"))
+    for x, text in heads:
+        _text(figure, layout, x, layout.begin - 8, text, fontsize=8, color=GREY)
+
+
+def _row(figure: Figure, compared: Compared, layout: _Layout, variant: str, index: int) -> None:
+    """What is written of a variant: its label, how its runs failed, the verdict."""
+    y = layout.begin + (index + 0.5) * layout.row
+    middle: dict[str, Any] = {"va": "center_baseline"}
+    label = fitted(compared.labels[variant], LABELS[1] - LABELS[0], 9, DPI)
+    _text(figure, layout, LABELS[1], y, label, ha="right", **middle)
+    runs = compared.campaign.variants()[variant]
+    states = Counter(plain(run.state, 10) for run in runs if failed(run))
+    if states:
+        words = "✕ " + ", ".join(f"{count} {state}" for state, count in states.items())
+        fit = fitted(words, FAILED[1] - FAILED[0], 9, DPI)
+        _text(figure, layout, FAILED[0], y, fit, color=OPEN, weight="bold", **middle)
+    one = compared.primary.get(variant)
+    if one is None:
+        said = "baseline" if compared.primary else ""
+        _text(figure, layout, WORDS[0], y, said, color=GREY, **middle)
+        return
+    colour = VERDICTS[one.verdict][0]
+    small = ratio_cell(one) if one.ratio is not None else ""
+    ends = compared.failures[variant].verdict
+    if (ends in ("regressed", "improved")) and states:
+        small = "; ".join(filter(None, (small, f"failures {ends}")))
+    small = fitted(small, WORDS[1] - WORDS[0] - (BESIDE if layout.strip else 0), 8, DPI)
+    if layout.strip:
+        _text(figure, layout, WORDS[0], y, one.verdict, color=colour, weight="bold", **middle)
+        _text(figure, layout, WORDS[0] + BESIDE, y, small, fontsize=8, **middle)
+    else:
+        _text(figure, layout, WORDS[0], y - 8, one.verdict, color=colour, weight="bold", **middle)
+        _text(figure, layout, WORDS[0], y + 8, small, fontsize=8, **middle)
+
+
+def _longest(compared: Compared, variants: list[str]) -> float:
+    """The most stalled seconds of a run that ended, of these variants."""
+    samples = compared.samples[PRIMARY.key]
+    return max((value for one in variants for value in samples[one].ended), default=0.0) or 1.0
+
+
+def _runs(axes: Axes, sample: Sample, index: int, colour: str) -> None:
+    """The runs that ended, from the first above to the last below, and their mean."""
+    count = len(sample.values)
+    height = np.linspace(-0.22, 0.22, count) if count > 1 else np.zeros(count)
+    ended = np.isfinite(sample.values)
+    axes.scatter(
+        np.array(sample.values)[ended],
+        index + height[ended],
+        s=34,
+        color=colour,
+        edgecolor="white",
+        lw=0.7,
+        zorder=3,
+    )
+    if sample.mean is not None and len(sample.ended) > 1:
+        axes.plot([sample.mean] * 2, [index - 0.32, index + 0.32], color="black", lw=2, zorder=4)
+
+
+def _ratio_scale(axes: Axes, compared: Compared, variants: list[str]) -> None:
+    """A scale of ratios that all bounds fit on, if it can; the margin of equivalence is shaded."""
+    margin = 1 + compared.campaign.plan.margin
+    shown = [compared.primary[one] for one in variants if one in compared.primary]
+    bounds = [bound for one in shown for bound in (one.ratio, one.low, one.high) if bound]
+    far = max([max(bound, 1 / bound) for bound in bounds if math.isfinite(bound)] + [margin])
+    reach, ticks = next((each for each in TICKS if each[0] >= far * 1.02), TICKS[-1])
+    axes.set_xscale("log")
+    axes.set_xlim(1 / reach / 1.05, reach * 1.05)
+    words = [f"{x:g}" if reach < 4 or x >= 1 else f"1/{1 / x:.0f}" for x in ticks]
+    axes.set_xticks(ticks, words, fontsize=7.5)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.axvspan(1 / margin, margin, color=SHADE, alpha=0.35, lw=0, zorder=0)
+    axes.axvline(1, color="black", lw=1, ls=":")
+    axes.set_xlabel(f"grey: within {100 * compared.campaign.plan.margin:g} %", fontsize=8)
+
+
+def _ratio(axes: Axes, one: Comparison, index: int) -> None:
+    """The ratio's mark and interval; an arrow where that leaves the scale."""
+    if not one.ratio:
+        return
+    colour, marker = VERDICTS[one.verdict]
+    least, most = axes.get_xlim()
+    if one.low is not None or one.high is not None:
+        low, high = one.low or 0.0, math.inf if one.high is None else one.high
+        ends = [max(low, least), min(high, most)]
+        axes.plot(ends, [index] * 2, color=colour, lw=1.6, zorder=2)
+        for beyond, edge, arrow in ((low < least, least, "<"), (high > most, most, ">")):
+            if beyond:
+                axes.plot([edge], [index], color=colour, marker=arrow, ms=5, clip_on=False)
+    at = min(max(one.ratio, least), most)
+    face = "white" if one.verdict == "undecided" else colour
+    axes.plot([at], [index], color=colour, marker=marker, ms=7, mfc=face, mew=1.6, zorder=3)
+
+
+def _strip(figure: Figure, compared: Compared, layout: _Layout) -> None:
+    """All variants by their mean, least stalled first; those with failed runs marked at the top."""
+    samples = compared.samples[PRIMARY.key]
+    means = {one: samples[one].mean for one in compared.variants}
+    ranked = sorted(means, key=lambda one: math.inf if (mean := means[one]) is None else mean)
+    height = layout.strip - 108
+    bottom = layout.height - layout.head - 30 - height
+    left, right = LABELS[0] + 46, WORDS[1] - 4
+    axes = figure.add_axes(
+        (
+            left / WIDTH_PX,
+            bottom / layout.height,
+            (right - left) / WIDTH_PX,
+            height / layout.height,
+        )
+    )
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#E4E4E4", lw=0.6)
+    axes.set_axisbelow(True)
+    top = _longest(compared, compared.variants) * 1.05
+    axes.set_ylim(0, top)
+    axes.set_xlim(-1, len(ranked))
+    axes.set_xticks([])
+    axes.set_ylabel("stalled s per run", fontsize=8)
+    axes.set_xlabel(
+        f"all {len(ranked):,} variants, from the least to the most stalled; line: its runs, "
+        "mark: their mean",
+        fontsize=8,
+    )
+    base = samples[compared.baseline].mean
+    if base is not None:
+        axes.axhline(base, color="black", lw=1, ls=":")
+    for at, variant in enumerate(ranked):
+        ended = samples[variant].ended
+        if ended:
+            axes.plot([at, at], [min(ended), max(ended)], color=SHADE, lw=1.5, zorder=1)
+    words = {one: compared.primary[one].verdict for one in ranked if one in compared.primary}
+    for word, (colour, marker) in VERDICTS.items():
+        places = [at for at, one in enumerate(ranked) if words.get(one) == word and means[one]]
+        if not places:
+            continue
+        heights = [means[ranked[at]] or 0.0 for at in places]
+        face = "white" if word == "undecided" else colour
+        style: dict[str, Any] = {"color": colour, "mfc": face, "ms": 4.5, "ls": "", "zorder": 3}
+        axes.plot(places, heights, marker=marker, label=f"{word} ({len(places)})", **style)
+    if base is not None:
+        at = ranked.index(compared.baseline)
+        axes.plot([at], [base], "D", color="black", ms=5, ls="", label="baseline", zorder=4)
+    bad = [at for at, one in enumerate(ranked) if samples[one].failed]
+    if bad:
+        style = {"color": OPEN, "ms": 6, "mew": 1.6, "ls": "", "clip_on": False}
+        axes.plot(bad, [top] * len(bad), marker="x", label="with failed runs", **style)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.04), ncols=6, frameon=False, fontsize=8)

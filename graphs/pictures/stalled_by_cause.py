@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""causes.png: why each variant stalled: a bar of its mean stalled seconds a run, cut by cause.
+
+A cause has the same colour and hatch in every picture: one colour for each kind of cause, told
+apart inside the kind by the hatch. What no evidence explains is light grey, hatched, and at the
+end. Of more variants than fit: the baseline, the best and the worst.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from analysis.stall_causes.causes import UNEXPLAINED
+from analysis.verdicts.cause_table import OTHER, SHORT
+from analysis.verdicts.choice import SHOWN, extremes, median_run, shown_words
+from analysis.verdicts.compared import Compared
+from graphs.pictures import png
+from graphs.pictures.style import CAUSES, WIDTH_PX, fitted, text_width
+
+DPI = 100
+GREY = "#555555"
+LABELS, BARS = (14, 178), (192, 956)  # px: from, to
+HEAD, FOOT = 84, 56  # px over the legend, under the bars
+LEGEND_ROW, BOX = 20, 26  # px: height of a row, width of a patch
+INSIDE = 8  # points of the share that is written into a bar's part, where it has the room
+
+
+@dataclass(frozen=True)
+class _Layout:
+    rows: list[str]
+    row: int  # px, height of one
+    legend: list[list[str]]  # causes, row by row
+
+    @property
+    def begin(self) -> int:
+        return HEAD + LEGEND_ROW * len(self.legend) + 12
+
+    @property
+    def height(self) -> int:
+        return self.begin + self.row * len(self.rows) + FOOT
+
+
+def draw(compared: Compared, path: Path) -> Path | None:
+    """Draw the picture; None if no run has evidence."""
+    if not compared.causes.samples:
+        return None
+    return png.write(lambda: _figure(compared), path, hatch_linewidth=0.8)
+
+
+def _layout(compared: Compared) -> _Layout:
+    rows = compared.variants
+    if len(rows) > SHOWN:
+        runs = compared.campaign.variants()
+        medians = {one: run for one in rows if (run := median_run(runs[one]))}
+        rows = extremes(medians) or rows[:SHOWN]
+    legend: list[list[str]] = [[]]
+    used = 0.0
+    for key in compared.causes.shown:
+        size = BOX + text_width(SHORT[key], 9, DPI) + 18
+        if used + size > WIDTH_PX - 2 * LABELS[0]:
+            legend.append([])
+            used = 0.0
+        legend[-1].append(key)
+        used += size
+    return _Layout(rows, max(30, min(64, 400 // len(rows))), legend)
+
+
+def _figure(compared: Compared) -> Figure:
+    layout = _layout(compared)
+    figure = Figure(figsize=(WIDTH_PX / DPI, layout.height / DPI), dpi=DPI)
+    _head(figure, compared, layout)
+    _legend(figure, layout)
+    left, right = BARS
+    axes = figure.add_axes(
+        (
+            left / WIDTH_PX,
+            FOOT / layout.height,
+            (right - left) / WIDTH_PX,
+            layout.row * len(layout.rows) / layout.height,
+        )
+    )
+    axes.set_ylim(len(layout.rows) - 0.5, -0.5)
+    axes.set_yticks([])
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.grid(axis="x", color="#E4E4E4", lw=0.6)
+    axes.set_axisbelow(True)
+    longest = max((compared.causes.total[one] or 0.0 for one in layout.rows), default=0.0) or 1.0
+    axes.set_xlim(0, longest * 1.01)
+    axes.set_xlabel("stalled seconds a run (s), mean of the runs that ended and have evidence")
+    for index, variant in enumerate(layout.rows):
+        y = layout.begin + (index + 0.5) * layout.row
+        label = fitted(compared.labels[variant], LABELS[1] - LABELS[0], 9, DPI)
+        _text(figure, layout, LABELS[1], y, label, ha="right", va="center_baseline")
+        _bar(axes, compared, variant, index, (right - left) / (longest * 1.01))
+    return figure
+
+
+def _bar(axes: Axes, compared: Compared, variant: str, index: int, scale: float) -> None:
+    """One variant's bar; `scale`: pixels a second."""
+    total = compared.causes.total[variant]
+    if total is None:
+        axes.text(0, index, "  no whole run with evidence", va="center_baseline", color=GREY)
+        return
+    begin = 0.0
+    for key in compared.causes.shown:
+        value = compared.causes.mean(key, variant) or 0.0
+        look = CAUSES[key]
+        axes.barh(
+            index,
+            value,
+            0.66,
+            left=begin,
+            facecolor=look.colour,
+            edgecolor=look.ink,
+            hatch=look.hatch,
+            linewidth=0.8,
+        )
+        share = f"{100 * value / total:.0f} %" if total else ""
+        if share and text_width(share, INSIDE, DPI) + 10 <= value * scale:
+            axes.text(
+                begin + value / 2,
+                index,
+                share,
+                ha="center",
+                va="center_baseline",
+                fontsize=INSIDE,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5, "alpha": 0.9},
+            )
+        begin += value
+    some = compared.causes.samples[UNEXPLAINED][variant]
+    told = f" ({len(some.values)} of {some.runs} runs)" if some.missing else ""
+    axes.text(begin, index, f" {total:.1f} s{told}", va="center_baseline", fontsize=8.5)
+
+
+def _head(figure: Figure, compared: Compared, layout: _Layout) -> None:
+    room = WIDTH_PX - 2 * LABELS[0]
+    name = compared.campaign.path.resolve().name
+    title = fitted(f"Stalled seconds by cause: {name}", room / 1.15, 13, DPI)
+    _text(figure, layout, LABELS[0], 26, title, fontsize=13, weight="bold")
+    words = (
+        "What the silent gitk's waited for: all their stalls of 1 s and more, added up; "
+        "in % of the bar where there is room."
+    )
+    if len(layout.rows) < len(compared.variants):
+        words = f"{shown_words(SHOWN, len(compared.variants))}."
+    _text(figure, layout, LABELS[0], 48, fitted(words, room, 9, DPI), color=GREY)
+    alike = f"Other: causes that are nowhere above 1 %. {SHORT[UNEXPLAINED].capitalize()}: "
+    alike += "what no evidence tells."
+    if OTHER not in compared.causes.shown:
+        alike = alike.partition(". ")[2]
+    _text(figure, layout, LABELS[0], 66, fitted(alike, room, 9, DPI), color=GREY)
+
+
+def _legend(figure: Figure, layout: _Layout) -> None:
+    for index, row in enumerate(layout.legend):
+        x, y = float(LABELS[0]), HEAD + LEGEND_ROW * (index + 0.5) - 4
+        for key in row:
+            _patch(figure, layout, x, y, key)
+            _text(figure, layout, x + BOX, y, SHORT[key], va="center_baseline")
+            x += BOX + text_width(SHORT[key], 9, DPI) + 18
+
+
+def _patch(figure: Figure, layout: _Layout, x: float, y: float, key: str) -> None:
+    """The colour and hatch of a cause, its middle at so many pixels from the top."""
+    corner = (x / WIDTH_PX, 1 - (y + 6) / layout.height)
+    look = CAUSES[key]
+    figure.add_artist(
+        Rectangle(
+            corner,
+            20 / WIDTH_PX,
+            12 / layout.height,
+            facecolor=look.colour,
+            edgecolor=look.ink,
+            hatch=look.hatch,
+            linewidth=0.8,
+        )
+    )
+
+
+def _text(figure: Figure, layout: _Layout, x: float, y: float, text: str, **how: Any) -> None:
+    """A text at so many pixels from the left and the top."""
+    figure.text(x / WIDTH_PX, 1 - y / layout.height, text, **how)

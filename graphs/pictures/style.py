@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Colours and sizes that all pictures share."""
+
+import warnings
+from bisect import bisect_right
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib import get_data_path
+from matplotlib.font_manager import get_font
+from matplotlib.ft2font import FT2Font, LoadFlags
+
+from analysis.reading.words import plain
+
+# Okabe and Ito's palette, which the colour-blind can tell apart; without its yellow, too pale for
+# a line on white.
+OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+OPEN = "#D55E00"  # a silence that no line ended
+SHADE = "#B0B0B0"  # the time in which a gitk stood still
+WIDTH_PX = 1100  # fits a mail and a browser's window
+# (colour, matplotlib's marker): told apart by the shape too, and by the word beside it.
+VERDICTS = {
+    "regressed": ("#D55E00", "^"),
+    "improved": ("#009E73", "v"),
+    "equivalent": ("#0072B2", "s"),
+    "undecided": ("#767676", "o"),
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a cause is drawn: its colour, the ink of edge and hatch, matplotlib's hatch."""
+
+    colour: str
+    ink: str
+    hatch: str = ""
+
+
+# A colour for each kind: disk blue, crypt orange, reclaim vermilion, compaction purple, CPU green.
+CAUSES = {
+    "swap_in": Look("#0072B2", "#FFFFFF"),
+    "file_read": Look("#56B4E9", "#FFFFFF"),
+    "file_write": Look("#56B4E9", "#0072B2", "///"),
+    "dm_crypt": Look("#E69F00", "#FFFFFF"),
+    "reclaim_scan": Look("#D55E00", "#FFFFFF"),
+    "reclaim_writeback": Look("#D55E00", "#FFFFFF", "///"),
+    "reclaim_noprogress": Look("#D55E00", "#FFFFFF", "xxx"),
+    "reclaim_kswapd": Look("#D55E00", "#FFFFFF", "..."),
+    "compaction": Look("#CC79A7", "#FFFFFF"),
+    "cpu_starved": Look("#009E73", "#FFFFFF"),
+    "cpu_running": Look("#009E73", "#FFFFFF", "\\\\\\"),
+    "lock": Look("#000000", "#FFFFFF"),
+    "stopped": Look("#000000", "#FFFFFF", "---"),
+    "other": Look("#8C8C8C", "#FFFFFF"),
+    "unexplained": Look("#EDEDED", "#8C8C8C", "///"),
+}
+
+
+def line_style(index: int) -> tuple[str, int]:
+    """(colour, dash 1 to 4) of the index-th kernel: beyond seven the dashes tell them apart."""
+    return OKABE_ITO[index % len(OKABE_ITO)], 1 + index // len(OKABE_ITO) % 4
+
+
+def _font() -> FT2Font:
+    """DejaVu Sans, matplotlib's own copy of it.
+
+    Asked for each time: get_font keeps it, but not over a fork, where its open file is shared.
+    """
+    return get_font(str(Path(get_data_path(), "fonts", "ttf", "DejaVuSans.ttf")))
+
+
+def text_width(text: str, points: float, dpi: int) -> float:
+    """Pixels that the text takes in a picture, at the most (hinting may widen it by 6 %)."""
+    font = _font()
+    font.set_size(points, dpi)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a glyph that the font lacks is as wide as its box
+        font.set_text(text, 0.0, flags=LoadFlags.NO_HINTING)
+    return 1.06 * float(font.get_width_height()[0]) / 64
+
+
+def fitted(text: object, pixels: float, points: float, dpi: int) -> str:
+    """The text made plain, and cut so that it takes no more than so many pixels."""
+    whole = plain(text)
+    if text_width(whole, points, dpi) <= pixels:
+        return whole
+    longest = bisect_right(
+        range(len(whole)), pixels, key=lambda n: text_width(whole[:n] + "..", points, dpi)
+    )
+    return whole[: max(1, longest - 1)] + ".."

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The report of results: every file of it, written into one folder."""
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from analysis.reading.load import Campaign, Run
+from analysis.reading.words import plain, plural
+from analysis.text import compare_text
+from analysis.text.campaign_summary import left_out
+from analysis.text.run_summary import details, summary, try_compare
+from analysis.verdicts import cause_table, export
+from analysis.verdicts.choice import LISTED_RUNS, extremes, in_order, median_run
+from analysis.verdicts.compared import Compared
+from errors import UserError
+from graphs import allocation_failures
+from graphs.bundle import bundle
+from graphs.page import page
+from graphs.pictures import classical, comparison, stalled_by_cause, timeline
+
+OWN = re.compile(  # names of a report's files
+    r"timeline-[A-Za-z0-9._+-]+\.png|gitk-latency(-smooth)?\.(gp|png)|gitk-latency-[0-9]+\.dat|"
+    r"(comparison|causes)\.png|(summary|details|compare)\.txt|compare\.csv|"
+    r"(compare|causes)\.json|index\.html|bug-report\.tar\.gz"
+)
+
+
+LIST = ".made-by-graphs"  # in the report: the names of what is ours in it
+
+
+FORKS = 4  # timelines, from which on further processes pay off
+
+
+@dataclass
+class Report:
+    """What came of it: the files, what is not among them, and what went wrong."""
+
+    folder: Path
+    made: list[Path] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    errors: list[UserError] = field(default_factory=list)
+
+    def add(self, make: Callable[[], list[Path]]) -> None:
+        """Add the files; an error does not keep the rest from being made."""
+        try:
+            self.made += make()
+        except UserError as error:
+            self.errors.append(error)
+
+    def write(self, name: str, text: str) -> None:
+        """Write one of the texts."""
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8", newline="\n")
+        self.made.append(path)
+
+
+def make_report(
+    campaign: Campaign,
+    folder: Path,
+    *,
+    baseline: str | None = None,
+    force: bool = False,
+    timelines: str = "few",
+) -> Report:
+    """Write everything into folder. What can be made is made, whatever the errors.
+
+    UserError if no run is complete, there is no such baseline, or the folder cannot be written.
+    """
+    many = len(campaign.runs) > LISTED_RUNS
+
+    def say(doing: str) -> None:
+        if many:
+            print(f"graphs: {doing} …", file=sys.stderr, flush=True)
+
+    say("looking for the causes")
+    causes = cause_table.collect(campaign)
+    say(f"comparing {plural(len(campaign.runs), 'run')}")
+    judged = try_compare(campaign, baseline, force, causes)
+    text = summary(campaign, judged, causes)
+    if isinstance(judged, UserError) and baseline is not None and not _is_there(campaign, baseline):
+        raise judged
+    order = judged.variants if isinstance(judged, Compared) else in_order(campaign, baseline)
+    report = Report(folder, notes=list(left_out(campaign)))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _unlink_links(folder)
+        report.write("summary.txt", text)
+        allocation_failures.write(campaign, report.notes)
+        if len(campaign.runs) > 1:
+            say("writing the texts")
+            report.write("details.txt", details(campaign, causes=causes))
+        if isinstance(judged, Compared):
+            report.write("compare.txt", compare_text.text(judged))
+            report.write("compare.csv", export.csv_text(judged))
+            report.write("compare.json", export.json_text(judged))
+            report.made.append(comparison.draw(judged, folder / "comparison.png"))
+            if causes_json := export.causes_json(judged):
+                report.write(export.CAUSES_JSON, causes_json)
+            if picture := stalled_by_cause.draw(judged, folder / "causes.png"):
+                report.made.append(picture)
+        else:
+            report.errors.append(judged)
+        runs = timeline_runs(campaign, order, timelines)
+        say(f"drawing {plural(len(runs), 'timeline')}")
+        report.made += _timelines(campaign, runs, folder, report.notes)
+        say("drawing the sawtooth")
+        sources = classical.write(campaign, order, folder, report.notes)
+        report.add(lambda: classical.draw(sources))
+        report.made += sources
+        if isinstance(judged, Compared):
+            say("writing the page")
+            report.add(lambda: [page.write(judged, folder / "index.html")])
+            # No picture of an earlier report goes into this one's bundle.
+            _tidy(report)
+            say("packing the bundle")
+            report.add(lambda: [bundle.write(judged, folder)])
+        _tidy(report)
+    except OSError as error:
+        raise UserError(f"{error.filename or folder}: {error.strerror}") from error
+    return report
+
+
+def _is_there(campaign: Campaign, label: str) -> bool:
+    return any(label in (run.variant, run.label) for run in campaign.runs)
+
+
+def timeline_runs(campaign: Campaign, order: list[str], which: str) -> list[Run]:
+    """The runs that have a timeline: all, or of many the median runs of the extreme variants."""
+    by_variant = campaign.variants()
+    if which == "all" or len(campaign.runs) <= LISTED_RUNS:
+        return [run for variant in order for run in by_variant[variant]]
+    medians = {one: run for one in order if (run := median_run(by_variant[one]))}
+    return [medians[variant] for variant in extremes(medians)]
+
+
+def _timelines(campaign: Campaign, runs: list[Run], folder: Path, notes: list[str]) -> list[Path]:
+    """Draw them, in several processes if they are many."""
+    counts = {variant: len(each) for variant, each in campaign.variants().items()}
+    paths: list[Path] = []
+    for run in runs:
+        path = folder / timeline.file_name(run)
+        if path in paths:  # two variants' names differ in what a file name cannot hold
+            path = path.with_stem(f"{path.stem}-{len(paths)}")
+        paths.append(path)
+    numbers = [counts[run.variant] for run in runs]
+    if len(runs) < FORKS:
+        drawn = list(map(timeline.draw, runs, paths, numbers))
+    else:
+        with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            drawn = list(pool.map(timeline.draw, runs, paths, numbers))
+    for run, made in zip(runs, drawn, strict=True):
+        if made is None:
+            notes.append(f"{plain(run.variant, 60)} run {run.number}: no data, no timeline")
+    if len(runs) < len(campaign.runs):
+        of_all = f"{len(runs)} of {len(campaign.runs):,}"
+        notes.append(f"timelines of {of_all} runs drawn (--timelines all: of each)")
+    return [path for path in drawn if path is not None]
+
+
+def _unlink_links(folder: Path) -> None:
+    """A link by one of the report's names would lead what is written out of the folder."""
+    for path in folder.iterdir():
+        if path.is_symlink() and (OWN.fullmatch(path.name) or path.name == LIST):
+            path.unlink()
+
+
+def _tidy(report: Report) -> None:
+    """Remove what an earlier report made and this one did not."""
+    listed = report.folder / LIST
+    names = {path.name for path in report.made}
+    try:
+        before = listed.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        before = []
+    for name in before:
+        if name not in names and OWN.fullmatch(name):
+            (report.folder / name).unlink(missing_ok=True)
+    listed.write_text("".join(f"{name}\n" for name in sorted(names)), encoding="utf-8")

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One run on the machine that this runs on: builds the stack, records the workload, undoes all.
+
+In a guest and on a real machine alike; standard library only. The observers are processes of their
+own (monitors.launch); this one only waits while they work, and may be swapped out like any other.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from contract.command_line import parse_measured
+from contract.options import Options
+from contract.run_files import ABORTED, COMPLETED, EVENTS, GITK, HUNG, OOM
+from contract.run_record import Events
+from errors import Exit, UserError, run_command
+from measure import delay_accounting, echo_check, knobs, machine_facts
+from measure.observers import Observers
+from monitors.launch import RecorderProcess
+from setup import crypt_lvm, stack_build
+from setup.stack import Stack
+from workloads import desktop
+
+SWAP_BYTES = stack_build.SWAP_BYTES
+SCRATCH = crypt_lvm.MOUNT
+
+
+class Interrupted(Exception):
+    """A signal asked the run to end."""
+
+
+class Stop:
+    """Turns the first SIGINT, SIGTERM or SIGHUP into an Interrupted; ignores those that follow.
+
+    No longer once `late` is set: then the wish is only remembered.
+    """
+
+    def __init__(self) -> None:
+        self.wished = False
+        self.late = False
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._handle)
+
+    def _handle(self, number: int, frame: Any) -> None:
+        first, self.wished = not self.wished, True
+        if first and not self.late:
+            raise Interrupted(signal.Signals(number).name)
+
+
+class Verdict:
+    """How the run ended, written as the `status` event: what is said first stays."""
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+        self.state = ""
+
+    def say(self, state: str, why: str) -> None:
+        """Write it, unless there is one."""
+        if not self.state:
+            self.state = state
+            self._events.write("status", state=state, why=why)
+
+
+def run(options: Options) -> int:
+    """Measure; the exit status of run_test.sh --bare. The status event says how it ended."""
+    if os.geteuid() != 0:
+        raise UserError("--device needs root", hint="run it with sudo")
+    assert options.device is not None and options.run_dir is not None
+    run_dir = Path(options.run_dir)
+    run_dir.mkdir(parents=True, exist_ok=True)
+    events = Events(run_dir / EVENTS)
+    verdict = Verdict(events)
+    stop = Stop()
+    try:
+        _stages(options, run_dir, events, verdict, stop)
+    except Interrupted as error:
+        verdict.say(ABORTED, f"interrupted by {error}")
+    except UserError as error:
+        verdict.say(ABORTED, str(error))
+        raise
+    except BaseException as error:
+        verdict.say(ABORTED, f"{type(error).__name__}: {error}")
+        raise
+    finally:
+        events.close()
+    if stop.wished:
+        return int(Exit.INTERRUPTED)
+    return int(Exit.OK if verdict.state in (COMPLETED, OOM) else Exit.KERNEL_LOST)
+
+
+def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, stop: Stop) -> None:
+    assert options.device is not None
+    events.write("phase", name="prepare")
+    events.write("meta", **machine_facts.facts())
+    events.write("phase", name="crypt")
+    with crypt_lvm.prepared(
+        options.device,
+        fs=options.fs,
+        crypt=options.crypt,
+        swap_bytes=SWAP_BYTES,
+        mount=SCRATCH,
+        destroy_data=options.destroy_data,
+    ) as stack:
+        events.write("meta", **stack_facts(stack, options.crypt))
+        events.write("phase", name="clone")
+        desktop.fill(SCRATCH, str(options.repo))
+        with (
+            delay_accounting.switched_on(events),
+            knobs.applied(options.variants[0].knobs, watched(stack)) as applied,
+        ):
+            events.write("meta", knobs=applied)
+            events.write("phase", name="workload")
+            state, why = workload(options, run_dir, events, stack)
+            # The run has ended: from here on a signal changes neither that nor the undoing.
+            stop.late = True
+            verdict.say(state, why)
+        events.write("phase", name="teardown")
+
+
+def workload(options: Options, run_dir: Path, events: Events, stack: Stack) -> tuple[str, str]:
+    killed_before = machine_facts.counter("oom_kill")
+    if options.atomic_order:
+        events.write("meta", atomic=echo_check.checked(options.atomic_order, options.atomic_rate))
+    observers = Observers(options, run_dir, events, watched(stack))
+    interrupted = live_lock = ""
+    try:
+        recorder = RecorderProcess(
+            run_dir,
+            desktop.streams(options, SCRATCH, str(options.music)),
+            events.fileno(),
+            until=desktop.finite_streams(options),
+            timeout_s=options.timeout,
+            when_ready=_clean_page_cache,
+            beacon=observers.beacon,
+        )
+        try:
+            observers.begin(recorder.t0, recorder.problems)
+            live_lock = observers.live_lock(recorder)
+            recorded = recorder.stop() if live_lock else recorder.wait()
+        except Interrupted as error:
+            interrupted = str(error)
+            recorded = recorder.stop()
+        except BaseException:
+            recorder.stop()
+            raise
+    finally:
+        observed = observers.end()
+    for facts in (recorded, *observed):
+        if facts is not None:
+            observer = facts.pop("observer")
+            events.write("observer", **observer, **facts)
+    if interrupted:
+        return ABORTED, f"interrupted by {interrupted}"
+    if live_lock:
+        return HUNG, live_lock
+    if recorded is None:
+        return ABORTED, "the recorder died"
+    return judged(options, recorded, killed_before)
+
+
+def _clean_page_cache() -> None:
+    # Every run begins with the same page cache: nothing of what was done to prepare it.
+    os.sync()
+    Path("/proc/sys/vm/drop_caches").write_text("3\n")
+
+
+def judged(
+    options: Options, recorded: dict[str, Any], killed_before: int | None
+) -> tuple[str, str]:
+    if recorded["outcome"] == "deadline":
+        return HUNG, f"the gitk's were not done within {options.timeout} s"
+    ends: dict[str, int | None] = recorded["ends"]
+    failed = {name: status for name, status in ends.items() if name.startswith(GITK) and status}
+    killed = machine_facts.counter("oom_kill")
+    if killed is not None and killed_before is not None and killed > killed_before:
+        return OOM, f"the kernel killed {killed - killed_before} for lack of memory" + (
+            f", among them {', '.join(sorted(failed))}" if failed else ""
+        )
+    if failed:
+        name, status = sorted(failed.items())[0]
+        return ABORTED, f"{name} ended with status {status}"
+    early: dict[str, str] = recorded["early"]
+    if early:
+        name, last = next(iter(early.items()))
+        said = f": {last}" if last else ""
+        return ABORTED, f"{name} ended early with status {ends[name]}{said}"
+    return COMPLETED, "every gitk read the whole history"
+
+
+def stack_facts(stack: Stack, crypt: bool) -> dict[str, Any]:
+    size = Path("/proc/swaps").read_text().split("\n")[1].split()
+    return {
+        "swap": {"device": stack.swap_device, "size_kib": int(size[2])},
+        "crypt": "aes-xts-plain64, 512-bit key" if crypt else "none",
+        "fs": stack.fs,
+    }
+
+
+def watched(stack: Stack) -> dict[str, str]:
+    """Column prefix of diskstats.tsv -> the kernel's name of the block device."""
+    parts = {"disk": stack.device, "fs": stack.fs_device, "swap": stack.swap_device}
+    if stack.crypt is not None:
+        parts["crypt"] = stack.crypt
+    return {prefix: machine_facts.block_name(path) for prefix, path in parts.items()}
+
+
+def main() -> int:
+    """run_test.sh --bare: measure as the command line says."""
+    return run(parse_measured(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("run_test.sh", main))

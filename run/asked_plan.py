@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A plan.toml that is asked for (docs/CAMPAIGNS.md): read as a command line, refused if it is bad.
+
+Each of its keys is an option of that name. The plan.toml in a campaign's own folder is such a file
+too, with what the suite noted in it (docs/FORMAT.md).
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from contract import values
+from contract.levels import ALPHA
+from contract.option_rows import PLAN
+from contract.plan import ASKED, KEPT, TABLES, are_growing, read_tables
+from contract.spelling import in_table, spelled
+from contract.variant import Variant
+
+
+@dataclass(frozen=True)
+class AskedPlan:
+    """A plan.toml: its options as a command line, its variants, and the looks that are due."""
+
+    argv: tuple[str, ...] = ()
+    variants: tuple[Variant, ...] = ()
+    looks: tuple[int, ...] = ()
+
+
+def read(path: Path, *, resumed: bool = False) -> AskedPlan:
+    """The plan in this file; ValueError, in one line, names the key that will not do.
+
+    `resumed`: it goes on as it began, also in what an older suite did not have yet.
+    """
+    try:
+        return parse(read_tables(path.read_text(encoding="utf-8")), resumed=resumed)
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def parse(plan: Mapping[str, Any], *, resumed: bool = False) -> AskedPlan:
+    """The plan of a parsed plan.toml."""
+    _only_known(plan, "")
+    if plan.get("alpha", ALPHA) != ALPHA:
+        raise ValueError(f"alpha: verdicts have the level {ALPHA}, no other")
+    argv: list[str] = []
+    for key in in_table(PLAN):
+        value = plan.get(key)
+        if value is not None and not (key == "stop_when_sure" and isinstance(value, dict)):
+            argv.append(_option(key, _text(key, value)))
+    for table in TABLES:
+        argv += _options(table, plan.get(table, {}), resumed)
+    variants = plan.get("variant", [])
+    if not isinstance(variants, list):
+        raise ValueError("write [[variant]], with two brackets")
+    looks = _looks(plan.get("stop_when_sure"))
+    return AskedPlan(tuple(argv), tuple(_variant(one) for one in variants), looks)
+
+
+def _looks(value: object) -> tuple[int, ...]:
+    if not isinstance(value, dict):
+        return ()
+    _only_known(value, "stop_when_sure")
+    looks = value.get("looks")
+    if not isinstance(looks, list) or not are_growing(looks):
+        raise ValueError("stop_when_sure: looks must be growing numbers of runs")
+    return tuple(looks)
+
+
+def _options(name: str, table: Any, resumed: bool) -> list[str]:
+    """What one table of options says, as words of a command line."""
+    if not isinstance(table, dict):
+        raise ValueError(f"[{name}] is not a table")
+    _only_known(table, name)
+    argv: list[str] = []
+    for key, row in in_table(name).items():
+        value = table.get(key, row.before if resumed and table else None)
+        if row.default is True:
+            if not isinstance(value, bool | None):
+                raise ValueError(f"{name}.{key}: true or false, not {value!r}")
+            argv += spelled(key, value)
+        elif value is not None and not (value == 0 and row.unsaid_zero):
+            argv.append(_option(key, _text(f"{name}.{key}", value)))
+    return argv
+
+
+def _variant(table: Any) -> Variant:
+    if not isinstance(table, dict):
+        raise ValueError("[[variant]] is not a table")
+    _only_known(table, "variant")
+    label = table.get("label")
+    knobs = table.get("knobs", {})
+    if not isinstance(knobs, dict):
+        raise ValueError("[variant.knobs] is not a table")
+    try:
+        return Variant(
+            kernel=_text("variant.kernel", table.get("kernel", "debian:stable")),
+            label="" if label is None else values.label(_text("variant.label", label)),
+            append=values.append(_text("variant.append", table.get("append", ""))),
+            knobs=tuple(
+                values.knob(f"{path}={_text(path, value)}") for path, value in knobs.items()
+            ),
+        )
+    except values.Refused as error:
+        raise ValueError(str(error)) from None
+
+
+def _only_known(table: Mapping[str, Any], name: str) -> None:
+    keys = ASKED[name]
+    for key in table:
+        if key not in (*keys, *KEPT.get(name, ())):
+            where = f"[{name}]" if name else "the plan"
+            raise ValueError(f"{where} has no key {key!r} (it has {', '.join(keys)})")
+
+
+def _option(key: str, value: str) -> str:
+    # In one word: a value that begins with a dash is no option.
+    return "=".join(spelled(key, value))
+
+
+def _text(key: str, value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f"{key}: a text or a number, not {value!r}")
+    text = str(value)
+    if not re.fullmatch(r"[^\0-\x1f\x7f]*", text):
+        raise ValueError(f"{key}: {text!r} will not do")
+    return text
+
+
+def merged(stored: Iterable[Variant], asked: Iterable[Variant]) -> tuple[Variant, ...]:
+    """The stored variants, and those of the asked that are not among them."""
+    result = list(stored)
+    left = list(result)
+    for variant in asked:
+        same = next((one for one in left if one.same_machine(variant)), None)
+        if same is None:
+            result.append(variant)
+        else:
+            left.remove(same)
+    return tuple(result)

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A campaign's folder: which runs it holds, which are missing, and the plan that says what for.
+
+Everything needed to go on after a crash is on disk before a run begins, and each change of
+plan.toml is a rename: a runner that is killed anywhere leaves a campaign that can be resumed.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from contract.levels import ALPHA, MARGIN, can_decide
+from contract.option_rows import IN_MACHINE, PARAMETERS
+from contract.options import ROWS, Options
+from contract.plan import TABLES, read_tables
+from contract.run_files import ABORTED, CONFIG, FORMAT_VERSION, PLAN_FILE
+from contract.spelling import absent
+from contract.variant import Variant
+from errors import UserError
+from run import checkout
+from run.run_folders import completed, ended, folder, numbered, schedule, targets
+from setup.kernels import Kernel
+
+# Names that a campaign's or a bundle's own files and folders have: no variant's.
+RESERVED = re.compile(r"report|manifest|redactions|.*\.(txt|toml|csv|json|html|png|gz)", re.I)
+
+
+def read_plan(place: Path) -> dict[str, Any]:
+    """The folder's plan.toml; empty if there is none. UserError if it cannot be read."""
+    path = place / PLAN_FILE
+    try:
+        plan = read_tables(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: {' '.join(str(error).split())}") from None
+    variants = plan.get("variant", [])
+    if not all(isinstance(one, dict) and isinstance(one.get("label"), str) for one in variants):
+        raise UserError(f"{path} is not a campaign's own", hint="start one with --plan")
+    return plan
+
+
+def remaining(place: Path, options: Options) -> list[tuple[str, int]]:
+    """(label or kernel, run number) still to do, in order; for --dry-run, nothing is resolved."""
+    stored = Campaign(options, ()).stored()
+    labels = []
+    for variant in options.variants:
+        same = next((one for one in stored if one.same_machine(variant)), variant)
+        stored = [one for one in stored if one is not same]
+        labels.append(variant.label or same.label or variant.kernel)
+    done = {label: completed(place / label) for label in labels}
+    return schedule(labels, targets(options, done), done)
+
+
+class Campaign:
+    """An open campaign; only the holder of the machine's lock has one."""
+
+    def __init__(self, options: Options, command: Iterable[str]) -> None:
+        self.path = folder(options)
+        self._options = options
+        self.looks = options.looks
+        self._command = shlex.join(["./run_test.sh", *command])
+        self._plan = read_plan(self.path)
+        self._extended: list[int] = list(self._plan.get("extended", []))
+        # The order in which variants entered; the folder of each is its label.
+        self._entries: list[dict[str, Any]] = list(self._plan.get("variant", []))
+        self._runs: list[dict[str, Any]] = list(self._plan.get("run", []))
+        self._targets: dict[str, int] = {}
+        self._refuse_what_would_not_fit()
+
+    @property
+    def asked(self) -> int:
+        """How many runs the variants of this command shall have in all."""
+        return sum(self._targets.values())
+
+    @property
+    def labels(self) -> list[str]:
+        """The variants of this command, in order."""
+        return list(self._targets)
+
+    def stored(self) -> list[Variant]:
+        """The variants that the folder's plan holds."""
+        return [
+            Variant(
+                str(entry.get("kernel", "")),
+                entry["label"],
+                entry.get("append", ""),
+                tuple(entry.get("knobs", {}).items()),
+            )
+            for entry in self._entries
+        ]
+
+    def pinned(self, variant: Variant) -> str:
+        """The kernel to resolve: of a stored variant the very version that its runs had."""
+        for entry, stored in zip(self._entries, self.stored(), strict=True):
+            known = variant.label and stored.same_machine(variant)
+            if known and variant.kernel.startswith("debian:") and "version" in entry:
+                return f"debian:{entry['version']}"
+        return variant.kernel
+
+    def enter(self, found: Sequence[tuple[Variant, Kernel | None]]) -> list[Variant]:
+        """Take in the variants with the kernels they were resolved to; each with its label.
+
+        UserError if a stored variant's kernel is not the one that its runs were made with.
+        """
+        labelled: list[Variant] = []
+        explicit = {variant.label for variant, _ in found}
+        for variant, kernel in found:
+            taken = explicit | {one.label for one in labelled}
+            label = variant.label or self._free_label(kernel, taken)
+            labelled.append(replace(variant, label=label))
+            self._enter(labelled[-1], label, kernel)
+        labels = [variant.label for variant in labelled]
+        known = [entry["label"] for entry in self._entries]
+        if self._options.baseline not in (None, *known):
+            raise UserError(
+                f"--baseline {self._options.baseline}: no such variant",
+                hint=f"there are {', '.join(known)}",
+            )
+        self.make_folders(labels)
+        for label, (_, kernel) in zip(labels, found, strict=True):
+            self._keep_config(label, kernel)
+        self._set_aside_cut(labels)
+        self._targets = targets(
+            self._options, {label: completed(self.path / label) for label in labels}
+        )
+        self._note_extension()
+        self._write()
+        return labelled
+
+    def make_folders(self, labels: list[str]) -> None:
+        """UserError if results cannot be written there."""
+        try:
+            for label in labels:
+                (self.path / label).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(
+                f"cannot write results: {error}", hint="name another folder: --out"
+            ) from error
+
+    def left(self, up_to: int | None = None) -> list[tuple[str, int]]:
+        """(label, number) of the runs still to do, in order; up to so many of each variant."""
+        done = {label: completed(self.path / label) for label in self.labels}
+        runs = {label: min(n, up_to or n) for label, n in self._targets.items()}
+        return schedule(self.labels, runs, done)
+
+    def begin(self, label: str, number: int) -> tuple[Path, int]:
+        """Make that run's folder and enter it into plan.toml; it, and its place in the order."""
+        order = 1 + max([len(self._runs), *(entry.get("order", 0) for entry in self._runs)])
+        run = self.path / label / str(number)
+        self._runs.append(
+            {
+                "variant": label,
+                "number": number,
+                "order": order,
+                "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+                "suite": checkout.commit(),
+            }
+        )
+        try:
+            run.mkdir(parents=True)
+            self._write()
+        except OSError as error:
+            raise UserError(
+                f"cannot write results: {error}", hint="name another folder: --out"
+            ) from error
+        return run, order
+
+    def set_aside(self, run: Path) -> None:
+        """Rename a run that was cut short to <n>.cut-<k>: kept, but not in its repeat's way."""
+        taken = [1]
+        for other in run.parent.glob(f"{run.name}.cut-*"):
+            number = other.name.rpartition("-")[2]
+            taken += [int(number) + 1] if number.isdigit() else []
+        aside = run.with_name(f"{run.name}.cut-{max(taken)}")
+        run.rename(aside)
+        for entry in self._runs:
+            if (entry.get("variant"), entry.get("number")) == (run.parent.name, int(run.name)):
+                entry["cut"] = entry.get("cut", aside.name)
+
+    def _set_aside_cut(self, labels: list[str]) -> None:
+        for label in labels:
+            for run in numbered(self.path / label).values():
+                if ended(run) in (None, ABORTED):
+                    self.set_aside(run)
+
+    def _free_label(self, kernel: Kernel | None, taken: set[str]) -> str:
+        """The kernel's own name; `-2` and so on for the same kernel once more."""
+        assert kernel is not None
+        label, count = kernel.label, 1
+        while label in taken:
+            count += 1
+            label = f"{kernel.label}-{count}"
+        return label
+
+    def _enter(self, variant: Variant, label: str, kernel: Kernel | None) -> None:
+        if RESERVED.fullmatch(label):
+            raise UserError(f"a variant cannot be called {label!r}", hint="choose another --label")
+        entry: dict[str, Any] = {"label": label, "kernel": variant.kernel}
+        if variant.append:
+            entry["append"] = variant.append
+        if kernel is not None:
+            entry["release"] = kernel.release
+            entry["version"] = kernel.label
+            entry["image_digest"] = kernel.image_digest
+        if variant.knobs:
+            entry["knobs"] = dict(variant.knobs)
+        before = next((one for one in self._entries if one.get("label") == label), None)
+        if before is None:
+            self._entries.append(entry)
+            return
+        for key in ("append", "knobs", "image_digest"):
+            old, new = before.get(key), entry.get(key)
+            if old != new and (key != "image_digest" or None not in (old, new)):
+                what = {"image_digest": "kernel"}.get(key, key)
+                was, now = old or "none", new or "none"
+                if key == "image_digest":
+                    was = f"{before.get('release')} {was[:12]}"
+                    now = f"{entry.get('release')} {now[:12]}"
+                raise UserError(
+                    f"{label}: its runs in {self.path} have another {what} ({was}, now {now})",
+                    hint="give this one a --label of its own",
+                )
+
+    def _refuse_what_would_not_fit(self) -> None:
+        """What differs could not be compared: better said now than after hours of runs."""
+        if self._options.resume is None and self._entries:
+            if self._options.looks or "stop_when_sure" in self._plan:
+                raise UserError(
+                    f"{self.path} holds a campaign, and --out cannot stop when sure",
+                    hint=f"--resume {self.path}",
+                )
+            if self._options.margin not in (None, self._plan.get("margin")):
+                raise UserError(
+                    f"{self.path}: its margin is {self._plan.get('margin')}",
+                    hint="a margin is chosen before the runs",
+                )
+        asked = self._options.parameters | ({} if self._options.device else self._options.machine)
+        stored: dict[str, Any] = {}
+        for name in TABLES:
+            if table := self._plan.get(name):
+                stored |= {**absent(name), **table}
+        for key, value in asked.items():
+            may_differ = key in ROWS and ROWS[key].may_differ
+            if key in stored and stored[key] != value and not may_differ:
+                raise UserError(
+                    f"{self.path} holds runs with {key} {stored[key]}, and this asks for {value}",
+                    hint="name another folder: --out",
+                )
+
+    def _keep_config(self, label: str, kernel: Kernel | None) -> None:
+        kept = self.path / label / CONFIG
+        if kernel is None or kernel.config is None or kept.exists():
+            return
+        aside = kept.with_name(".config.new")
+        shutil.copyfile(kernel.config, aside)
+        aside.rename(kept)
+
+    def _note_extension(self) -> None:
+        """Note the look that was taken before a campaign grew: each later look costs level."""
+        asked = int(self._plan.get("runs", 0))
+        base = str(self._plan.get("baseline", ""))
+        counts = {one["label"]: len(completed(self.path / one["label"])) for one in self._entries}
+        others = [number for label, number in counts.items() if label != base]
+        compared = min(counts.get(base, 0), max(others, default=0))
+        planned = tuple(self._plan.get("stop_when_sure", {}).get("looks", ())) or (asked,)
+        taken = max((look for look in planned if look <= compared), default=0)
+        grows = max(self._targets.values(), default=0) > asked or (
+            bool(self.looks) and self.looks != planned
+        )
+        if grows and can_decide(taken) and taken not in self._extended:
+            self._extended.append(taken)
+        self.looks = tuple(look for look in self.looks if look > max(self._extended, default=0))
+
+    def _write(self) -> None:
+        import tomli_w  # --dry-run reads plans too, and has no .venv yet
+
+        o = self._options
+        stored = self._plan
+        margin = o.margin if o.margin is not None else stored.get("margin", MARGIN)
+        plan: dict[str, Any] = {
+            "format": FORMAT_VERSION,
+            "runs": max([self._plan.get("runs", 0), *self._targets.values()]),
+            "margin": margin,
+            "alpha": ALPHA,
+            "baseline": o.baseline or self._plan.get("baseline") or self._entries[0]["label"],
+            "command": self._plan.get("command", self._command),
+            "suite": checkout.commit(),
+            PARAMETERS: {**o.parameters, **o.sources[PARAMETERS]},
+            IN_MACHINE: {}
+            if o.device
+            else {**stored.get(IN_MACHINE, {}), **o.machine, **o.sources[IN_MACHINE]},
+            "extended": self._extended,
+            "stop_when_sure": {"looks": list(self.looks)},
+            "variant": self._entries,
+            "run": self._runs,
+        }
+        for key in ("stop_when_sure", "extended"):
+            if not plan[key] or plan[key] == {"looks": []}:
+                del plan[key]
+        path = self.path / PLAN_FILE
+        aside = path.with_name(".plan.toml.new")
+        with open(aside, "wb") as file:
+            tomli_w.dump(plan, file)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.rename(path)

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""run_test.sh --dry-run: says everything that a run would do, and touches nothing."""
+
+import shlex
+import subprocess
+import sys
+
+from contract.options import Options
+from contract.variant import Variant
+from errors import UserError, run_command
+from run import campaign, checkout, durations
+from run.identity import identified
+from run.measure_command import guest_command, measure_argv
+from run.options import parse
+from run.run_folders import folder
+from setup import crypt_lvm, device_check, image, kernels, stack_build
+from vm.session import WORK_DISK_BYTES, append
+
+
+def lines(options: Options) -> list[str]:
+    """What would be done, a step a line."""
+    check = subprocess.run(
+        [
+            str(checkout.ROOT / "setup" / "packages.sh"),
+            "--no-install",
+            *(["--device"] if options.device else []),
+        ],
+        capture_output=True,
+        text=True,
+    )
+    missing = check.stderr.strip().splitlines()
+    packages = "all there" if check.returncode == 0 else "; ".join(missing)
+    install = "" if options.install else " (--no-install: it would end here if any is missing)"
+    size = f"{options.commits:,} commits" if options.commits else "all of its commits"
+    source = options.repo or "made, as long as linux-2.6's" if options.commits else options.repo
+    stack = "dm-crypt (random key, in memory only) -> " if options.crypt else ""
+    workload = [
+        f"history: {size} ({source}), cloned to {crypt_lvm.MOUNT}/linux-2.6",
+        f"music: {options.music or 'made, incompressible'}, by rsync with a bandwidth limit",
+        f"workload: heartbeat, player, {options.gitk} gitk's, {options.passes} pass(es), a line "
+        f"every {options.every} commits, touch {options.touch:g}; "
+        f"ended after {options.timeout} s at the latest",
+        *(
+            [
+                f"atomic load: {options.atomic_rate} echoes a second to 127.0.0.1 whose replies "
+                f"need order-{options.atomic_order} GFP_ATOMIC memory"
+            ]
+            if options.atomic_order
+            else []
+        ),
+        "recorded: every line's latency, /proc/vmstat, meminfo, pressure, diskstats, kernel log"
+        + (", what silent programs wait for" if options.evidence else ""),
+    ]
+    swap = f"swap of {stack_build.SWAP_BYTES >> 30} GiB (less on a small disk)"
+    build = f"{stack}LVM -> {options.fs} + {swap}"
+    report = f"results: {folder(options)}, with pictures and summary.txt in report/"
+    if options.device is not None:
+        destroy = " (it may hold data: they would be destroyed)" if options.destroy_data else ""
+        return [
+            f"packages: {packages}{install}",
+            f"device: {options.device}, unless it is in use or not empty{destroy}",
+            f"as of now: {verdict(options)}",
+            f"build on it: {build}, mounted at {crypt_lvm.MOUNT}",
+            "all other swap of this machine: off, and on again after",
+            *workload,
+            f"measured by: run_test.sh --device {options.device} {_measured(options)}",
+            "then: unmount, swap off, destroy the stack, swap as before",
+            report,
+        ]
+    throttle = []
+    if options.disk_iops:
+        throttle.append(f"{options.disk_iops} IO/s")
+    if options.disk_bps:
+        throttle.append(f"{options.disk_bps} bytes/s")
+    return [
+        f"packages: {packages}{install}",
+        *(_variant(variant, options) for variant in options.variants),
+        image.describe(),
+        f"accelerator: {options.accel}"
+        + (" (KVM if a kernel boots under it here, else TCG)" if options.accel == "auto" else ""),
+        f"VM: {options.memory >> 20} MiB, {options.cpus} CPUs, a throw-away disk of "
+        f"{WORK_DISK_BYTES >> 30} GiB" + (f" at {', '.join(throttle)}" if throttle else ""),
+        f"inside: {guest_command(options, options.variants[0]).strip()}",
+        f"build there: {build}",
+        *workload,
+        *_order(options),
+        report,
+    ]
+
+
+def _measured(options: Options) -> str:
+    """The arguments of what measures on a device; in capitals what is made only then."""
+    repo, music = options.repo or "HISTORY", options.music or "MUSIC"
+    variant = options.variants[0]
+    return shlex.join(measure_argv(options, variant, repo=repo, music=music, run_dir="RUN"))
+
+
+def _variant(variant: Variant, options: Options) -> str:
+    name = f"variant {variant.label}" if variant.label else "kernel"
+    line = append("kvm" if options.accel == "kvm" else "tcg", variant.append)
+    text = f"{name}: {kernels.describe(variant.kernel)}; command line: {line}"
+    knobs = "; ".join(f"{path} = {value}" for path, value in variant.knobs)
+    return text + (f"; knobs: {knobs}" if knobs else "")
+
+
+def _order(options: Options) -> list[str]:
+    """Which runs, in which order, and how long they will take."""
+    todo = campaign.remaining(folder(options), options)
+    if not todo:
+        return ["runs: nothing is missing"]
+    about = durations.estimate(options.parameters, options.accel, len(todo))
+    time = (
+        f"about {durations.words(about)}" if about else "how long is not known yet on this machine"
+    )
+    shown = ", ".join(f"{label} {number}" for label, number in todo[:60])
+    lines = [
+        f"runs: {len(todo)} ({len(options.variants)} variants, up to {options.runs} each), {time}",
+        f"order: {shown}{', …' if len(todo) > 60 else ''}",
+    ]
+    if options.looks:
+        looks = ", ".join(str(look) for look in options.looks)
+        lines.append(f"looked at after {looks} runs of each; ended once all is decided")
+    return lines
+
+
+def verdict(options: Options) -> str:
+    """What a run would say of the device now; only reads."""
+    assert options.device is not None
+    try:
+        device_check.check_device(options.device, destroy_data=options.destroy_data)
+    except UserError as error:
+        return f"refused: {error}"
+    return "it may be used"
+
+
+def main() -> int:
+    """Print the steps."""
+    options = identified(parse(sys.argv[1:]))
+    print(f"dry run of: run_test.sh {shlex.join(sys.argv[1:])}")
+    for number, line in enumerate(lines(options), start=1):
+        print(f"{number:3}. {line}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("run_test.sh", main))

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How long a run takes here, from the runs that were: for estimates only."""
+
+import contextlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from setup import cache
+
+KEPT = 8  # the last so many runs of a kind
+
+
+def _file(parameters: Mapping[str, Any], accel: str) -> Path:
+    values = json.dumps(dict(parameters), sort_keys=True)
+    return cache.place() / "durations" / f"{cache.key(values, accel)}.json"
+
+
+def note(parameters: Mapping[str, Any], accel: str, seconds: float) -> None:
+    """Remember a completed run's whole time, from boot to power-off."""
+    path = _file(parameters, accel)
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_suffix(".new")
+        aside.write_text(json.dumps([*_known(path), round(seconds, 1)][-KEPT:]))
+        aside.rename(path)
+
+
+def estimate(parameters: Mapping[str, Any], accel: str, runs: int) -> float | None:
+    """Seconds that so many runs will take; None if none of this kind ever ran here."""
+    accels = ("kvm", "tcg") if accel == "auto" else (accel,)
+    known = [seconds for one in accels for seconds in _known(_file(parameters, one))]
+    return runs * sum(known) / len(known) if known else None
+
+
+def words(seconds: float) -> str:
+    """'40 s', '12 min', '3 h 20 min'."""
+    minutes = round(seconds / 60)
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def _known(path: Path) -> list[float]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return []
+    return [float(one) for one in found if isinstance(one, int | float)]

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which repository and which music of the user's own: two runs with others are not compared."""
+
+import hashlib
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+from contract.options import Options
+
+
+def identified(options: Options) -> Options:
+    """The options with absolute paths, and with what is the user's own named by its content."""
+    if options.repo is not None:
+        repo = str(Path(options.repo).expanduser().absolute())
+        options = replace(options, repo=repo, history=f"repo {_head(repo)}")
+    if options.music is not None and not options.music.startswith("rsync://"):
+        music = str(Path(options.music).expanduser().absolute())
+        options = replace(options, music=music, music_kind=f"own {_listing(Path(music))}")
+    return options
+
+
+def _head(repo: str) -> str:
+    """The commit that is cloned; `unknown` of what is no repository, which is refused later."""
+    done = subprocess.run(
+        ["git", "-C", repo, "rev-parse", "--verify", "-q", "HEAD"], capture_output=True, text=True
+    )
+    return done.stdout.strip() or "unknown"
+
+
+def _listing(folder: Path) -> str:
+    """Digest of the files' names and sizes: what rsync sends, and how much of it."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    listing = [f"{path.relative_to(folder)}\0{path.stat().st_size}" for path in files]
+    return hashlib.sha256("\n".join(listing).encode("utf-8", "surrogateescape")).hexdigest()[:16]

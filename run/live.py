@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the user sees while a run goes on, read from the files that the run is writing."""
+
+import contextlib
+import json
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from contract.run_files import EVENTS, GITK, latency_log, stream_names
+
+FROZE_S = 2.0
+PLAIN_EVERY_S = 10.0
+RATE_WINDOW_S = 10.0
+
+
+class Tail:
+    """New whole lines of a growing file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self._rest = b""
+
+    def lines(self) -> list[str]:
+        """The lines that came since the last call."""
+        try:
+            with open(self._path, "rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+        except FileNotFoundError:
+            return []
+        self._offset += len(data)
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        return [line.decode("utf-8", "replace") for line in whole]
+
+
+class Follower:
+    """One stream as its viewer sees it."""
+
+    def __init__(self, name: str, path: Path) -> None:
+        self.name = name
+        self.tail = Tail(path)
+        self.heard: float | None = None
+        self.ended = False
+        self.froze = False
+        self.passes = 1
+        self.commits = 0
+        self.counts: list[tuple[float, int]] = []
+        self.lines = 0
+
+    def take(self, now: float) -> float:
+        """Take new lines; returns the longest gap among them (seconds, by the run's own clock)."""
+        longest = 0.0
+        for line in self.tail.lines():
+            _, _, rest = line.partition(" ")
+            gap, _, text = rest.partition(" ")
+            try:
+                longest = max(longest, float(gap))
+            except ValueError:
+                continue
+            self.heard = now
+            if text == "[end]":
+                self.ended = True
+                continue
+            self.lines += 1
+            words = text.split()
+            if len(words) == 4 and words[0] == "pass" and words[3].isdigit():
+                self.commits = int(words[3])
+                self.passes = int(words[1]) if words[1].isdigit() else 1
+        self.counts.append((now, self.lines))
+        while self.counts[0][0] < now - RATE_WINDOW_S:
+            self.counts.pop(0)
+        return longest
+
+    def rate(self) -> float:
+        """Lines a second over the last ten seconds."""
+        (then, before), (now, lines) = self.counts[0], self.counts[-1]
+        return (lines - before) / (now - then) if now > then else 0.0
+
+
+class View:
+    """A live table on a terminal, plain lines elsewhere."""
+
+    def __init__(
+        self,
+        title: str,
+        run_dir: Path,
+        gitks: int,
+        commits: int,
+        passes: int,
+        echo: bool = False,
+    ) -> None:
+        self._title = title
+        self._console = Console(highlight=False)
+        self._events = Tail(run_dir / EVENTS)
+        self._meminfo = Tail(run_dir / "meminfo.tsv")
+        self._columns: list[str] = []
+        self._swap = ""
+        self._phase = "booting"
+        self._began = time.monotonic()
+        self._workload: float | None = None
+        self._total = gitks * commits * passes
+        self._commits = commits
+        self._said = self._began
+        self._followers = [
+            Follower(name, run_dir / latency_log(name)) for name in stream_names(gitks, echo)
+        ]
+        self._live = (
+            Live(console=self._console, refresh_per_second=4, transient=True)
+            if self._console.is_terminal
+            else None
+        )
+
+    def __enter__(self) -> "View":
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live:
+            with contextlib.suppress(OSError):
+                self._live.stop()
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        # A terminal that was closed is no reason to end a measurement.
+        with contextlib.suppress(OSError):
+            self._console.print(
+                Text(f"[{time.monotonic() - self._began:6.1f} s] {text}"), soft_wrap=True
+            )
+
+    def tick(self) -> None:
+        """Read what is new and show it; call a few times a second."""
+        now = time.monotonic()
+        for line in self._events.lines():
+            self._event(line, now)
+        for line in self._meminfo.lines():
+            self._memory(line.split("\t"))
+        if self._workload is not None and self._phase == "workload":
+            for follower in self._followers:
+                self._follow(follower, now)
+        if self._live:
+            with contextlib.suppress(OSError):
+                self._live.update(self._table(now))
+        elif now - self._said >= PLAIN_EVERY_S and self._workload is not None:
+            self._said = now
+            self.say(self._headline(now))
+
+    def _event(self, line: str, now: float) -> None:
+        try:
+            event: dict[str, Any] = json.loads(line)
+        except ValueError:
+            return
+        if event.get("event") == "phase":
+            self._phase = str(event["name"])
+            self.say({"workload": "the workload starts"}.get(self._phase, self._phase))
+        elif event.get("event") == "start":
+            self._workload = now
+
+    def _memory(self, row: list[str]) -> None:
+        if not self._columns:
+            self._columns = row
+            return
+        values = dict(zip(self._columns, row, strict=False))
+        try:
+            used = int(values["SwapTotal"]) - int(values["SwapFree"])
+        except (KeyError, ValueError):
+            return
+        self._swap = f"{used >> 10} MiB"
+
+    def _follow(self, follower: Follower, now: float) -> None:
+        longest = follower.take(now)
+        since = follower.heard or self._workload or now
+        if follower.froze and follower.heard == now:
+            follower.froze = False
+            self.say(f"{follower.name} was silent for {longest:.1f} s, and goes on")
+        elif not follower.froze and not follower.ended and now - since >= FROZE_S:
+            follower.froze = True
+            self.say(f"{follower.name} froze: silent for {now - since:.1f} s")
+        elif longest >= FROZE_S:
+            self.say(f"{follower.name} was silent for {longest:.1f} s, and goes on")
+
+    def _headline(self, now: float) -> str:
+        elapsed = now - (self._workload or now)
+        done = sum(
+            (f.passes - 1) * self._commits + f.commits
+            for f in self._followers
+            if f.name.startswith(GITK)
+        )
+        text = f"{self._phase}, {elapsed:.0f} s"
+        if self._total and done:
+            share = min(1.0, done / self._total)
+            text += (
+                f", {share:.0%} of the commits, about {elapsed * (1 - share) / share:.0f} s left"
+            )
+        if self._swap:
+            text += f", {self._swap} in swap"
+        frozen = [f.name for f in self._followers if f.froze]
+        if frozen:
+            text += f", frozen: {' '.join(frozen)}"
+        return text
+
+    def _table(self, now: float) -> Table:
+        table = Table(title=f"{self._title}: {self._headline(now)}", title_justify="left")
+        table.add_column("stream")
+        for column in ("lines", "lines/s", "commits", "silent for"):
+            table.add_column(column, justify="right", min_width=9)
+        for follower in self._followers:
+            silent = now - (follower.heard or now)
+            table.add_row(
+                follower.name,
+                str(follower.lines),
+                f"{follower.rate():.1f}" if follower.counts else "",
+                str(follower.commits) if follower.commits else "",
+                "ended" if follower.ended else f"{silent:.1f} s",
+                style="bold reverse" if follower.froze else None,
+            )
+        return table

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""run_test.sh on the host: makes ready, runs, reports."""
+
+import contextlib
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from contract.options import Options
+from contract.run_files import ABORTED, HUNG, LOST, PANICKED
+from errors import Exit, run_command
+from run import machine_lock, on_device
+from run.campaign import Campaign
+from run.identity import identified
+from run.options import parse
+from run.preparation import Ready, make_ready, say
+from run.runner import Outcome, Runner
+from setup import cache
+from vm import session
+
+T = TypeVar("T")
+SCRATCH_BYTES = 3 << 30
+RESULT_BYTES = 64 << 20
+KERNEL_LOST = {HUNG, PANICKED, LOST}
+
+
+class Stopped:
+    """Remembers that SIGINT, SIGTERM or SIGHUP came, from the moment it is armed."""
+
+    def __init__(self) -> None:
+        self._came = False
+
+    def __call__(self) -> bool:
+        return self._came
+
+    @contextlib.contextmanager
+    def armed(self) -> Iterator["Stopped"]:
+        """Within: the signals are a wish to stop; else SIGTERM and SIGHUP act as Ctrl-C does."""
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        before = [signal.signal(number, self._handle) for number in numbers]
+        try:
+            yield self
+        finally:
+            for number, handler in zip(numbers, before, strict=True):
+                signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: Any) -> None:
+        self._came = True
+
+
+def in_vms(options: Options, stopped: Stopped, command: list[str]) -> Outcome:
+    """The campaign, in VMs: every run that it still lacks."""
+    cache.sweep("vm-", "probe-")
+    opened = Campaign(options, command)
+    session.check_space(cache.root(), SCRATCH_BYTES, "the VM's throw-away disk")
+    session.check_space(opened.path.resolve(), RESULT_BYTES, "a result")
+    ready = make_ready(options, opened.pinned)
+    variants = opened.enter([(one.variant, one.guest.kernel) for one in ready])
+    by_label = {
+        variant.label: Ready(variant, one.guest)
+        for variant, one in zip(variants, ready, strict=True)
+    }
+    with stopped.armed():
+        return Runner(options, opened, by_label, stopped).go()
+
+
+def report(folder: Path) -> int:
+    """Draw the campaign's pictures and print its summary; data flows only one way: a process."""
+    summary = folder / "report" / "summary.txt"
+    # What cannot be drawn or compared must not hide what was measured, nor an old summary show.
+    summary.unlink(missing_ok=True)
+    done = subprocess.run([sys.executable, "-m", "graphs", str(folder)], check=False)
+    if summary.exists():
+        say(f"\n{summary.read_text().rstrip()}")
+    return done.returncode
+
+
+def exit_status(outcome: Outcome, interrupted: bool) -> Exit:
+    """run_test.sh's status for how its runs ended."""
+    if interrupted:
+        return Exit.INTERRUPTED
+    if ABORTED in outcome.states:
+        return Exit.MISSING
+    return Exit.KERNEL_LOST if KERNEL_LOST & set(outcome.states) else Exit.OK
+
+
+def main() -> int:
+    """Everything between the command line and the exit status."""
+    argv = sys.argv[1:]
+    options = identified(parse(argv))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    stopped = Stopped()
+    with machine_lock.held():
+        if options.device is not None:
+            run_dir, state, why = on_device.run(options, stopped, argv)
+            say(f"{run_dir}: {state}: {why}")
+            outcome = Outcome(run_dir.parent.parent, [state])
+        else:
+            outcome = in_vms(options, stopped, argv)
+    drawn = report(outcome.folder)
+    if outcome.left:
+        say(f"\n{outcome.left}\n  ./run_test.sh --resume {shlex.quote(str(outcome.folder))}")
+    return int(exit_status(outcome, stopped())) or (int(Exit.MISSING) if drawn else 0)
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("run_test.sh", main))

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What measures, as a command line: in a guest and on this machine alike, every parameter said."""
+
+import shlex
+from pathlib import Path
+
+from contract.option_rows import IN_MACHINE, PARAMETERS
+from contract.options import ROWS, Options
+from contract.run_files import appended_files
+from contract.spelling import spelled
+from contract.variant import Variant
+from vm.qemu import MUSIC_ADDRESS
+from vm.session import Errand
+
+GUEST_PROGRAM = "/suite/run_test.sh"
+
+
+def measure_argv(
+    options: Options, variant: Variant, *, repo: str | Path, music: str, run_dir: str | Path
+) -> list[str]:
+    """What follows `run_test.sh --device DEV`; no profile's default is left."""
+    argv = ["--bare", "--run-dir", str(run_dir), "--no-install"]
+    instead = {"repo": str(repo), "music": music}
+    for name, row in ROWS.items():
+        if row.table in (PARAMETERS, IN_MACHINE) and row.told and not row.vm_only:
+            argv += spelled(name, instead.get(name, getattr(options, name)))
+    return argv + spelled("destroy_data", options.destroy_data) + spelled("knob", variant.knobs)
+
+
+def guest_command(options: Options, variant: Variant, program: str = GUEST_PROGRAM) -> str:
+    """The script that the guest runs: program, with the arguments of the run_test.sh in it."""
+    module = "music"
+    if (options.music or "").startswith("rsync://"):
+        module = str(options.music).removeprefix("rsync://").partition("/")[2]
+    argv = measure_argv(
+        options,
+        variant,
+        repo="/history/history.git",
+        music=f"rsync://{MUSIC_ADDRESS}/{module}",
+        run_dir="/run/results",
+    )
+    return f'{program} --device "$WORK" {shlex.join(argv)}\n'
+
+
+def errand(options: Options, variant: Variant, program: str = GUEST_PROGRAM) -> Errand:
+    """What a guest is sent out to do for one run of this variant."""
+    return Errand(
+        command=guest_command(options, variant, program),
+        files=appended_files(options.gitk, bool(options.atomic_order)),
+        timeout_s=options.timeout,
+        hang_after_s=options.hang_after,
+    )

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A run on this machine: starts the measuring process, shows it, and sees that all is undone."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from contract.options import Options
+from contract.run_files import ABORTED, CONSOLE_LOG, EVENTS
+from contract.run_record import close, read_events, said_status, write_meta
+from errors import UserError
+from measure import knobs
+from run import checkout
+from run.campaign import Campaign
+from run.live import View
+from run.measure_command import measure_argv
+from run.preparation import music_folder
+from setup import crypt_lvm, device_check, history, swaps
+
+# From SIGTERM to SIGKILL: a swapoff alone may take swaps.PATIENCE_S, and no undoing is cut short.
+GRACE_S = swaps.PATIENCE_S + 120.0
+
+
+class Arming(Protocol):
+    """The runner's memory of Ctrl-C."""
+
+    def __call__(self) -> bool: ...
+
+    def armed(self) -> contextlib.AbstractContextManager[Any]: ...
+
+
+def command(options: Options, run_dir: Path, repo: Path, source: str) -> list[str]:
+    """The measuring process's argv: the same run_test.sh that a guest runs."""
+    argv = ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "measure.one_run"]
+    argv += ["--device", str(options.device)]
+    return argv + measure_argv(
+        options, options.variants[0], repo=repo, music=source, run_dir=run_dir
+    )
+
+
+def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, str]:
+    """Measure on options.device; the run's folder, state and why.
+
+    Whatever is raised once that folder is there, status.json says it, and the device is cleared.
+    """
+    assert options.device is not None
+    if os.geteuid() != 0:
+        raise UserError("--device needs root", hint="run it with sudo")
+    # First: a dead run's mapping would have the device refused as in use, for ever.
+    crypt_lvm.clear_dead(options.device)
+    device_check.check_device(options.device, destroy_data=options.destroy_data)
+    repo = history.use(Path(options.repo)) if options.repo else history.build(options.commits)
+    remote = (options.music or "").startswith("rsync://")
+    source = str(options.music) if remote else str(music_folder(options))
+    commits = options.commits or history.count(repo)
+    label = options.variants[0].label or os.uname().release
+    campaign = Campaign(options, argv)
+    campaign.enter([(replace(options.variants[0], label=label), None)])
+    run_dir, order = campaign.begin(*campaign.left()[0])
+    run_dir = run_dir.resolve()
+    facts = {
+        "suite": checkout.commit(),
+        "label": label,
+        "variant": label,
+        "order": order,
+        "append": "",
+        "accelerator": "none",
+        "disk": _disk_facts(options.device),
+        "parameters": options.parameters,
+    }
+    echo = bool(options.atomic_order)
+    view = View(label, run_dir, options.gitk, commits, options.passes, echo)
+    with stopped.armed():
+        try:
+            write_meta(run_dir, facts)
+            with view:
+                status = _measure(command(options, run_dir, repo, source), run_dir, view, stopped)
+            state, why = _verdict(run_dir, status)
+            close(run_dir, facts, state, why)
+        except BaseException as error:
+            why = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+            # A disk that takes no status either must not hide what happened.
+            with contextlib.suppress(OSError):
+                close(run_dir, facts, ABORTED, why)
+            raise
+        finally:
+            # The measuring process is gone. What it could not undo, or not any more, is undone now.
+            for event in read_events(run_dir / EVENTS):
+                knobs.put_back(event.get("knobs", ()))
+            crypt_lvm.clear_dead(options.device)
+    return run_dir, state, why
+
+
+def _measure(argv: list[str], run_dir: Path, view: View, stopped: Callable[[], bool]) -> int:
+    """The measuring process from its start to its end, which is reached in any case."""
+    with open(run_dir / CONSOLE_LOG, "wb") as said:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            cwd=checkout.ROOT,
+            start_new_session=True,
+        )
+    try:
+        _follow(process, view.tick, stopped)
+    except BaseException:
+        process.terminate()
+        try:
+            process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        raise
+    return process.returncode
+
+
+def _follow(
+    process: "subprocess.Popen[bytes]", tick: Callable[[], None], stopped: Callable[[], bool]
+) -> None:
+    asked: float | None = None
+    while process.poll() is None:
+        tick()
+        if stopped() and asked is None:
+            asked = time.monotonic()
+            process.terminate()
+        if asked is not None and time.monotonic() - asked > GRACE_S:
+            process.kill()
+        time.sleep(0.25)
+    tick()
+
+
+def _verdict(run_dir: Path, status: int) -> tuple[str, str]:
+    """The measuring process's own word, or else what it printed last."""
+    said = said_status(read_events(run_dir / EVENTS))
+    if said is not None:
+        return said
+    lines = (run_dir / CONSOLE_LOG).read_text(errors="replace").strip().splitlines()
+    last = f": {lines[-1]}" if lines else ""
+    return ABORTED, f"the measuring process ended with status {status}{last}"
+
+
+def _disk_facts(device: str) -> dict[str, Any]:
+    name = Path(device).resolve().name
+    block = Path("/sys/class/block") / name
+    model = next(
+        (
+            path.read_text().strip()
+            for path in (block / "device/model", block / ".." / "device/model")
+            if path.exists()
+        ),
+        "file" if Path(device).is_file() else "unknown",
+    )
+    with open(device, "rb") as handle:
+        size = handle.seek(0, os.SEEK_END)
+    return {"size_bytes": size, "cache": "the machine's own", "model": model}

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A command line together with the plan that it names or goes on with: what is to be done."""
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from contract.command_line import Parser, build_parser, check, filled, running
+from contract.levels import looks as looks_up_to
+from contract.options import Options
+from contract.run_files import PLAN_FILE
+from contract.spelling import flag
+from contract.variant import Variant
+from run import asked_plan
+from run.asked_plan import AskedPlan
+
+
+def parse(argv: list[str]) -> Options:
+    """Parse a command line; a usage error exits with status 2, as argparse does."""
+    parser = build_parser()
+    given = parser.parse_args(argv)
+    if given.resume is not None and given.out not in (None, given.resume):
+        parser.error("--resume DIR and --out are two folders: results go to DIR")
+    stored = _stored(parser, given)
+    # What the command line says comes last, and so wins; a campaign's own folder refuses later
+    # what does not fit the runs that it holds.
+    args = parser.parse_args([*stored.argv, *argv])
+    check(parser, args)
+    variants = _variants(parser, given, stored)
+    looks = _looks(parser, given, args, stored.looks, len(variants))
+    runs = looks[-1] if looks else args.runs or 1
+    return filled(args, variants=variants, looks=looks, runs=runs)
+
+
+def _stored(parser: Parser, given: argparse.Namespace) -> AskedPlan:
+    """The campaign's own plan, with what a named plan says on top; an empty one without either."""
+    found = AskedPlan()
+    if given.resume is not None:
+        path = Path(given.resume) / PLAN_FILE
+        if not path.is_file():
+            parser.error(f"--resume {given.resume}: no campaign there (it has no plan.toml)")
+        found = _read(parser, path, resumed=True)
+    if given.plan is not None:
+        named = _read(parser, Path(given.plan))
+        variants = asked_plan.merged(found.variants, named.variants)
+        found = replace(found, argv=found.argv + named.argv, variants=variants)
+    return found
+
+
+def _read(parser: Parser, path: Path, *, resumed: bool = False) -> AskedPlan:
+    try:
+        found = asked_plan.read(path, resumed=resumed)
+    except ValueError as error:
+        parser.error(str(error))
+    # Said in the plan's own name: argparse knows only its own words.
+    parser.prefix = f"{path}: "
+    parser.parse_args(list(found.argv))
+    parser.prefix = ""
+    return found
+
+
+def _variants(parser: Parser, given: argparse.Namespace, stored: AskedPlan) -> tuple[Variant, ...]:
+    """The plan's variants, and those of the command line."""
+    own = [name for name in ("kernel", "label", "append", "knob") if getattr(given, name)]
+    if given.plan is not None and own:
+        parser.error(f"{flag(own[0])} does not go with --plan: write it there")
+    if given.resume is not None and own and not given.kernel:
+        parser.error(f"{flag(own[0])} needs the --kernel that it is for")
+    kernels = given.kernel or ["debian:stable"]
+    labels = given.label or [""] * len(kernels)
+    if len(labels) != len(kernels):
+        parser.error(f"{len(labels)} --label for {len(kernels)} --kernel: as many, or none")
+    asked = [
+        Variant(kernel, label, given.append or "", tuple(given.knob or ()))
+        for kernel, label in zip(kernels, labels, strict=True)
+    ]
+    if given.device is not None:
+        return (running(given),)
+    if given.plan is not None or (given.resume is not None and not given.kernel):
+        asked = []
+    variants = asked_plan.merged(stored.variants, asked) or (Variant("debian:stable"),)
+    said = [variant.label for variant in variants if variant.label]
+    for variant in variants:
+        paths = [path for path, _ in variant.knobs]
+        if len(set(paths)) < len(paths):
+            parser.error(f"a knob is given twice: {max(paths, key=paths.count)}")
+    twice = next((label for label in said if said.count(label) > 1), None)
+    if twice is not None:
+        parser.error(f"two variants with the label {twice!r}")
+    return variants
+
+
+def _looks(
+    parser: Parser,
+    given: argparse.Namespace,
+    args: argparse.Namespace,
+    stored: tuple[int, ...],
+    variants: int,
+) -> tuple[int, ...]:
+    """The looks that are due: of the limit given now, else those that were planned."""
+    if given.runs is not None and given.stop_when_sure is not None:
+        parser.error("--runs and --stop-when-sure do not go together")
+    if given.runs is not None and stored:
+        parser.error("--runs: this campaign stops when sure (raise --stop-when-sure)")
+    if given.runs is not None or args.stop_when_sure is None:
+        return stored
+    if variants < 2:
+        parser.error("--stop-when-sure compares: give two variants or more")
+    try:
+        return looks_up_to(args.stop_when_sure, variants - 1)
+    except ValueError as error:
+        parser.error(f"--stop-when-sure: {error}")
+
+
+def main() -> int:
+    """Check a command line for run_test.sh and print how it is to be run: what, a line each."""
+    options = parse(sys.argv[1:])
+    if options.dry_run:
+        print("dry-run")
+    else:
+        print("install" if options.install else "no-install", "device" if options.device else "vm")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What runs in VMs need, made ready on the host before the first of them begins."""
+
+import concurrent.futures
+import contextlib
+import functools
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from contract.options import Options
+from contract.variant import Variant
+from errors import UserError
+from setup import disk, history, image, initramfs, kconfig, kernels, music
+from vm import probe
+from vm.session import Guest
+
+T = TypeVar("T")
+
+
+class Ready(NamedTuple):
+    """A variant, and the guest that its runs are done in."""
+
+    variant: Variant
+    guest: Guest
+
+
+def say(text: str) -> None:
+    """Print a line; a reader that went away is no reason to end a measurement."""
+    with contextlib.suppress(OSError):
+        print(text, flush=True)
+
+
+def music_folder(options: Options) -> Path:
+    """The folder with the music: the user's, or a made one."""
+    if options.music is None:
+        return music.build()
+    folder = Path(options.music)
+    if not folder.is_dir():
+        raise UserError(f"--music {options.music}: no such folder")
+    return folder.resolve()
+
+
+def timed(what: str, work: Callable[[], T]) -> T:
+    """Run work, saying on one line when it is done and how long it took, if that was long."""
+    began = time.monotonic()
+    result = work()
+    took = time.monotonic() - began
+    if took >= 0.5:
+        say(f"  {what}: ready after {took:.1f} s")
+    return result
+
+
+@contextlib.contextmanager
+def ending_children() -> Iterator[None]:
+    """Within: Ctrl-C or SIGTERM ends our child processes too; the threads wait for theirs."""
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+
+    def end(number: int, frame: Any) -> None:
+        for children in Path("/proc/self/task").glob("*/children"):
+            for pid in children.read_text().split():
+                with contextlib.suppress(OSError):
+                    os.kill(int(pid), signal.SIGTERM)
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in zip((signal.SIGTERM, signal.SIGINT), before, strict=True):
+            signal.signal(number, handler)
+
+
+def make_ready(
+    options: Options, pinned: Callable[[Variant], str] = lambda variant: variant.kernel
+) -> list[Ready]:
+    """For each variant a guest: kernel, initramfs, image, history, music and accelerator.
+
+    What can be made at once is. pinned: the kernel to resolve for a variant.
+    """
+
+    def initrds_and_accelerator() -> tuple[dict[str, Path], str, str]:
+        initrds = {
+            spec: timed(
+                f"initramfs of {kernel.label}",
+                functools.partial(initramfs.build, kernel, fs=options.fs, crypt=options.crypt),
+            )
+            for spec, kernel in kernel_of.items()
+        }
+        spec, kernel = next(iter(kernel_of.items()))
+        accel, why = timed(
+            "whether KVM works here",
+            lambda: probe.choose(options.accel, kernel.image, initrds[spec]),
+        )
+        return initrds, accel, why
+
+    def history_image() -> Path:
+        return disk.history_disk(repo or history.build(options.commits))
+
+    remote = options.music if (options.music or "").startswith("rsync://") else None
+    say("making ready:")
+    # What the user named comes first: if it will not do, nothing else has to be built to say so.
+    repo = history.use(Path(options.repo)) if options.repo else None
+    source = remote or str(music_folder(options))
+    specs = [pinned(variant) for variant in options.variants]
+    kernel_of = {
+        spec: timed(
+            f"kernel {spec}", functools.partial(kernels.resolve, spec, mirror=options.mirror)
+        )
+        for spec in dict.fromkeys(specs)
+    }
+    for kernel in kernel_of.values():
+        kconfig.check(kernel, options.fs, options.crypt)
+    with ending_children(), concurrent.futures.ThreadPoolExecutor() as pool:
+        accel_job = pool.submit(initrds_and_accelerator)
+        image_job = pool.submit(timed, "guest image", lambda: image.build(mirror=options.mirror))
+        history_job = pool.submit(timed, "history", history_image)
+        jobs: list[concurrent.futures.Future[Any]] = [accel_job, image_job, history_job]
+        concurrent.futures.wait(jobs, return_when=concurrent.futures.FIRST_EXCEPTION)
+        for job in jobs:
+            if job.done():
+                job.result()
+    initrds, accel, why = accel_job.result()
+    say(f"  accelerator: {accel} ({why})")
+    return [
+        Ready(
+            variant,
+            Guest(
+                kernel=kernel_of[spec],
+                initrd=initrds[spec],
+                root_image=image_job.result(),
+                history_image=history_job.result(),
+                music=source,
+                accel=accel,
+                accel_reason=why,
+                qemu_version=probe.qemu_version(),
+                memory=options.memory,
+                cpus=options.cpus,
+                disk_iops=options.disk_iops,
+                disk_bps=options.disk_bps,
+                append=variant.append,
+            ),
+        )
+        for variant, spec in zip(options.variants, specs, strict=True)
+    ]

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a run's evidence lacks: what is then not claimed, and what is said of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.stall_causes.run_causes import as_json, run_causes
+from analysis.text.causes import card_lines
+from graphs.page.run_data import run_block
+from tests.make_results import line_log, meta
+from tests.support.cause_evidence import BEGIN, SWAP_IN, Program, evidence
+from tests.support.loading import one_run
+
+SWAPPING = Program(7, rates={"blkio_us": 0.97}, looks=[("D", SWAP_IN)])
+BUSY: dict[str, float] = {"crypt_busy_us": 1_000_000, "crypt_alone_us": 800_000}
+IO_MS = (
+    "elapsed_s\tlate_s\tdisk_io_ms\tcrypt_io_ms\tdisk_read_sectors\n"
+    "0.0\t0.0\t0\t0\t0\n17.0\t0.0\t1000\t10000\t40000\n"
+)
+NOT_APART = "dm-crypt is not told apart from the disk"
+
+
+def judged(folder: Path, files: dict[str, str | bytes], **facts: Any) -> Any:
+    if facts:
+        files = files | {"meta.json": json.dumps(meta("k", **facts))}
+    found = run_causes(one_run(folder, files))
+    assert found is not None
+    return found
+
+
+def card_of(found: Any) -> Any:
+    return next(one for one in found.cards if one.stall.begin == BEGIN)
+
+
+def test_io_ms_alone_tells_nothing_of_dm_crypt_or_an_idle_disk(tmp_path: Path) -> None:
+    files = evidence([SWAPPING]) | {"diskstats.tsv": IO_MS}
+    found = judged(tmp_path, files)
+    one = card_of(found)
+    assert "dm_crypt" not in found.seconds and one.main == "swap_in"
+    assert not any("disk" in clause or "dm-crypt" in clause for clause in one.machine)
+    assert any("MB/s read" in clause for clause in one.machine)
+    assert f"{NOT_APART}: no trace." in found.notes and not found.apart
+    none = judged(tmp_path / "none", files, crypt="none")
+    assert none.apart and not any(NOT_APART in note for note in none.notes)
+
+
+def test_a_disk_without_request_queues_is_not_called_idle(tmp_path: Path) -> None:
+    trace: dict[str, float] = {
+        **{"disk_reads": 0, "disk_writes": 0, "disk_busy_us": 0, "crypt_reads": 100},
+        **{"crypt_busy_us": 1_000_000, "crypt_alone_us": 1_000_000},
+    }
+    found = judged(tmp_path, evidence([SWAPPING], trace=trace))
+    one = card_of(found)
+    assert "dm_crypt" not in found.seconds and not found.apart
+    assert not any("disk" in clause or "dm-crypt" in clause for clause in one.machine)
+    assert any(NOT_APART in note and "no request queue" in note for note in found.notes)
+    seen = judged(tmp_path / "seen", evidence([SWAPPING], trace=trace | {"disk_reads": 1}))
+    assert seen.apart and "disk idle 100 %" in card_of(seen).machine
+
+
+def test_a_trace_that_ends_early_is_no_zero(tmp_path: Path) -> None:
+    files = evidence([SWAPPING], trace=BUSY | {"kswapd_awake_us": 500_000})
+    whole = judged(tmp_path / "whole", files)
+    assert not any("ends at" in note for note in whole.notes) and whole.apart
+    assert "kswapd awake 50 %" in card_of(whole).machine
+    rows = str(files["trace.tsv"]).splitlines(keepends=True)
+    cut = "".join([rows[0], *(row for row in rows[1:] if float(row.split("\t")[0]) <= 9)])
+    found = judged(tmp_path / "cut", files | {"trace.tsv": cut})
+    one = card_of(found)
+    assert "trace.tsv ends at 9.0 s." in found.notes and not found.apart
+    assert not any("kswapd" in clause or "disk" in clause for clause in one.machine)
+    # Of its 10 s, 4 were traced, and 0.8 of these dm-crypt's.
+    assert one.seconds["dm_crypt"] == pytest.approx(0.8 * 4, abs=0.7)
+
+
+@pytest.mark.parametrize(
+    ("said", "note"),
+    [
+        ({"samples": 900, "missed": 100}, "The evidence missed 100 of 1,000 samples: the causes"),
+        ({"samples": 990, "missed": 10, "worst_late_s": 2.6}, "The evidence was 2.6 s late: the"),
+        ({"samples": 990, "missed": 10, "worst_late_s": 1.1}, ""),
+        ({"samples": "x", "missed": [], "worst_late_s": None}, ""),
+    ],
+)
+def test_evidence_that_came_late_is_called_rough(
+    tmp_path: Path, said: dict[str, Any], note: str
+) -> None:
+    observers = [{"name": "evidence", **said}]
+    found = judged(tmp_path, evidence([SWAPPING], trace=BUSY), observers=observers)
+    told = [one for one in found.notes if one.startswith("The evidence")]
+    assert told == ([] if not note else told) and len(told) == bool(note)
+    assert all(one.startswith(note) for one in told)
+
+
+def test_two_clocks_of_dm_crypt_that_disagree_are_named(tmp_path: Path) -> None:
+    files = evidence([SWAPPING], trace=BUSY)  # busy for 10 s
+    agreed = judged(tmp_path / "agreed", files | {"diskstats.tsv": IO_MS})
+    assert not any("rough" in note for note in agreed.notes)
+    rough = judged(tmp_path / "rough", files | {"diskstats.tsv": IO_MS.replace("10000", "5000")})
+    assert any("busy for 10 s by its requests, for 5 s by" in note for note in rough.notes)
+
+
+def test_player_and_heartbeat_have_cards_and_are_in_no_sum(tmp_path: Path) -> None:
+    player = Program(20, "player", rates={"blkio_us": 0.9}, looks=[("D", SWAP_IN)], stream="player")
+    files = evidence([SWAPPING, player])
+    files["latency-player.log"] = line_log([(BEGIN, "chunk 1 late 0.0"), (10.0, "chunk 2")], 0.1)
+    run = one_run(tmp_path, files)
+    found = run_causes(run)
+    assert found is not None
+    assert {one.stall.stream for one in found.cards} == {"gitk-1"}
+    assert [one.stall.stream for one in found.others] == ["player", "player"]
+    longest = found.others[0]
+    assert longest.main == "swap_in" and card_lines(longest)[0].startswith("player was silent")
+    assert found.total == pytest.approx(sum(one.stall.length for one in found.cards))
+    assert as_json(run, found)["others"][0]["stream"] == "player"
+    for whole in (True, False):
+        block = run_block(run, whole, found)
+        names = [block["streams"][index]["name"] for index in block["stalls"]["stream"]]
+        told = dict(zip(names, block["stalls"]["why"], strict=True))
+        assert "swap-in" in told["player"] and "swap-in" in told["gitk-1"]

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs whose key facts differ are not compared, and the fact is named."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.reading.facts import differences
+from analysis.reading.load import Campaign, load_campaign
+from analysis.text.layout import WIDTH
+from analysis.verdicts.compare import compare
+from errors import UserError
+from tests.make_results import meta
+from tests.support.verdicts import stalling_run
+
+DISK = meta("k")["disk"]
+MACHINE = meta("k")["machine"]
+SWAP = meta("k")["swap"]
+KERNEL = {"release": "k-cloud-amd64", "image_digest": "a", "config_digest": "b"}
+KNOB = {"path": "/sys/kernel/mm/lru_gen/enabled", "asked": "0", "before": "7", "read_back": "0"}
+EVERYWHERE = [
+    ("accelerator", {"accelerator": "kvm"}, "tcg", "kvm"),
+    ("mem_total_kib", {"mem_total_kib": 999_000}, "498000", "999000"),
+    ("cpus", {"cpus": 4}, "2", "4"),
+    ("cpu_model", {"cpu_model": "Other"}, "QEMU TCG CPU version 2.5+", "Other"),
+    ("machine.qemu", {"machine": MACHINE | {"qemu": "9.0"}}, "7.2.22", "9.0"),
+    ("machine.type", {"machine": MACHINE | {"type": "pc"}}, "q35", "pc"),
+    ("machine.cpu", {"machine": MACHINE | {"cpu": "host"}}, "max", "host"),
+    ("disk.size_bytes", {"disk": DISK | {"size_bytes": 1}}, "8589934592", "1"),
+    ("disk.cache", {"disk": DISK | {"cache": "unsafe"}}, "none", "unsafe"),
+    ("disk.iops", {"disk": DISK | {"iops": None}}, "400", "none"),
+    ("disk.bps", {"disk": DISK | {"bps": 1000}}, "none", "1000"),
+    ("swap.size_kib", {"swap": SWAP | {"size_kib": 1}}, "2097152", "1"),
+    ("crypt", {"crypt": "none"}, "aes-xts-plain64", "none"),
+    ("fs", {"fs": "xfs"}, "ext4", "xfs"),
+    ("evidence.asked", {"evidence": {"asked": False}}, "true", "false"),
+    ("parameters.memory", {"parameters": {"gitk": 1, "memory": 1}}, "536870912", "1"),
+]
+IN_A_VARIANT = [
+    ("kernel.release", {"kernel": KERNEL | {"release": "other"}}, "k-cloud-amd64", "other"),
+    ("kernel.image_digest", {"kernel": KERNEL | {"image_digest": "c"}}, "a", "c"),
+    ("kernel.config_digest", {"kernel": KERNEL | {"config_digest": "c"}}, "b", "c"),
+    ("append", {"append": "nosmt"}, "quiet", "nosmt"),
+    ("knobs", {"knobs": [KNOB | {"read_back": "7"}]}, '"0", "0"', '"0", "7"'),
+]
+
+
+def two(folder: Path, odd: dict[str, Any], *, variant: str = "6.12") -> Campaign:
+    """6.1 once and once more a variant with the odd facts."""
+    usual: dict[str, Any] = {"kernel": KERNEL, "append": "quiet", "knobs": [KNOB]}
+    usual["evidence"] = {"asked": True}
+    stalling_run(folder / "6.1" / "1", 5.0, **usual)
+    stalling_run(folder / variant / "2", 5.0, **{**usual, **odd})
+    return load_campaign(folder)
+
+
+@pytest.mark.parametrize(("fact", "odd", "usual", "other"), EVERYWHERE)
+def test_runs_that_differ_in_a_key_fact_are_refused(
+    tmp_path: Path, fact: str, odd: dict[str, Any], usual: str, other: str
+) -> None:
+    campaign = two(tmp_path, odd)
+    with pytest.raises(UserError) as caught:
+        compare(campaign)
+    text = str(caught.value)
+    assert f"{fact} differs: {usual} in 6.1/1, {other} in 6.12/2" in text
+    assert "--force" in text and "\n" not in text
+    forced = compare(campaign, force=True)
+    assert len(forced.forced) == 1 and fact in forced.forced[0]
+
+
+def test_older_runs_had_no_evidence_and_one_that_never_began_does_not_say(tmp_path: Path) -> None:
+    """A run notes before t0 whether it was asked for."""
+    usual: dict[str, Any] = {"kernel": KERNEL, "append": "quiet", "knobs": [KNOB]}
+    stalling_run(tmp_path / "6.12" / "1", 5.0, **usual)
+    with pytest.raises(UserError, match=r"evidence\.asked differs: true in .*, false in 6\.12/1"):
+        compare(two(tmp_path, {"evidence": {"asked": True}}, variant="6.1"))
+    began = two(tmp_path / "b", {"evidence": None, "t0": None}).runs
+    for run in began:
+        if run.variant == "6.12":
+            del run.meta["evidence"], run.meta["t0"]
+    assert not differences(began)
+
+
+@pytest.mark.parametrize(("fact", "odd", "usual", "other"), IN_A_VARIANT)
+def test_runs_of_one_variant_must_be_of_one_kernel(
+    tmp_path: Path, fact: str, odd: dict[str, Any], usual: str, other: str
+) -> None:
+    with pytest.raises(UserError, match=rf"{fact} differs: .*6\.1/1.*6\.1/2") as caught:
+        compare(two(tmp_path / "one", odd, variant="6.1"))
+    assert usual in str(caught.value) and other in str(caught.value)
+    assert not compare(two(tmp_path / "two", odd)).forced  # variants may differ in it
+
+
+def test_a_kernel_that_leaves_less_memory_is_still_comparable(tmp_path: Path) -> None:
+    assert not compare(two(tmp_path / "a", {"mem_total_kib": 460_000})).forced
+    with pytest.raises(UserError, match="mem_total_kib"):
+        compare(two(tmp_path / "b", {"mem_total_kib": 440_000}))
+
+
+def test_a_knobs_value_before_does_not_matter(tmp_path: Path) -> None:
+    assert not compare(two(tmp_path, {"knobs": [KNOB | {"before": "5"}]}, variant="6.1")).forced
+
+
+def test_an_unknown_fact_is_said_and_does_not_refuse(tmp_path: Path) -> None:
+    notes = compare(two(tmp_path, {"cpus": None, "host": {"cpu_model": "Xeon"}})).notes
+    assert any("cpus (1 run)" in note and "host.cpu_model (1 run)" in note for note in notes)
+
+
+def test_a_busy_host_is_named(tmp_path: Path) -> None:
+    notes = compare(two(tmp_path, {"host": {"busy_by_others": 0.34}})).notes
+    assert any("6.12/2 (34 %)" in note for note in notes)
+
+
+def test_runs_that_do_not_count_do_not_refuse(tmp_path: Path) -> None:
+    two(tmp_path, {})
+    stalling_run(tmp_path / "6.12" / "3", "aborted", cpus=64)
+    assert not compare(load_campaign(tmp_path)).forced
+
+
+def test_a_strangers_fact_stays_on_its_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        compare(two(tmp_path, {"cpu_model": "evil\n\x1b[31m" + "x" * 5000}))
+    text = str(caught.value)
+    assert "\n" not in text and "\x1b" not in text and len(text) < 6 * WIDTH

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The proof of the verdicts: its simulated campaigns are what they are said to be."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.figures.metrics import measure
+from analysis.reading.load import load_campaign
+from analysis.stall_causes.run_causes import run_causes
+from benchmarks.verdicts.blames import KEYS, Truth, cause_pools, simulate_blames
+from benchmarks.verdicts.simulate import Pool, Setting, campaigns, pools, simulate, spreads
+from tests.make_results import make_campaign
+
+SUITE = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_campaign(tmp_path_factory.mktemp("pool"), 2, 3)
+
+
+@pytest.fixture(scope="module")
+def pool(folder: Path) -> list[Pool]:
+    return pools([load_campaign(folder)])
+
+
+def test_the_pool_holds_the_real_runs_stalls(folder: Path, pool: list[Pool]) -> None:
+    runs = load_campaign(folder).variants()
+    assert [len(one.runs) for one in pool] == [3, 3]
+    for one, variant in zip(pool, runs.values(), strict=True):
+        assert one.real == pytest.approx([measure(run)["stalled"] for run in variant])
+
+
+def test_a_simulated_run_scatters_about_its_real_ones(pool: list[Pool]) -> None:
+    drawn = pool[0].draw(np.random.default_rng(1), 4000)
+    assert drawn.mean() == pytest.approx(pool[0].real.mean(), rel=0.05)
+    assert drawn.std() >= 0.9 * pool[0].real.std()
+
+
+def test_the_same_seed_gives_the_same_campaigns(pool: list[Pool]) -> None:
+    setting = Setting((5,), variants=2)
+    one, same, other = (campaigns(pool, setting, 20, seed) for seed in (1, 1, 2))
+    assert np.array_equal(one, same) and not np.array_equal(one, other)
+    assert np.shape(one) == (20, 3, 5)
+
+
+def test_an_effect_is_in_the_variants_only(pool: list[Pool]) -> None:
+    plain = np.array(campaigns(pool, Setting((4,)), 10, 3))
+    twice = np.array(campaigns(pool, Setting((4,), effect=2.0), 10, 3))
+    assert twice[:, 0] == pytest.approx(plain[:, 0])
+    assert twice[:, 1] == pytest.approx(2 * plain[:, 1])
+
+
+def test_the_same_kernel_seldom_differs_and_ten_times_nearly_always(pool: list[Pool]) -> None:
+    for looks in ((5,), (5, 7, 10)):
+        same = Setting(looks)
+        tally = simulate(campaigns(pool, same, 300, 4), same, alpha=0.05, margin=0.1)
+        assert tally.regressed + tally.improved <= 0.07  # 5 % and chance
+        worse = Setting(looks, effect=10.0)
+        tally = simulate(campaigns(pool, worse, 50, 4), worse, alpha=0.05, margin=0.1)
+        assert tally.regressed == tally.sure >= 0.9 and tally.improved == 0
+        assert looks[0] <= tally.runs < looks[0] + 1
+
+
+def test_three_runs_decide_nothing(pool: list[Pool]) -> None:
+    three = Setting((3,), effect=10.0)
+    tally = simulate(campaigns(pool, three, 50, 5), three, alpha=0.05, margin=0.1)
+    assert (tally.regressed, tally.improved, tally.equivalent, tally.sure) == (0, 0, 0, 0)
+
+
+def test_scatter_is_found(pool: list[Pool]) -> None:
+    drawn = campaigns(pool, Setting((6,), calm=0.1, scatter=20.0), 60, 6)
+    tally = spreads(drawn, alpha=0.05)
+    assert tally.regressed > 0.5 and tally.improved == 0
+
+
+def test_the_command_prints_its_tables(folder: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.verdicts", str(folder), "--campaigns", "2"]
+    done = subprocess.run(command, cwd=SUITE, capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr
+    assert done.stdout.count("the same kernel (A/A)") == 12
+    assert "no blame is simulated" in done.stdout
+    assert "until sure, 5 to 20" in done.stdout and "scatters 16 times as much" in done.stdout
+
+
+def test_a_cause_pool_holds_the_cards_seconds(tmp_path: Path) -> None:
+    loaded = load_campaign(make_campaign(tmp_path / "c", 1, 2, with_evidence=True))
+    (found,) = cause_pools([loaded])
+    for blocks, run in zip(found.runs, loaded.runs, strict=True):
+        why = run_causes(run)
+        assert why is not None and why.total > 0
+        assert blocks.sum() == pytest.approx(why.total)
+        swapping = blocks[:, KEYS.index("swap_in")].sum()
+        assert swapping == pytest.approx(why.seconds["swap_in"])
+    (calm,) = pools([loaded], lambda _: [], (len(KEYS),))  # a run that never stalled
+    assert calm.draw(np.random.default_rng(1), 3).shape == (3, len(KEYS))
+    assert cause_pools([load_campaign(make_campaign(tmp_path / "d", 1, 2))]) == []
+
+
+def test_the_cause_that_was_made_longer_is_named() -> None:
+    rng = np.random.default_rng(7)
+    shares = np.array([0.6, 0.3, 0.1] + [0.0] * (len(KEYS) - 3))
+    steady = Pool("steady", [rng.uniform(9, 11, (20, 1)) * shares for _ in range(5)])
+    judged = {"alpha": 0.05, "margin": 0.1}
+    found = simulate_blames([steady], Truth(6, 2.0), 40, 1, **judged)
+    assert found.verdict == 1.0 and found.right >= 0.9 and found.wrong == 0
+    same = simulate_blames([steady], Truth(6), 200, 2, **judged)
+    assert same.wrong <= same.verdict <= 0.07 and same.right == same.beside == 0
+    every = simulate_blames([steady], Truth(6, 2.0, alone=False), 40, 3, **judged)
+    assert every.verdict == 1.0 and every.wrong == 0 and every.beside >= 0.9
+
+
+def test_the_command_needs_runs(tmp_path: Path) -> None:
+    make_campaign(tmp_path, 1, 1)
+    command = [sys.executable, "-m", "benchmarks.verdicts", str(tmp_path)]
+    done = subprocess.run(command, cwd=SUITE, capture_output=True, text=True)
+    assert done.returncode != 0 and done.stderr.count("\n") == 1

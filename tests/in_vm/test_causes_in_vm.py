@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Known answers: a victim stalls in one way only, in a guest, and its card must name that cause.
+
+tests/guest/stall_scenes.py has the scenes. CAUSES_KERNEL chooses another kernel (debian:7.2).
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.reading.load import Run, load_campaign
+from analysis.stall_causes.causes import Card
+from analysis.stall_causes.run_causes import run_causes
+from tests.guest.stall_scenes import SCENES
+from tests.support.stall_scenes_run import play
+from tests.support.vms import nothing_left
+
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(1500)]
+KERNEL = os.environ.get("CAUSES_KERNEL", "debian:6.1")
+DEADLINE_S = 800
+SHARE = 0.8
+# The causes that are not the first part of the scene's name.
+CAUSES = {"stopped", "cpu_running", "lock", "compaction"} | {
+    "reclaim_scan",
+    "reclaim_noprogress",
+    "reclaim_kswapd",
+    "reclaim_writeback",
+}
+STOPPED_ERROR_S = 0.4
+
+Played = tuple[Path, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """One boot with all scenes: the folder of their runs, and scene -> its event."""
+    folder = tmp_path_factory.mktemp("causes")
+    with nothing_left():
+        events = play(KERNEL, folder, [], DEADLINE_S)
+    return folder, events
+
+
+def cause_of(scene: str) -> str:
+    """The cause that a scene is to be told by: dm_crypt_read is dm_crypt."""
+    return scene if scene in CAUSES else scene.rpartition("_")[0]
+
+
+def card_of(run: Run, event: dict[str, Any]) -> Card:
+    """The card of the stall that the scene was."""
+    causes = run_causes(run)
+    assert causes is not None and causes.cards, run.warnings
+    t0 = float(run.meta["t0"])
+    begin, end = (float(event[key]) - t0 for key in ("began", "ended"))
+
+    def shared(card: Card) -> float:
+        return min(card.stall.end, end) - max(card.stall.begin, begin)
+
+    return max(causes.cards, key=shared)
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_the_card_names_the_cause(played: Played, scene: str) -> None:
+    folder, events = played
+    said = (folder / "console.log").read_text(errors="replace")[-3000:]
+    assert scene in events, said
+    event = events[scene]
+    if event["absent"]:
+        pytest.skip(f"{KERNEL}: {event['absent']}")
+    assert not event["error"], event
+    run = load_campaign(folder / event["run"]).runs[0]
+    card = card_of(run, event)
+    cause = cause_of(scene)
+    starved = 0.0 if cause == "cpu_starved" else card.seconds.get("cpu_starved", 0.0)
+    told = {key: round(seconds, 2) for key, seconds in card.seconds.items() if seconds}
+    # A busy host lets a guest's programs wait for its CPUs, and that is then true.
+    assert card.seconds.get(cause, 0.0) >= SHARE * (card.stall.length - starved), told
+    assert starved < card.stall.length / 2, told
+    assert sum(card.seconds.values()) == pytest.approx(card.stall.length, abs=0.01)
+    if scene == "stopped":
+        assert card.seconds[cause] == pytest.approx(event["held"], abs=STOPPED_ERROR_S)

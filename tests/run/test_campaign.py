@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A campaign's folder: what is complete stays, what was cut short is kept and repeated."""
+
+import json
+import random
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from errors import UserError
+from run.campaign import Campaign, remaining
+from run.identity import identified
+from run.options import parse
+from run.run_folders import completed
+from setup.kernels import Kernel
+
+
+def kernel(label: str, digest: str = "d1", config: Path | None = None) -> Kernel:
+    return Kernel(
+        spec=f"debian:{label}",
+        label=label,
+        release=f"{label}-amd64",
+        image=Path("/none"),
+        modules=None,
+        config=config,
+        image_digest=digest,
+        config_digest=None,
+    )
+
+
+def opened(folder: Path, *argv: str, digest: str = "d1", config: Path | None = None) -> Campaign:
+    """A campaign of the kernels in argv, which resolve to what they are called."""
+    options = parse(list(argv))
+    campaign = Campaign(options, argv)
+    campaign.enter(
+        [
+            (variant, kernel(variant.kernel.removeprefix("debian:"), digest, config))
+            for variant in options.variants
+        ]
+    )
+    assert campaign.path == folder
+    return campaign
+
+
+def end(run: Path, state: str) -> None:
+    (run / "status.json").write_text(json.dumps({"format": 1, "state": state, "why": ""}))
+
+
+def finish(campaign: Campaign, state: str = "completed") -> None:
+    while todo := campaign.left():
+        run, _ = campaign.begin(*todo[0])
+        end(run, state)
+
+
+def plan(folder: Path) -> dict[str, Any]:
+    return tomllib.loads((folder / "plan.toml").read_text())
+
+
+TWO = ["--kernel", "debian:6.1", "--kernel", "debian:7.2"]
+
+
+def test_runs_interleave_and_are_entered(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    finish(opened(out, "--out", str(out), *TWO, "--runs", "2", "--baseline", "7.2"))
+    found = plan(out)
+    assert [(r["variant"], r["number"], r["order"]) for r in found["run"]] == [
+        ("6.1", 1, 1),
+        ("7.2", 1, 2),
+        ("6.1", 2, 3),
+        ("7.2", 2, 4),
+    ]
+    assert (found["baseline"], found["runs"], found["margin"]) == ("7.2", 2, 0.1)
+    assert [v["release"] for v in found["variant"]] == ["6.1-amd64", "7.2-amd64"]
+    assert found["command"].startswith("./run_test.sh --out ")
+
+
+def test_the_same_command_with_resume_repeats_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    campaign = opened(out, "--out", str(out), *TWO, "--runs", "2")
+    for state in ("completed", "hung", "aborted"):
+        run, _ = campaign.begin(*campaign.left()[0])
+        end(run, state)
+    campaign = opened(out, "--resume", str(out), *TWO, "--runs", "2")
+    assert campaign.left() == [("6.1", 2), ("7.2", 2)]
+    # The one that was cut short is kept beside its repeat.
+    assert (out / "6.1/2.cut-1/status.json").exists() and not (out / "6.1/2").exists()
+    finish(campaign)
+    assert opened(out, "--resume", str(out)).left() == []
+    assert [r.get("cut") for r in plan(out)["run"]] == [None, None, "2.cut-1", None, None]
+
+
+def test_a_campaign_of_before_there_was_evidence_goes_on_without(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    finish(opened(out, "--out", str(out), *TWO, "--runs", "1"))
+    text = (out / "plan.toml").read_text()
+    assert text.count("evidence = true\n") == 1
+    (out / "plan.toml").write_text(text.replace("evidence = true\n", ""))
+    assert not parse(["--resume", str(out), "--runs", "2"]).evidence
+    with pytest.raises(UserError, match="holds runs with evidence False, and this asks for True"):
+        opened(out, "--out", str(out), *TWO, "--runs", "1")
+    assert len(opened(out, "--resume", str(out), "--runs", "2").left()) == 2
+    assert plan(out)["machine"]["evidence"] is False
+    # A new campaign by the old plan is a new one.
+    assert parse(["--plan", str(out / "plan.toml")]).evidence is False
+    (out / "plan.toml").write_text(text.replace("evidence = true\n", ""))
+    assert parse(["--plan", str(out / "plan.toml")]).evidence
+
+
+def test_killed_anywhere_it_ends_as_one_that_ran_through(tmp_path: Path) -> None:
+    """Each attempt is cut at a random place of begin … status; the result is the same runs."""
+    rng = random.Random(7)
+    through, cut = tmp_path / "through", tmp_path / "cut"
+    finish(opened(through, "--out", str(through), *TWO, "--runs", "3"))
+    campaign = opened(cut, "--out", str(cut), *TWO, "--runs", "3")
+    kills = 0
+    while todo := campaign.left():
+        where = rng.randrange(6)
+        if where == 0:  # killed between the folder and the plan
+            (cut / todo[0][0] / str(todo[0][1])).mkdir()
+        elif where == 1:  # killed while it ran
+            campaign.begin(*todo[0])
+        elif where == 2:  # killed while the plan or the status was written
+            run, _ = campaign.begin(*todo[0])
+            (cut / ".plan.toml.new").write_text("[[ru")
+            (run / ".status.json.new").write_text("{")
+        else:
+            run, _ = campaign.begin(*todo[0])
+            end(run, "completed")
+            continue
+        kills += 1
+        campaign = opened(cut, "--resume", str(cut), *TWO, "--runs", "3")
+    assert kills >= 3
+    for label in ("6.1", "7.2"):
+        assert completed(cut / label) == completed(through / label) == {1, 2, 3}
+        assert len(list((cut / label).glob("*.cut-*"))) > 0
+    orders = [run["order"] for run in plan(cut)["run"]]
+    assert orders == sorted(set(orders))
+    ran = [(r["variant"], r["number"]) for r in plan(cut)["run"] if "cut" not in r]
+    assert ran == [(r["variant"], r["number"]) for r in plan(through)["run"]]
+
+
+def test_variants_and_runs_are_added(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    finish(opened(out, "--out", str(out), *TWO, "--runs", "1"))
+    more = opened(out, "--resume", str(out), "--kernel", "debian:6.12", "--runs", "2")
+    assert more.left() == [("6.12", 1), ("6.1", 2), ("7.2", 2), ("6.12", 2)]
+    assert [entry["label"] for entry in plan(out)["variant"]] == ["6.1", "7.2", "6.12"]
+    # With --out: so many more of those that are named.
+    finish(more)
+    again = opened(out, "--out", str(out), "--kernel", "debian:7.2")
+    assert again.left() == [("7.2", 3)]
+
+
+def test_runs_added_after_a_look_cost_some_of_the_level(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    finish(opened(out, "--out", str(out), *TWO, "--runs", "5"))
+    assert "extended" not in plan(out)
+    campaign = opened(out, "--resume", str(out), "--runs", "8")
+    run, _ = campaign.begin(*campaign.left()[0])
+    end(run, "completed")
+    # Interrupted, and gone on with by the same command, and by none.
+    for argv in (["--runs", "8"], []):
+        campaign = opened(out, "--resume", str(out), *argv)
+        assert plan(out)["extended"] == [5] and len(campaign.left()) == 5
+    finish(campaign)
+    finish(opened(out, "--resume", str(out), "--stop-when-sure", "20"))
+    assert plan(out)["extended"] == [5, 8]
+    assert plan(out)["stop_when_sure"]["looks"] == [10, 14, 20]
+
+
+def test_a_look_counts_though_one_variant_never_finished(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    campaign = opened(out, "--out", str(out), *TWO, "--kernel", "debian:7.3", "--runs", "5")
+    for label, number in campaign.left():
+        if (label, number) != ("7.3", 5):
+            run, _ = campaign.begin(label, number)
+            end(run, "completed")
+    opened(out, "--resume", str(out), "--runs", "10")
+    assert plan(out)["extended"] == [5]
+
+
+def test_a_raised_limit_counts_the_looks_that_were_taken(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    campaign = opened(out, "--out", str(out), *TWO, "--stop-when-sure", "20")
+    assert campaign.looks == (5, 7, 10, 14, 20)
+    for label, number in campaign.left(up_to=7):
+        run, _ = campaign.begin(label, number)
+        end(run, "completed")
+    assert opened(out, "--resume", str(out)).looks == (5, 7, 10, 14, 20)
+    assert opened(out, "--resume", str(out), "--stop-when-sure", "30").looks[0] > 7
+    assert plan(out)["extended"] == [7]
+
+
+def test_going_on_with_an_unfinished_campaign_is_no_look(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    campaign = opened(out, "--out", str(out), *TWO, "--runs", "5")
+    run, _ = campaign.begin(*campaign.left()[0])
+    end(run, "completed")
+    finish(opened(out, "--resume", str(out), "--runs", "8"))
+    assert "stop_when_sure" not in plan(out)
+
+
+@pytest.mark.parametrize(
+    ("argv", "digest", "said"),
+    [
+        (["--kernel", "debian:6.1", "--gitk", "3"], "d1", "gitk 4, and this asks for 3"),
+        (["--kernel", "debian:6.1", "--cpus", "1"], "d1", "cpus 2, and this asks for 1"),
+        (["--kernel", "debian:6.1"], "d2", r"another kernel \(6.1-amd64 d1, now 6.1-amd64 d2\)"),
+        (["--kernel", "debian:6.1", "--margin", "0.3"], "d1", "its margin is 0.1"),
+        ([*TWO, "--stop-when-sure", "9"], "d1", "--out cannot stop when sure"),
+        (["--kernel", "debian:6.1", "--label", "Plan.TOML"], "d1", "cannot be called 'Plan.TOML'"),
+        (
+            [*["--kernel", "debian:6.1", "--label", "6.1", "--knob", "/proc/sys/vm/swappiness=1"]],
+            "d1",
+            "another knobs",
+        ),
+        (["--kernel", "debian:6.1", "--label", "report"], "d1", "cannot be called 'report'"),
+        (["--kernel", "debian:6.1", "--baseline", "x"], "d1", "--baseline x: no such variant"),
+    ],
+)
+def test_what_could_not_be_compared_is_refused(
+    tmp_path: Path, argv: list[str], digest: str, said: str
+) -> None:
+    out = tmp_path / "mine"
+    finish(opened(out, "--out", str(out), *TWO))
+    before = plan(out)
+    with pytest.raises(UserError, match=said):
+        opened(out, "--out", str(out), *argv, digest=digest)
+    assert plan(out) == before
+
+
+def test_the_same_kernel_twice_gets_two_labels(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    argv = ["--kernel", "debian:6.1", "--kernel", "debian:6.1"]
+    assert opened(out, "--out", str(out), *argv).left() == [("6.1", 1), ("6.1-2", 1)]
+    assert opened(out, "--resume", str(out), *argv).labels == ["6.1", "6.1-2"]
+
+
+def test_the_config_is_kept_once(tmp_path: Path) -> None:
+    out, config = tmp_path / "mine", tmp_path / "config-6.1"
+    config.write_text("CONFIG_SWAP=y\n")
+    opened(out, "--out", str(out), "--kernel", "debian:6.1", config=config)
+    assert (out / "6.1/config").read_text() == "CONFIG_SWAP=y\n"
+    assert completed(out / "6.1") == set()
+
+
+def test_a_damaged_plan_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text("[[run]\n")
+    with pytest.raises(UserError, match=r"plan\.toml"):
+        opened(tmp_path, "--out", str(tmp_path), *TWO)
+
+
+def test_a_dry_run_knows_what_is_missing(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    campaign = opened(out, "--out", str(out), *TWO, "--runs", "2")
+    run, _ = campaign.begin(*campaign.left()[0])
+    end(run, "completed")
+    assert remaining(out, parse(["--resume", str(out)])) == [("7.2", 1), ("6.1", 2), ("7.2", 2)]
+
+
+def test_a_label_that_is_given_is_no_other_variants(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    text = '[[variant]]\nkernel = "debian:6.1"\n[[variant]]\nlabel = "6.1"\nkernel = "debian:6.1"\n'
+    (tmp_path / "asked.toml").write_text(text)
+    campaign = opened(out, "--out", str(out), "--plan", str(tmp_path / "asked.toml"))
+    assert campaign.labels == ["6.1-2", "6.1"]
+
+
+def test_the_very_same_command_with_resume(tmp_path: Path) -> None:
+    out, asked = tmp_path / "mine", tmp_path / "asked.toml"
+    asked.write_text('[[variant]]\nlabel = "a"\n[variant.knobs]\n"/proc/sys/x" = -1\n')
+    argv = ["--plan", str(asked), "--out", str(out), "--runs", "2"]
+    options = parse(argv)
+    campaign = Campaign(options, argv)
+    campaign.enter([(options.variants[0], kernel("stable"))])
+    assert plan(out)["variant"][0]["knobs"] == {"/proc/sys/x": "-1"}
+    again = parse([*argv, "--resume", str(out)])
+    assert again.variants == options.variants and again.runs == 2
+    asked.write_text(asked.read_text() + '[[variant]]\nlabel = "b"\nappend = "-- x"\n')
+    assert [one.label for one in parse([*argv, "--resume", str(out)]).variants] == ["a", "b"]
+
+
+def test_a_stored_kernel_is_resolved_as_the_version_it_was(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    argv = ["--out", str(out), "--kernel", "debian:6", "--kernel", "/boot/vmlinuz"]
+    options = parse(argv)
+    found = [(one, kernel(f"6.1.{n}")) for n, one in enumerate(options.variants)]
+    Campaign(options, argv).enter(found)
+    options = parse(["--resume", str(out), "--kernel", "debian:7"])
+    pins = [Campaign(options, []).pinned(one) for one in options.variants]
+    assert pins == ["debian:6.1.0", "/boot/vmlinuz", "debian:7"]
+
+
+def test_another_repository_or_music_is_another_test(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        repo = tmp_path / name
+        subprocess.run(["git", "init", "-q", str(repo)], check=True)
+        git = ["git", "-C", str(repo), "-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", name], check=True)
+        (tmp_path / f"m{name}").mkdir()
+        (tmp_path / f"m{name}" / f"{name}.ogg").write_bytes(name.encode() * 9)
+    out = tmp_path / "mine"
+
+    def enter(repo: str, music: str) -> None:
+        argv = ["--out", str(out), "--label", "x"]
+        argv += ["--repo", str(tmp_path / repo), "--music", str(tmp_path / music)]
+        options = identified(parse(argv))
+        Campaign(options, argv).enter([(options.variants[0], kernel("6.1"))])
+
+    enter("a", "ma")
+    enter("a", "ma")
+    with pytest.raises(UserError, match="history repo"):
+        enter("b", "ma")
+    with pytest.raises(UserError, match="music_kind own"):
+        enter("a", "mb")

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A plan.toml is read as the command line is; runs interleave; looks can decide."""
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contract.levels import ALPHA, looks
+from contract.variant import Variant
+from run.asked_plan import merged
+from run.options import parse
+from run.run_folders import schedule
+
+PLAN = """
+baseline = "6.12"
+runs = 5
+margin = 0.2
+
+[parameters]
+profile = "quick"
+memory = "300M"
+crypt = false
+
+[machine]
+disk_iops = 150
+
+[[variant]]
+label = "6.12"
+kernel = "debian:6.12"
+
+[[variant]]
+label = "6.12-mglru-off"
+kernel = "debian:6.12"
+append = "transparent_hugepage=never"
+[variant.knobs]
+"/sys/kernel/mm/lru_gen/enabled" = 0
+"/proc/sys/vm/swappiness" = "10"
+"""
+
+
+def written(folder: Path, text: str) -> str:
+    path = folder / "plan.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """What the usage error says: one line."""
+    with pytest.raises(SystemExit) as error:
+        parse(list(argv))
+    assert error.value.code == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    return said
+
+
+def test_a_plan_says_what_the_command_line_says(tmp_path: Path) -> None:
+    options = parse(["--plan", written(tmp_path, PLAN)])
+    assert (options.baseline, options.runs, options.margin) == ("6.12", 5, 0.2)
+    same = parse(["--profile", "quick", "--memory", "300M", "--no-crypt"])
+    assert options.parameters == same.parameters
+    assert options.disk_iops == 150
+    assert options.evidence
+    assert options.variants == (
+        Variant("debian:6.12", "6.12"),
+        Variant(
+            "debian:6.12",
+            "6.12-mglru-off",
+            "transparent_hugepage=never",
+            (("/sys/kernel/mm/lru_gen/enabled", "0"), ("/proc/sys/vm/swappiness", "10")),
+        ),
+    )
+
+
+def test_a_plan_keeps_that_there_was_no_evidence(tmp_path: Path) -> None:
+    kept = parse(["--no-evidence"]).machine["evidence"]
+    text = f"[machine]\nevidence = {str(kept).lower()}\n"
+    assert not parse(["--plan", written(tmp_path, text)]).evidence
+    assert parse([]).machine["evidence"]
+
+
+def test_the_command_line_beats_the_plan(tmp_path: Path) -> None:
+    options = parse(["--plan", written(tmp_path, PLAN), "--runs", "7", "--memory", "400M"])
+    assert options.runs == 7 and options.memory == 400 << 20
+    sure = PLAN.replace("runs = 5", "stop_when_sure = 20")
+    options = parse(["--plan", written(tmp_path, sure), "--runs", "3"])
+    assert options.runs == 3 and options.looks == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("runs = [", "plan.toml: "),
+        ("rums = 5", "the plan has no key 'rums'"),
+        ('[parameters]\nprofil = "quick"', "[parameters] has no key 'profil'"),
+        ('[parameters]\nprofile = "slow"', "plan.toml: argument --profile: invalid choice: 'slow'"),
+        ("[parameters]\nmemory = true", "parameters.memory"),
+        ("[parameters]\ncrypt = 1", "plan.toml: parameters.crypt"),
+        ("[variant]\nlabel = 'a'", "two brackets"),
+        ("[[variant]]\nlabel = '../a'", "not a label"),
+        ("[[variant]]\nlabel = 'a'\n[[variant]]\nlabel = 'a'", "two variants with the label 'a'"),
+        ('[[variant]]\nappend = "a\\nb"', "variant.append"),
+        ("[[variant]]\n[variant.knobs]\n'/etc/passwd' = 1", "not a knob"),
+        ("[[variant]]\n[variant.knobs]\n'/sys/../etc/passwd' = 1", "not a knob"),
+        ("[[variant]]\n[variant.knobs]\n'/proc/sys/vm/swappiness' = true", "swappiness"),
+        ("[stop_when_sure]\nlooks = []", "looks"),
+        ("[stop_when_sure]\nlooks = [9, 3]", "looks"),
+        ("alpha = 0.2", "alpha"),
+        ("[parameters]\ngitk = 0", "argument --gitk"),
+        ("baseline = '--device'", "baseline"),
+        ("runs = 0", "argument --runs"),
+    ],
+)
+def test_a_bad_plan_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    assert said in refused(capsys, "--plan", written(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        ("--plan /none/plan.toml", "/none/plan.toml: No such file"),
+        ("--resume /none", "no campaign there"),
+        ("--kernel a --kernel b --label x", "1 --label for 2 --kernel"),
+        ("--stop-when-sure 20", "two variants"),
+        ("--kernel a --kernel b --stop-when-sure 3", "up to 3 runs"),
+        ("--kernel a --kernel b --stop-when-sure 20 --runs 3", "do not go together"),
+        ("--knob /etc/passwd=1", "not a knob"),
+        ("--knob /proc/sys/vm/swappiness", "not a knob"),
+        ("--margin 1.5", "not a ratio"),
+        ("--knob /proc/sys/a=1 --knob /proc/sys/a=2", "given twice: /proc/sys/a"),
+        ("--device /dev/x --runs 3", "--runs is for VMs"),
+        ("--device /dev/x --append quiet", "--append is for a VM"),
+    ],
+)
+def test_a_bad_campaign_is_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str], argv: str, said: str
+) -> None:
+    assert said in refused(capsys, *argv.split())
+
+
+def test_a_stored_plan_goes_on_with_the_same_command(tmp_path: Path) -> None:
+    text = PLAN + '[[run]]\nvariant = "6.12"\nnumber = 1\norder = 1\n'
+    written(tmp_path, text.replace("baseline", 'format = 1\nalpha = 0.05\ncommand = "x"\nbaseline'))
+    alone = parse(["--resume", str(tmp_path)])
+    assert [variant.label for variant in alone.variants] == ["6.12", "6.12-mglru-off"]
+    same = parse(["--resume", str(tmp_path), "--kernel", "debian:6.12"])
+    assert same.variants == alone.variants
+    more = parse(["--resume", str(tmp_path), "--kernel", "debian:7.2", "--runs", "9"])
+    assert more.variants == (*alone.variants, Variant("debian:7.2"))
+    assert more.runs == 9 and more.parameters == alone.parameters
+
+
+def test_the_same_kernel_twice_is_two_variants() -> None:
+    twice = [Variant("debian:6.12"), Variant("debian:6.12")]
+    assert merged([], twice) == tuple(twice)
+    stored = [Variant("debian:6.12", "6.12"), Variant("debian:6.12", "6.12-2")]
+    assert merged(stored, twice) == tuple(stored)
+    assert merged(stored, [*twice, Variant("debian:6.12")])[2:] == (Variant("debian:6.12"),)
+    assert merged(stored, [Variant("debian:6.12", "other")])[2:] == (
+        Variant("debian:6.12", "other"),
+    )
+
+
+def test_runs_interleave() -> None:
+    runs = {"a": 2, "b": 2, "c": 2}
+    done: dict[str, set[int]] = {"a": set(), "b": set(), "c": set()}
+    assert schedule("abc", runs, done) == [
+        *(("a", 1), ("b", 1), ("c", 1)),
+        *(("a", 2), ("b", 2), ("c", 2)),
+    ]
+    done = {"a": {1, 2}, "b": {2}, "c": set()}
+    assert schedule("abc", runs, done) == [("b", 1), ("c", 1), ("c", 2)]
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdef"), st.sets(st.integers(1, 9)), min_size=1),
+    st.integers(1, 9),
+)
+def test_nothing_is_done_twice_and_nothing_is_forgotten(
+    done: dict[str, set[int]], runs: int
+) -> None:
+    todo = schedule(sorted(done), dict.fromkeys(done, runs), done)
+    assert len(set(todo)) == len(todo)
+    wanted = {(label, n) for label in done for n in range(1, runs + 1)}
+    had = {(label, n) for label, numbers in done.items() for n in numbers}
+    assert set(todo) == wanted - had
+    assert [number for _, number in todo] == sorted(number for _, number in todo)
+
+
+@given(st.integers(1, 60), st.integers(1, 119))
+def test_a_look_can_decide(limit: int, comparisons: int) -> None:
+    try:
+        found = looks(limit, comparisons)
+    except ValueError:
+        # Not even all runs at one look could.
+        assert 2 / math.comb(2 * limit, limit) > ALPHA / comparisons
+        return
+    assert found[-1] == limit and list(found) == sorted(set(found))
+    smallest_p = 2 / math.comb(2 * found[0], found[0])
+    assert smallest_p * comparisons <= ALPHA / len(found)
+
+
+def test_looks_worked_out_on_paper() -> None:
+    # 5, 7, 10, 14, 20: five looks, level 0.01 each; 5 v 5 runs can give 2/252 = 0.0079.
+    assert looks(20, 1) == (5, 7, 10, 14, 20)
+    # 4 v 4 gives 2/70 = 0.029, 3 v 3 only 0.1.
+    assert looks(4, 1) == (4,)
+    with pytest.raises(ValueError, match="up to 3 runs"):
+        looks(3, 1)
+
+
+def test_a_stored_limit_stays_unless_another_is_given(tmp_path: Path) -> None:
+    text = PLAN.replace("runs = 5", "").replace(
+        "[parameters]", "[stop_when_sure]\nlooks = [4]\n[parameters]"
+    )
+    written(tmp_path, text)
+    assert parse(["--resume", str(tmp_path)]).looks == (4,)
+    raised = parse(["--resume", str(tmp_path), "--stop-when-sure", "10"])
+    assert raised.looks == (5, 7, 10) and raised.runs == 10
+
+
+def test_what_may_follow_a_knob_in_a_plan() -> None:
+    assert parse(["--knob", "/sys/block/{disk}/queue/scheduler=none"]).variants[0].knobs == (
+        ("/sys/block/{disk}/queue/scheduler", "none"),
+    )

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The order of a campaign's runs and its end; what a VM would measure is played here.
+
+tests/in_vm/test_campaign_in_vm.py does the same on real kernels.
+"""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from errors import Exit, UserError
+from run.campaign import Campaign
+from run.main import exit_status
+from run.options import parse
+from run.runner import Outcome, Runner
+from tests.make_results import line_log, meta, write_run
+from tests.run.test_campaign import kernel
+from vm import session
+from vm.session import Errand
+
+Played = Callable[[str, int], tuple[str, float]]  # (label, attempt) -> state, stalled seconds
+
+
+class Play:
+    """A campaign whose VMs are played: which runs were asked for, in order, is in `ran`."""
+
+    def __init__(
+        self, folder: Path, argv: list[str], played: Played, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.ran: list[str] = []
+        self.stopped = False
+        self._played = played
+        self._folder = folder
+        monkeypatch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
+        monkeypatch.setattr(session, "run", self._run)
+        where = [] if "--resume" in argv else ["--out", str(folder)]
+        options = parse([*argv, *where, "--profile", "quick"])
+        campaign = Campaign(options, argv)
+        found = [(one, kernel(one.kernel.removeprefix("debian:"))) for one in options.variants]
+        ready: Any = {
+            variant.label: (variant, SimpleNamespace(accel="tcg", kernel=one))
+            for variant, (_, one) in zip(campaign.enter(found), found, strict=True)
+        }
+        self.outcome = Runner(options, campaign, ready, lambda: self.stopped).go()
+
+    def _run(
+        self, guest: Any, errand: Errand, run_dir: Path, *, facts: dict[str, Any], **_: Any
+    ) -> tuple[str, str]:
+        label = run_dir.parent.name
+        self.ran.append(f"{label}/{run_dir.name}")
+        state, stalled = self._played(label, len(self.ran))
+        if state == "interrupted":
+            self.stopped, state = True, "aborted"
+        gaps = [(0.05, "pass 1 commits 100"), (stalled, "pass 1 commits 200")]
+        logs = {f"latency-gitk-{n}.log": line_log(gaps, 0.01) for n in range(1, 5)}
+        told = meta(**facts)
+        write_run(run_dir, {**logs, "meta.json": json.dumps(told)}, state)
+        return state, "as played"
+
+
+TWO = ["--kernel", "debian:6.1", "--kernel", "debian:7.2"]
+
+
+def test_it_stops_at_the_first_look_at_which_all_is_decided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(1)
+    play = Play(
+        tmp_path / "c",
+        [*TWO, "--stop-when-sure", "20"],
+        lambda label, _: ("completed", rng.uniform(1, 2) * (1 if label == "6.1" else 8)),
+        monkeypatch,
+    )
+    # Looks at 5, 7, 10, 14, 20: 5 v 5 runs without overlap give p = 0.0079 <= 0.01.
+    assert play.ran == [f"{label}/{n}" for n in range(1, 6) for label in ("6.1", "7.2")]
+
+
+def test_it_goes_on_to_the_limit_if_it_is_never_sure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 1.3 times the stalls in each run, in an order that no exact test of 7 v 7 can decide at 0.025.
+    lengths = {"6.1": [1.5, 3.0] * 4, "7.2": [1.6, 3.2] * 4}
+    play = Play(
+        tmp_path / "c",
+        [*TWO, "--stop-when-sure", "7"],
+        lambda label, attempt: ("completed", lengths[label][(attempt - 1) // 2]),
+        monkeypatch,
+    )
+    assert len(play.ran) == 14
+    assert not play.outcome.left
+
+
+def test_a_hang_is_a_result_and_the_campaign_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play = Play(
+        tmp_path / "c",
+        [*TWO, "--runs", "2"],
+        lambda label, _: ("hung" if label == "7.2" else "completed", 2.0),
+        monkeypatch,
+    )
+    assert play.ran == ["6.1/1", "7.2/1", "6.1/2", "7.2/2"]
+    assert exit_status(play.outcome, False) is Exit.KERNEL_LOST
+
+
+def test_what_was_cut_short_is_tried_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play = Play(
+        tmp_path / "c",
+        [*TWO, "--runs", "2"],
+        lambda _, attempt: ("aborted" if attempt == 2 else "completed", 2.0),
+        monkeypatch,
+    )
+    assert play.ran == ["6.1/1", "7.2/1", "7.2/1", "6.1/2", "7.2/2"]
+    assert (tmp_path / "c/7.2/1.cut-1/status.json").exists()
+    assert exit_status(play.outcome, False) is Exit.OK
+
+
+def test_a_variant_that_is_cut_short_twice_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play = Play(
+        tmp_path / "c",
+        [*TWO, "--runs", "2"],
+        lambda label, _: ("aborted" if label == "7.2" else "completed", 2.0),
+        monkeypatch,
+    )
+    assert play.ran == ["6.1/1", "7.2/1", "7.2/1", "6.1/2"]
+    assert "7.2" in play.outcome.left
+    assert exit_status(play.outcome, False) is Exit.MISSING
+
+
+def test_ctrl_c_ends_it_and_resume_finishes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "c"
+    play = Play(
+        folder,
+        [*TWO, "--runs", "2"],
+        lambda _, attempt: ("interrupted" if attempt == 3 else "completed", 2.0),
+        monkeypatch,
+    )
+    assert play.ran == ["6.1/1", "7.2/1", "6.1/2"]
+    assert "2 of 4 runs are missing" in play.outcome.left
+    assert exit_status(play.outcome, True) is Exit.INTERRUPTED
+    again = Play(folder, ["--resume", str(folder)], lambda *_: ("completed", 2.0), monkeypatch)
+    assert again.ran == ["6.1/2", "7.2/2"]
+    assert exit_status(again.outcome, False) is Exit.OK
+
+
+def test_one_run_alone_is_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(
+        tmp_path / "c", ["--kernel", "debian:6.1"], lambda *_: ("aborted", 2.0), monkeypatch
+    )
+    assert play.ran == ["6.1/1"]
+    assert (tmp_path / "c/6.1/1/status.json").exists()
+    assert exit_status(play.outcome, False) is Exit.MISSING
+
+
+def test_the_status_of_a_command() -> None:
+    folder = Path()
+    assert exit_status(Outcome(folder, []), False) is Exit.OK
+    assert exit_status(Outcome(folder, ["completed", "oom"]), False) is Exit.OK
+    assert exit_status(Outcome(folder, ["lost", "completed"]), False) is Exit.KERNEL_LOST
+
+
+def test_a_vm_that_does_not_start_ends_a_run_not_the_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def played(label: str, attempt: int) -> tuple[str, float]:
+        if attempt == 2:
+            raise UserError("QEMU did not start: cannot allocate memory")
+        return "completed", 2.0
+
+    play = Play(tmp_path / "c", [*TWO, "--runs", "2"], played, monkeypatch)
+    assert play.ran == ["6.1/1", "7.2/1", "7.2/1", "6.1/2", "7.2/2"]
+    assert not play.outcome.left
+
+
+def test_the_last_missing_run_is_tried_twice_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "c"
+    Play(
+        folder,
+        [*TWO, "--runs", "2"],
+        lambda _, attempt: ("interrupted" if attempt == 4 else "completed", 2.0),
+        monkeypatch,
+    )
+    again = Play(
+        folder,
+        ["--resume", str(folder)],
+        lambda _, attempt: ("aborted" if attempt == 1 else "completed", 2.0),
+        monkeypatch,
+    )
+    assert again.ran == ["7.2/2", "7.2/2"]
+    assert exit_status(again.outcome, False) is Exit.OK

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernel configs: the fragment has all that is needed; what is lacking is named."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from errors import Exit, UserError
+from setup import kconfig
+from setup.kernels import Kernel
+
+FILE_SYSTEMS = ["ext2", "ext3", "ext4", "xfs"]
+
+
+def kernel_with(config: Path | None, modules: Path | None) -> Kernel:
+    return Kernel("x", "x", "6.1.0", Path("x"), modules, config, "0", "0")
+
+
+@pytest.mark.parametrize("crypt", [False, True])
+@pytest.mark.parametrize("fs", FILE_SYSTEMS)
+def test_the_fragment_has_all_built_in(fs: str, crypt: bool) -> None:
+    assert kconfig.missing(kconfig.FRAGMENT, fs, crypt, no_modules=True) == []
+    assert kconfig.recommended(kconfig.FRAGMENT) == []
+
+
+def test_every_option_that_is_needed_is_missed(tmp_path: Path) -> None:
+    text = kconfig.FRAGMENT.read_text()
+    for group in kconfig.REQUIRED + kconfig.CRYPT:
+        config = tmp_path / "config"
+        lines = text.splitlines()
+        config.write_text(
+            "\n".join(line for line in lines if line.partition("=")[0] not in group.split("|"))
+        )
+        assert kconfig.missing(config, "ext4", True) == [group]
+
+
+def test_without_dm_crypt(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    text = kconfig.FRAGMENT.read_text()
+    config.write_text(text.replace("CONFIG_DM_CRYPT=y", "# CONFIG_DM_CRYPT is not set"))
+    with pytest.raises(UserError, match=r"kernel 6\.1\.0 lacks: CONFIG_DM_CRYPT \(") as error:
+        kconfig.check(kernel_with(config, tmp_path), "ext4", True)
+    assert error.value.status is Exit.MISSING
+    kconfig.check(kernel_with(config, tmp_path), "ext4", False)
+
+
+def test_a_module_counts_only_where_there_are_modules(tmp_path: Path) -> None:
+    config = tmp_path / "config.gz"
+    text = kconfig.FRAGMENT.read_text().replace("CONFIG_DM_CRYPT=y", "CONFIG_DM_CRYPT=m")
+    config.write_bytes(gzip.compress(text.encode()))
+    kconfig.check(kernel_with(config, tmp_path), "ext4", True)
+    with pytest.raises(UserError, match=r"lacks built in .*: CONFIG_DM_CRYPT "):
+        kconfig.check(kernel_with(config, None), "ext4", True)
+    kconfig.check(kernel_with(None, None), "ext4", True)
+
+
+def test_a_file_that_is_no_config(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_bytes(b"\x1f\x8bnonsense")
+    with pytest.raises(UserError, match="cannot read the kernel config"):
+        kconfig.read(config)
+    config.write_text("nothing\n")
+    with pytest.raises(UserError, match="is not a kernel config"):
+        kconfig.read(config)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""setup/packages.sh: what it says when something is missing; nothing is installed here."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "setup/packages.sh"
+
+
+def run(script: Path, *arguments: str, path: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PATH": path}
+    command = ["/bin/bash", str(script), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Path:
+    """A folder of the few tools that the script starts, to be used alone as PATH."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("cat", "cut", "dirname", "grep", "python3", "sed", "sha256sum", "flock"):
+        (folder / name).symlink_to(f"/usr/bin/{name}")
+    return folder
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    root = tmp_path / "suite"
+    (root / "setup").mkdir(parents=True)
+    (root / "setup/packages.sh").write_text(SCRIPT.read_text())
+    for name in ("requirements.txt", "requirements-dev.txt"):
+        (root / name).write_text("")
+    return root / "setup/packages.sh"
+
+
+def test_list(tools: Path) -> None:
+    done = run(SCRIPT, "--list", path=str(tools))
+    assert done.returncode == 0
+    assert {"mmdebstrap", "qemu-system-x86", "busybox-static"} <= set(done.stdout.split())
+
+
+def test_unknown_option(tools: Path) -> None:
+    assert run(SCRIPT, "--nonsense", path=str(tools)).returncode == 2
+
+
+def test_on_another_distribution(tools: Path) -> None:
+    done = run(SCRIPT, path=str(tools))
+    assert done.returncode == 3
+    assert "no apt-get here" in done.stderr and "mmdebstrap" in done.stderr
+
+
+def test_what_is_missing_is_named(tools: Path, copy: Path) -> None:
+    (tools / "apt-get").symlink_to("/bin/false")
+    query = tools / "dpkg-query"
+    query.write_text(
+        '#!/bin/bash\nfor name in "${@:4}"; do\n'
+        '[[ $name == mmdebstrap || $name == rsync ]] || echo "ii  $name"\ndone\n'
+        "echo 'rc  rsync'; exit 1\n"
+    )
+    query.chmod(0o755)
+    done = run(copy, "--no-install", path=str(tools))
+    assert done.returncode == 3
+    assert "missing: mmdebstrap rsync" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_environment_is_missing_or_old(tools: Path, copy: Path) -> None:
+    (tools / "apt-get").symlink_to("/bin/false")
+    query = tools / "dpkg-query"
+    query.write_text('#!/bin/bash\nfor name in "${@:3}"; do echo "ii  $name"; done\n')
+    query.chmod(0o755)
+    done = run(copy, "--no-install", path=str(tools))
+    assert done.returncode == 3
+    assert ".venv is missing" in done.stderr
+    assert not (copy.parent.parent / ".venv").exists()

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One boot in which a victim stalls in each way (tests/guest/stall_run.py), and its run folders."""
+
+import shlex
+import sys
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from contract.run_record import read_events, write_meta, write_status
+from run.options import parse
+from setup import disk, image, initramfs, kernels
+from tests.support.vms import must_be_the_kernels
+from vm import session
+from vm.machine import running
+from vm.qemu import Disk, Ports, Spec
+
+SLOW_IOPS = 2
+# Let pass by the slow disk before it is slow: its file system is made, its swap filled with that.
+BURST_IOS = 1500
+SLOW_BYTES = 1 << 30
+MEMORY = 512 << 20
+
+
+def play(kernel_spec: str, out: Path, scenes: list[str], deadline_s: float) -> dict[str, Any]:
+    """Boot, play the scenes (all if none is named), unpack their runs in out.
+
+    Scene -> its event, of those that were played; its `run` is the folder.
+    """
+    kernel = kernels.resolve(kernel_spec)
+    initrd, root = initramfs.build(kernel), image.build()
+    out.mkdir(parents=True, exist_ok=True)
+    with session.scratch_folder() as scratch, session.work_disk(scratch) as work:
+        command = scratch / "run" / "command"
+        command.parent.mkdir()
+        program = "python3 /suite/tests/guest/stall_run.py"
+        command.write_text(f"{program} {shlex.join(scenes)}\n")
+        job = scratch / "job.img"
+        disk.job_disk(job, {"run": command.parent})
+        with tempfile.NamedTemporaryFile(dir=scratch) as slow:
+            slow.truncate(SLOW_BYTES)
+            spec = Spec(
+                accel="tcg",
+                kernel=kernel.image,
+                initrd=initrd,
+                append=session.append("tcg"),
+                memory=MEMORY,
+                cpus=2,
+                console_log=out / "console.log",
+                disks=[
+                    Disk("root", str(root), snapshot=True),
+                    Disk("job", str(job), read_only=True),
+                    Disk("work", "/dev/fdset/1"),
+                    Disk("slow", slow.name),
+                ],
+                ports=Ports(out, ["events.jsonl", "runs.tar"]),
+                music_command="true",  # nobody calls; but guest_init.sh wants a network
+                fdsets={1: work},
+            )
+            with running(spec, scratch) as machine:
+                off = dict.fromkeys(("bps", "bps_rd", "bps_wr", "iops_rd", "iops_wr"), 0)
+                machine.monitor.execute(
+                    "block_set_io_throttle",
+                    device="slow",
+                    iops=SLOW_IOPS,
+                    iops_max=BURST_IOS,
+                    **off,
+                )
+                until = time.monotonic() + deadline_s
+                while machine.alive and time.monotonic() < until:
+                    time.sleep(0.2)
+    must_be_the_kernels(out)
+    return _unpacked(kernel_spec, out)
+
+
+def _unpacked(label: str, out: Path) -> dict[str, Any]:
+    try:
+        with tarfile.open(out / "runs.tar", mode="r|") as tar:
+            tar.extractall(out, filter="data")
+    except (tarfile.ReadError, EOFError):
+        pass  # the guest was ended in the middle: what is whole counts
+    (out / "runs.tar").unlink(missing_ok=True)
+    played = {
+        event["name"]: event
+        for event in read_events(out / "events.jsonl")
+        if event["event"] == "scene"
+    }
+    for run in {event["run"] for event in played.values()}:
+        folder = out / run
+        if not folder.is_dir():
+            continue
+        parameters = parse([]).parameters | {"gitk": 1}
+        write_meta(folder, {"label": label, "variant": run, "parameters": parameters})
+        ended = [e["elapsed"] for e in read_events(folder / "events.jsonl") if e["event"] == "end"]
+        write_status(folder, "completed", "played", elapsed_s=ended[-1] if ended else None)
+    return played
+
+
+if __name__ == "__main__":
+    began = time.monotonic()
+    for name, event in play(sys.argv[1], Path(sys.argv[2]), sys.argv[3:], 400).items():
+        print(name, event)
+    print(f"{time.monotonic() - began:.0f} s")

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the VM tests share: a guest made ready once, runs in it, and the search for leftovers."""
+
+import contextlib
+import functools
+import os
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from contract.options import Options
+from contract.run_record import read_events
+from run.measure_command import errand
+from run.options import parse
+from run.preparation import make_ready
+from setup import cache
+from vm import session
+from vm.machine import Machine
+
+SUITE = Path(__file__).resolve().parents[2]
+START_S = 300.0  # within which the workload of a run has to start
+SMALL = ["--profile", "quick", "--commits", "20000", "--gitk", "2", "--accel", "tcg"]
+
+
+# A fault of a kernel, but for the panics that tests bring about.
+FAULT = re.compile(
+    r"^.*(?:\bOops: |BUG: unable to handle|general protection fault|PANIC: double fault"
+    r"|kernel BUG at|Kernel panic - not syncing: (?!sysrq triggered crash|NMI)).*$",
+    re.MULTILINE,
+)
+FAULT_LINES = 60
+
+
+class EmulatorFailed(Exception):
+    """A guest's kernel died of a fault that no test asked for: the test is tried once more.
+
+    About one guest in 40 does under QEMU 7.2's emulation, whose CPU at times loses the flags of an
+    interrupted program (vm.classify). tests/conftest.py prints what each such kernel said.
+    """
+
+
+def must_be_the_kernels(folder: Path) -> None:
+    """EmulatorFailed, with the kernel's words, if a guest of a run below folder died so."""
+    for console in sorted(folder.rglob("console.log")):
+        said = console.read_text(errors="replace")
+        if fault := FAULT.search(said):
+            lines = said[fault.start() :].splitlines()[:FAULT_LINES]
+            raise EmulatorFailed(f"{console}:\n" + "\n".join(lines))
+
+
+@functools.cache
+def guest(*argv: str) -> session.Guest:
+    """Everything a run needs, made once for a test session."""
+    return make_ready(parse(list(argv)))[0].guest
+
+
+def options(*more: str) -> Options:
+    """A small run's options."""
+    return parse([*SMALL, *more])
+
+
+def run_in_vm(
+    run_dir: Path,
+    opts: Options,
+    *,
+    ready: session.Guest | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+    booted: "WhenUnderWay | None" = None,
+    label: str = "test",
+    program: str = "/suite/run_test.sh",
+) -> tuple[str, str]:
+    """One run in a fresh VM, in this process: (state, why). Nothing may be left of it.
+
+    ready: another guest than a small run's. Raises what went wrong in booted's thread.
+    """
+    run_dir.mkdir(parents=True, exist_ok=True)
+    watcher = booted or WhenUnderWay(run_dir, 0, None)
+    try:
+        with nothing_left():
+            state, why = session.run(
+                ready or guest(*SMALL),
+                errand(opts, opts.variants[0], program),
+                run_dir,
+                tick=lambda: None,
+                stopped=lambda: stopped() or watcher.error is not None,
+                facts={"label": label, "variant": label, "parameters": opts.parameters},
+                booted=watcher,
+            )
+    finally:
+        watcher.run_is_over()
+    must_be_the_kernels(run_dir)
+    if watcher.error is not None:
+        watcher.error.add_note(f"the run ended as {state}: {why}")
+        raise watcher.error
+    return state, why
+
+
+def wait_for(what: Callable[[], bool], seconds: float) -> bool:
+    """Whether what() became true within that time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if what():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def started(run_dir: Path) -> bool:
+    """Whether the workload of a run has started."""
+    return any(event["event"] == "start" for event in read_events(run_dir / "events.jsonl"))
+
+
+def wait_for_start(run_dir: Path, going: Callable[[], bool]) -> float:
+    """Wait for the workload's start: when (time.monotonic()) the host saw it, a little after it.
+
+    AssertionError if it does not come in time, or if going() turns false before it.
+    """
+    came = wait_for(lambda: started(run_dir) or not going(), START_S)
+    began = time.monotonic()
+    assert came, f"the workload did not start within {START_S:.0f} s"
+    assert started(run_dir), "the run ended before the workload started"
+    return began
+
+
+class WhenUnderWay:
+    """A `booted` that calls act(machine, began) when the workload has run for that many seconds.
+
+    began is what wait_for_start gives. What goes wrong, in act or on the way to it, is kept in
+    `error`: run_in_vm ends the run for it, and raises it in the test's own thread.
+    """
+
+    def __init__(
+        self, run_dir: Path, seconds: float, act: Callable[[Machine, float], None] | None
+    ) -> None:
+        self.error: BaseException | None = None
+        self._run_dir = run_dir
+        self._seconds = seconds
+        self._act = act
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __call__(self, machine: Machine) -> None:
+        if self._act is not None:
+            self._thread = threading.Thread(
+                target=self._watch, args=(machine, self._act), daemon=True
+            )
+            self._thread.start()
+
+    def run_is_over(self) -> None:
+        """Tell the thread, and wait for its end."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join(30)
+            if self._thread.is_alive() and self.error is None:
+                self.error = AssertionError("what was to be done to the machine did not end")
+
+    def _watch(self, machine: Machine, act: Callable[[Machine, float], None]) -> None:
+        try:
+            began = wait_for_start(self._run_dir, lambda: not self._over.is_set())
+            early = self._over.wait(self._seconds)
+            assert not early, f"the run ended within {self._seconds} s of the workload's start"
+            act(machine, began)
+        except BaseException as error:  # pytest's own outcomes are no Exceptions
+            self.error = error
+
+
+@contextlib.contextmanager
+def command(*argv: str, **env: str) -> Iterator["subprocess.Popen[str]"]:
+    """./run_test.sh as a user starts it, in a process group of its own; ended with the test.
+
+    EmulatorFailed on leaving, if a guest in the folder of its --out died of the emulation.
+    """
+    process = subprocess.Popen(
+        [str(SUITE / "run_test.sh"), "--no-install", *argv],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, **env},
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        if "--out" in argv:
+            must_be_the_kernels(Path(argv[argv.index("--out") + 1]))
+
+
+def processes() -> list[str]:
+    """Command lines of QEMUs and music servers of the suite that run now."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+        except OSError:
+            continue
+        if "-name desktop-freeze" in line or ("rsync --daemon" in line and "rsyncd.conf" in line):
+            found.append(line)
+    return found
+
+
+def machine_state() -> dict[str, Any]:
+    """What a run might leave behind on the host."""
+    loops = subprocess.run(["/sbin/losetup", "-l", "-n"], capture_output=True, text=True).stdout
+    return {
+        "mounts": Path("/proc/self/mounts").read_text(),
+        "swaps": Path("/proc/swaps").read_text(),
+        "loops": loops,
+        "mappings": sorted(str(path) for path in Path("/dev/mapper").glob("*")),
+        "scratch": sorted(path.name for path in cache.root().glob("vm-*")),
+    }
+
+
+@contextlib.contextmanager
+def nothing_left() -> Iterator[None]:
+    """Assert that what runs within leaves no process, mount, swap, loop, mapping or scratch."""
+    before = machine_state()
+    assert wait_for(lambda: processes() == [], 10), "another run is going on"
+    yield
+    assert wait_for(lambda: processes() == [], 10), processes()
+    after = machine_state()
+    # What an earlier run that was killed has left may be swept meanwhile (cache.sweep).
+    assert set(after.pop("scratch")) <= set(before.pop("scratch"))
+    assert after == before

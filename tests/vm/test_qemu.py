@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""QEMU's command line and monitor client."""
+
+import dataclasses
+import json
+import os
+import re
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from vm import host, probe
+from vm.qemu import Disk, Ports, Spec, command_line
+from vm.qmp import Monitor, MonitorLost
+
+SPEC = Spec(
+    accel="tcg",
+    kernel=Path("/k"),
+    initrd=Path("/i"),
+    append="console=ttyS0",
+    memory=512 << 20,
+    cpus=2,
+    console_log=Path("/a,b/console.log"),
+    console_fd=7,
+    monitor_fd=8,
+    disks=[Disk("work", "/dev/fdset/1", iops=150, bps=80 << 20)],
+    ports=Ports(Path("/r"), ["events.jsonl", "kern.log"]),
+    music_command="rsync --daemon --config=/x,y",
+)
+
+
+def test_exactly_one_accelerator_and_no_port() -> None:
+    for accel in ("tcg", "kvm"):
+        argv = command_line(dataclasses.replace(SPEC, accel=accel))
+        assert argv.count("-accel") == 1
+        assert "kvm:tcg" not in " ".join(argv)
+        assert "hostfwd" not in " ".join(argv)
+        assert "restrict=on" in " ".join(argv)
+        assert argv[:3] == ["setpriv", "--pdeathsig", "KILL"]
+
+
+def test_commas_and_throttles() -> None:
+    text = " ".join(command_line(SPEC))
+    assert "logfile=/a,,b/console.log" in text
+    assert "--config=/x,,y" in text
+    assert "throttling.iops-total=150,throttling.bps-total=83886080" in text
+    assert "path=/r/kern.log" in text
+
+
+def test_no_bus_has_more_ports_than_it_has_room_for() -> None:
+    names = [f"port-{n}" for n in range(40)]
+    argv = command_line(dataclasses.replace(SPEC, ports=Ports(Path("/r"), names)))
+    room = {
+        word.split("id=")[1].split(",")[0]: int(word.split("max_ports=")[1])
+        for word in argv
+        if word.startswith("virtio-serial-pci")
+    }
+    ports = [word for word in argv if word.startswith("virtserialport")]
+    assert [word.rpartition("name=")[2] for word in ports] == names
+    places = [(re.search(r"bus=(\w+)\.0,nr=(\d+),", word)) for word in ports]
+    taken = [(place[1], int(place[2])) for place in places if place]
+    assert len(set(taken)) == len(names)
+    # Number 0 is a console's, and QEMU's own limit is 31.
+    assert all(0 < number < room[bus] <= 31 for bus, number in taken)
+
+
+def served(answers: list[bytes]) -> tuple[Monitor, socket.socket]:
+    ours, theirs = socket.socketpair()
+
+    def serve() -> None:
+        theirs.sendall(answers[0])
+        for answer in answers[1:]:
+            theirs.recv(4096)
+            theirs.sendall(answer)
+
+    threading.Thread(target=serve, daemon=True).start()
+    return Monitor(ours), theirs
+
+
+def test_monitor_keeps_events_and_returns_answers() -> None:
+    event = json.dumps({"event": "RESET", "data": {}}).encode()
+    monitor, _ = served(
+        [b'{"QMP": {}}\n', b'{"return": {}}\n', event + b'\n{"return": "halted\\r\\n"}\n']
+    )
+    monitor.negotiate()
+    assert monitor.human("info registers") == "halted\r\n"
+    assert [event["event"] for event in monitor.events] == ["RESET"]
+
+
+def test_monitor_errors() -> None:
+    monitor, theirs = served(
+        [b'{"QMP": {}}\n', b'{"return": {}}\n', b'{"error": {"desc": "no"}}\n']
+    )
+    monitor.negotiate()
+    with pytest.raises(RuntimeError, match="no"):
+        monitor.execute("quit")
+    with pytest.raises(TimeoutError):
+        monitor.execute("stop", timeout=0.05)
+    theirs.close()
+    with pytest.raises(MonitorLost):
+        monitor.execute("stop")
+
+
+def test_a_qemu_that_dies_under_kvm_means_no_kvm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: `kvm_buf_set_msrs: Assertion … failed` where a hypervisor's KVM lacks an MSR."""
+    broken = tmp_path / "qemu"
+    broken.write_text("#!/bin/sh\necho 'kvm.c:3183: Assertion failed.' >&2\nexit 134\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr("vm.qemu.PROGRAM", str(broken))
+    works, why = probe.under_kvm(Path("/none"), Path("/none"))
+    assert not works
+    assert why == "/dev/kvm opens, but QEMU did not start: kvm.c:3183: Assertion failed."
+
+
+def test_what_others_take_of_the_host_is_seen() -> None:
+    others = host.Others()
+    # Not waited for by us: its time is not our children's.
+    spin = "timeout 1.5 sh -c 'while :; do :; done' >/dev/null 2>&1 &"
+    subprocess.run(["setsid", "sh", "-c", spin], check=True)
+    time.sleep(1.0)
+    share = others.share()
+    assert share is not None and 0.4 / (os.cpu_count() or 1) < share <= 1
+
+
+def test_our_own_children_are_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    # /proc/stat as of a machine on which nobody but our child did anything.
+    busy = iter([(10.0, 100.0), (11.0, 102.0)])
+    monkeypatch.setattr(host, "_host", lambda: next(busy))
+    others = host.Others()
+    subprocess.run(["timeout", "1", "sh", "-c", "while :; do :; done"], check=False)
+    share = others.share()
+    assert share is not None and share < 0.45
