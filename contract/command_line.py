@@ -108,11 +108,14 @@ def filled(said: argparse.Namespace, **more: Any) -> Options:
     }
     tuples = {name: tuple(known.get(name, ())) for name, row in ROWS.items() if row.repeated}
     options = Options(**{**defaults(profile), **known, **tuples, "hang_after": profile.hang_after})
+    unneeded: dict[str, Any] = {
+        name: 0 for name, row in ROWS.items() if row.needs and not known.get(row.needs)
+    }
     return replace(
         options,
+        **unneeded,
         memory=0 if options.device else options.memory,
         commits=0 if options.repo else options.commits,
-        atomic_rate=options.atomic_rate if options.atomic_order else 0,
         history="repo" if options.repo else "made",
         music_kind="own" if options.music else "made",
         **more,

@@ -45,16 +45,16 @@ class Row:
     choices: tuple[Any, ...] | None = None
     default: Any = None
     repeated: bool = False
-    table: str = ""  # of plan.toml; "": in none
-    source: bool = False  # where something is taken from: kept in the plan, not compared
+    table: str = ""  # of plan.toml that has its key; "": in none (--dry-run)
+    source: bool = False  # where something is from (--repo): in the plan, but in no comparison
     vm_only: bool = False
     device_only: bool = False
     campaign_only: bool = False
-    needs: str = ""  # another option, without which this one means nothing
-    told: bool = True  # of those in a plan's table: to what measures, in a guest too
-    unsaid_zero: bool = False  # a stored plan has 0 where it was not given
-    before: Any = None  # what results of before there was such an option stand for
-    may_differ: bool = False  # between the commands of one campaign
+    needs: str = ""  # another option: without that one this one is an error, and is 0
+    told: bool = True  # of those in a table: whether the guest's command line has it
+    unsaid_zero: bool = False  # 0 in a stored plan means that it was not given (--disk-iops)
+    before: Any = None  # its value in a stored plan without its key: older than the option
+    may_differ: bool = False  # with --resume: it may be another one than before (--accel)
 
 
 def option(group: str, help: str | None, *how: Any, **more: Any) -> Any:

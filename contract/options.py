@@ -29,7 +29,10 @@ from contract.variant import Variant
 
 @dataclass(frozen=True)
 class Options:
-    """What a command line and its plan asked for, an option a field; then what follows from it."""
+    """What a command line and its plan asked for, an option a field; then what follows from it.
+
+    kernel, label, append, knob and plan are empty: what they said is in `variants`.
+    """
 
     kernel: tuple[str, ...] = option(
         TESTED,
@@ -113,9 +116,9 @@ class Options:
         vm_only=True,
         unsaid_zero=True,
     )
-    # Each stream needs a port of the guest's virtio-serial bus
+    # Each stream needs a port of the guest's virtio-serial bus.
     gitk: int = option(LOAD, "how many gitk's", values.up_to(16), "4", default=4, table=PARAMETERS)
-    # The history is made before
+    # Not told: the history is made outside.
     commits: int = option(
         LOAD,
         "length of the history",
@@ -158,7 +161,6 @@ class Options:
         LOAD, None, choices=("ext4", "ext3", "ext2", "xfs"), default="ext4", table=PARAMETERS
     )
     crypt: bool = option(LOAD, "LVM without dm-crypt below it", default=True, table=PARAMETERS)
-    # No echoes
     atomic_order: int = option(
         LOAD,
         "add echoes whose replies need order-N atomic memory (docs/ATOMIC.md; no kernel from "
@@ -170,7 +172,7 @@ class Options:
         unsaid_zero=True,
         before=0,
     )
-    # Each waits up to 1 s for its reply, and 65,536 can be told
+    # A reply is waited for up to 1 s, and 65,536 echoes can be told apart.
     atomic_rate: int = option(
         LOAD,
         "so many echoes a second (default: 100)",

@@ -22,6 +22,7 @@ from pathlib import Path
 from analysis.reading.load import load_campaign
 from analysis.reading.words import plain
 from analysis.verdicts.choice import LISTED_RUNS
+from contract.run_files import REPORT
 from errors import Exit, run_command
 from graphs.bundle import bundle
 from graphs.report import make_report
@@ -42,7 +43,7 @@ def check(path: Path) -> int:
 def _beside(path: Path) -> Path:
     """Where the report of these results goes, unless the user says where."""
     if not path.is_file():
-        return path / "report"
+        return path / REPORT
     folder = path.with_name(re.sub(r"\.(tar\.gz|tgz)\Z", "", path.name) + "-report")
     print(f"graphs: the report goes to {folder}", file=sys.stderr)
     return folder

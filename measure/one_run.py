@@ -23,7 +23,6 @@ from setup import crypt_lvm, stack_build
 from setup.stack import Stack
 from workloads import desktop
 
-SWAP_BYTES = stack_build.SWAP_BYTES
 SCRATCH = crypt_lvm.MOUNT
 
 
@@ -99,7 +98,7 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
         options.device,
         fs=options.fs,
         crypt=options.crypt,
-        swap_bytes=SWAP_BYTES,
+        swap_bytes=stack_build.SWAP_BYTES,
         mount=SCRATCH,
         destroy_data=options.destroy_data,
     ) as stack:

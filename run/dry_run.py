@@ -9,9 +9,9 @@ from contract.options import Options
 from contract.variant import Variant
 from errors import UserError, run_command
 from run import campaign, checkout, durations
+from run.arguments import parse
 from run.identity import identified
 from run.measure_command import guest_command, measure_argv
-from run.options import parse
 from run.run_folders import folder
 from setup import crypt_lvm, device_check, image, kernels, stack_build
 from vm.session import WORK_DISK_BYTES, append

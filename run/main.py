@@ -8,21 +8,20 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from contract.options import Options
-from contract.run_files import ABORTED, HUNG, LOST, PANICKED
+from contract.run_files import ABORTED, HUNG, LOST, PANICKED, REPORT
 from errors import Exit, run_command
 from run import machine_lock, on_device
+from run.arguments import parse
 from run.campaign import Campaign
 from run.identity import identified
-from run.options import parse
 from run.preparation import Ready, make_ready, say
 from run.runner import Outcome, Runner
 from setup import cache
 from vm import session
 
-T = TypeVar("T")
 SCRATCH_BYTES = 3 << 30
 RESULT_BYTES = 64 << 20
 KERNEL_LOST = {HUNG, PANICKED, LOST}
@@ -70,7 +69,7 @@ def in_vms(options: Options, stopped: Stopped, command: list[str]) -> Outcome:
 
 def report(folder: Path) -> int:
     """Draw the campaign's pictures and print its summary; data flows only one way: a process."""
-    summary = folder / "report" / "summary.txt"
+    summary = folder / REPORT / "summary.txt"
     # What cannot be drawn or compared must not hide what was measured, nor an old summary show.
     summary.unlink(missing_ok=True)
     done = subprocess.run([sys.executable, "-m", "graphs", str(folder)], check=False)

@@ -256,12 +256,8 @@ def _fetch(lines: list[str]) -> list[Package]:
         raise UserError(f"{KEYRING} is missing", hint="run setup/packages.sh")
     if shutil.which("apt-get") is None:
         raise UserError("apt-get is not installed: Debian's kernels cannot be fetched")
-    try:
+    with cache.writing():
         _configure(lines)
-    except OSError as error:
-        raise UserError(
-            f"{error.filename}: {error.strerror}", hint="the cache must be writable"
-        ) from error
     command = ["apt-get", "-q", "--error-on=any", "-o", "pkgCacheFile::Generate=false", "update"]
     done = subprocess.run([*_environment(), *command], capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -284,8 +280,9 @@ def _fetch(lines: list[str]) -> list[Package]:
         raise UserError("the mirror's package lists name no kernel", hint="see --mirror")
     index = {"sources": lines, "packages": [asdict(package) for package in packages]}
     aside = home() / "index.json.new"
-    aside.write_text(json.dumps(index, indent=0))
-    aside.rename(home() / "index.json")
+    with cache.writing():
+        aside.write_text(json.dumps(index, indent=0))
+        aside.rename(home() / "index.json")
     return packages
 
 

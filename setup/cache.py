@@ -10,6 +10,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from errors import UserError
+
 NAME = "desktop-freeze"
 
 
@@ -22,8 +24,21 @@ def place() -> Path:
 def root() -> Path:
     """place(), made if absent."""
     path = place()
-    path.mkdir(parents=True, exist_ok=True)
+    with writing():
+        path.mkdir(parents=True, exist_ok=True)
     return path
+
+
+@contextlib.contextmanager
+def writing() -> Iterator[None]:
+    """An OSError within, of a file of the cache, becomes a UserError that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"{error.filename or place()}: {error.strerror}",
+            hint="the cache needs room and must be writable; XDG_CACHE_HOME names another place",
+        ) from error
 
 
 def key(*parts: str) -> str:
@@ -35,8 +50,10 @@ def key(*parts: str) -> str:
 def lock(name: str) -> Iterator[None]:
     """Hold the cache's lock called name; a second builder of the same thing waits for the first."""
     locks = root() / "locks"
-    locks.mkdir(exist_ok=True)
-    with open(locks / name, "w") as handle:
+    with writing():
+        locks.mkdir(exist_ok=True)
+        handle = open(locks / name, "w")  # noqa: SIM115 (held below)
+    with handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 

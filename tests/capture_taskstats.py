@@ -12,8 +12,8 @@ from pathlib import Path
 from contract.run_record import read_events
 from errors import UserError, run_command
 from run import machine_lock
+from run.arguments import parse
 from run.measure_command import errand
-from run.options import parse
 from tests.support.vms import SMALL, guest
 from vm import session
 

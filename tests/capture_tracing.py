@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 
 from contract.run_record import read_events
+from run.arguments import parse
 from run.measure_command import errand
-from run.options import parse
 from tests.support.vms import SMALL, guest
 from vm import session
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from contract.run_files import ABORTED, CONSOLE_LOG, EVENTS, HUNG
+from contract.run_files import ABORTED, CONSOLE_LOG, EVENTS, HANG, HUNG
 from contract.run_record import close, read_events, write_meta, write_status
 from errors import UserError
 from setup import cache, disk, rsync_daemon
@@ -154,7 +154,7 @@ class Session:
             if reason is not None and reason[0] == HUNG:
                 if machine.paused():
                     return ABORTED, "QEMU stopped the guest: the host's disk is full"
-                hang_dump.collect(machine, self.console_log, self._run / "hang")
+                hang_dump.collect(machine, self.console_log, self._run / HANG)
             if reason is not None:
                 return reason
             time.sleep(POLL_S)

@@ -68,6 +68,7 @@ def streams(options: Options, scratch: Path, music: str) -> list[Stream]:
             "HOME": os.environ.get("HOME", "/"),
             "LC_ALL": "C.UTF-8",
             "PYTHONPATH": str(SUITE),
+            "PYTHONSAFEPATH": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
         }
         program = [sys.executable, "-S", "-m", *argv, "--wait"]

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from analysis.reading.files import names_in, read_file
 from analysis.reading.latency_log import parse_object
-from contract.run_files import CONFIG, EVENTS, META, STATUS
+from contract.run_files import CONFIG, EVENTS, META, REPORT, STATUS
 
 LARGEST_FACTS = 4 << 20  # bytes of a JSON file, the plan or a kernel's .config
 MARKS = (STATUS, META, EVENTS)
-NO_VARIANT = "report"
 CUT_RUN = re.compile(r"[0-9]{1,9}\.cut-[0-9]{1,9}")
 
 
@@ -54,10 +53,10 @@ def find_runs(folder: Path) -> Found:
         _variant(folder.resolve().name, folder, found)
         return found
     for name in sorted(folders, key=natural):
-        if name != NO_VARIANT:
+        if name != REPORT:
             _variant(name, folder / name, found)
     for name in sorted(links, key=natural):
-        if name != NO_VARIANT and (folder / name).is_dir():
+        if name != REPORT and (folder / name).is_dir():
             found.links.append(name)
     return found
 

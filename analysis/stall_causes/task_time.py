@@ -260,7 +260,7 @@ def _by_states(found: Seconds, witness: Witness, begin: float, end: float, secon
         if state in STOPPED:
             found.add("stopped", share)
         else:
-            # Interruptible: as a rule it waits for another program (who it is, critical.py says).
+            # Interruptible: as a rule it waits for another program (critical_path.py: whom).
             found.add(FOLLOW if state == "S" else "unexplained", share)
 
 

@@ -16,10 +16,10 @@ from contract.run_files import COMPLETED, EVENTS
 from contract.run_record import read_events
 from errors import UserError, run_command
 from run import machine_lock
+from run.arguments import parse
 from run.live import View
 from run.main import Stopped
 from run.measure_command import errand
-from run.options import parse
 from run.preparation import make_ready
 from vm import session
 

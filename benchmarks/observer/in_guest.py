@@ -19,7 +19,7 @@ from errors import run_command
 from measure import one_run
 from monitors.launch import RecorderProcess
 from monitors.recorder.child import Stream
-from run.options import parse
+from run.arguments import parse
 from workloads import desktop
 
 IDLE_STOPS = 5

@@ -86,15 +86,15 @@ def write(compared: Compared, report: Path, limit: int = LIMIT) -> Path:
         _learn(compared.campaign, tried, redactor)
         view = _redacted(compared, redactor)
         packer = Packer(redactor)
-        for reserve in (RESERVE, 2 * RESERVE, limit // 2):
+        for reserve in (RESERVE, 2 * RESERVE, limit // 2, limit):
             draft = _Draft(compared, view, redactor, report, max(0, limit - reserve))
-            packed = _archive(draft.pieces(ranked, tried, packer))
+            packed = _archive(draft.members(ranked, tried, packer))
             if len(packed) <= limit:
                 break
         else:
             raise UserError(
                 f"{NAME}: its texts alone take {len(packed):,} bytes, {limit:,} are allowed",
-                hint="make a report of fewer variants",
+                hint="attach compare.txt of the report instead",
             )
         aside.write_bytes(packed)
         aside.replace(path)
@@ -195,7 +195,7 @@ class _Draft:
     room: int
     remarks: list[str] = field(default_factory=list)
 
-    def pieces(self, ranked: list[Run], tried: list[Run], packer: Packer) -> list[PackedFile]:
+    def members(self, ranked: list[Run], tried: list[Run], packer: Packer) -> list[PackedFile]:
         """Every file of the bundle, in order."""
         head = [
             packed_file(f"compare.{end}", render(self.view).encode("utf-8", "replace"), b"")
@@ -218,12 +218,12 @@ class _Draft:
         chosen.left_out += [
             f"{r.variant}/{r.number}" for r in ranked if (r.variant, r.number) not in known
         ]
-        runs = [one for each in sorted(chosen.pieces) for one in chosen.pieces[each]]
+        runs = [one for each in sorted(chosen.members) for one in chosen.members[each]]
         pictures += self._timelines(room - sum(one.room for one in runs))
         self._remark(chosen)
-        held, total = len(chosen.pieces), len(ranked)
+        held, total = len(chosen.members), len(ranked)
         contents = report.Contents(
-            frozenset((self.redactor.text(variant), n) for variant, n in chosen.pieces),
+            frozenset((self.redactor.text(variant), n) for variant, n in chosen.members),
             total,
             self.remarks,
             [one.path for one in pictures],
@@ -252,18 +252,18 @@ class _Draft:
 
     def _configs(self) -> list[PackedFile]:
         """The .config of each variant, as far as there is room for them."""
-        room, pieces, out = min(CONFIGS, self.room // 3), [], []
+        room, members, out = min(CONFIGS, self.room // 3), [], []
         for variant, runs in self.compared.campaign.variants().items():
             if variant in self.compared.campaign.configs:
                 config = self._file(variant, runs[0].path.parent / CONFIG, CONFIG)
                 if config.room <= room:
-                    pieces.append(config)
+                    members.append(config)
                     room -= config.room
                 else:
                     out.append(config.path)
         if out:
             self.remarks.append(f"Not in it for want of room: {_named(out)}.")
-        return pieces
+        return members
 
     def _pictures(self) -> list[PackedFile]:
         if not pictures.are_clean(self.compared.campaign.runs, self.redactor):
@@ -325,14 +325,14 @@ class _Draft:
             )
 
 
-def _archive(pieces: list[PackedFile]) -> bytes:
+def _archive(members: list[PackedFile]) -> bytes:
     """The archive's bytes: nothing in them tells when, where or by whom it was made."""
     out = io.BytesIO()
     with (
         gzip.GzipFile(filename="", mode="wb", fileobj=out, compresslevel=6, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
     ):
-        for one in pieces:
+        for one in members:
             header = tarfile.TarInfo(f"{FOLDER}/{one.path}")
             header.size, header.mtime, header.mode = one.size, MTIME, 0o644
             archive.addfile(header, io.BytesIO(one.content))

@@ -25,25 +25,25 @@ LARGEST = 16 << 20  # bytes of a MANIFEST
 ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}  # as sha256sum writes a file's name
 
 
-def manifest(pieces: Iterable[PackedFile], held: int, total: int) -> bytes:
+def manifest(packed: Iterable[PackedFile], held: int, total: int) -> bytes:
     """The text of MANIFEST; held of total runs are in the bundle."""
     lines = [HEAD]
     if held < total:
         lines.append(f"# part: {held} of {total} runs; the table cannot be recomputed from it\n")
-    for one in pieces:
+    for one in packed:
         name = "".join(ESCAPES.get(char, char) for char in one.path)
         mark = "\\" if name != one.path else ""
         lines.append(f"# {one.size} bytes\n{mark}{one.digest}  {name}\n")
     return "".join(lines).encode("utf-8", "surrogateescape")
 
 
-def redactions(pieces: Iterable[PackedFile], given: Collection[str]) -> bytes:
+def redactions(packed: Iterable[PackedFile], given: Collection[str]) -> bytes:
     """The text of REDACTIONS.txt: kind, token, how often, and where; never the secret.
 
     given: the tokens that stand for a secret of these results; others were in them already.
     """
     used: dict[str, Counter[str]] = {}
-    for one in pieces:
+    for one in packed:
         for token, times in one.used.items():
             if token in given:
                 used.setdefault(token, Counter())[one.path] += times

@@ -25,6 +25,7 @@ from contract.run_files import (
     EVENTS,
     EVIDENCE,
     FAILURES_LOG,
+    HANG,
     KERN_LOG,
     META,
     SAMPLED,
@@ -93,9 +94,9 @@ def tokens(content: bytes) -> Counter[str]:
 
 @dataclass
 class Chosen:
-    """The pieces of the runs that are in the bundle, by run; and what is not in it."""
+    """The members of the runs that are in the bundle, by run; and what is not in it."""
 
-    pieces: dict[tuple[str, int], list[PackedFile]]
+    members: dict[tuple[str, int], list[PackedFile]]
     narrow: bool = False
     without_evidence: bool = False
     left_out: list[str] = field(default_factory=list)  # runs, as variant/number
@@ -118,8 +119,8 @@ def _files(run: Path) -> list[tuple[str, Path]]:
     """(path inside the run, path) of a run's files, in order."""
     folders, files, _ = names_in(run)
     found = [(name, run / name) for name in files if is_kept(name)]
-    if "hang" in folders:
-        found += [(f"hang/{name}", run / "hang" / name) for name in names_in(run / "hang")[1]]
+    if HANG in folders:
+        found += [(f"{HANG}/{name}", run / HANG / name) for name in names_in(run / HANG)[1]]
     return sorted(found)
 
 
@@ -136,12 +137,12 @@ class Packer:
         self.shortened: set[str] = set()
 
     def run(self, run: Run, narrow: bool, evidence: bool = True) -> list[PackedFile]:
-        """The pieces of one run."""
+        """The members of one run."""
         folder = f"{self._redactor.text(run.variant)}/{run.number}"
         files = [one for one in _files(run.path) if evidence or one[0] not in OF_CAUSES]
-        return [self._piece(run, folder, *one, narrow) for one in files]
+        return [self._member(run, folder, *one, narrow) for one in files]
 
-    def _piece(self, run: Run, folder: str, name: str, path: Path, narrow: bool) -> PackedFile:
+    def _member(self, run: Run, folder: str, name: str, path: Path, narrow: bool) -> PackedFile:
         if path in self._kept:
             return self._kept[path]
         raw = _read(path)
@@ -229,23 +230,23 @@ def candidates(ranked: list[Run], limit: int) -> list[Run]:
 def choose(tried: list[Run], packer: Packer, room: int, whole: bool) -> Chosen:
     """As much of the runs as fits into so many bytes; whole: these are all runs."""
     for narrow, evidence in ((False, True), (True, True), (True, False)) if whole else ():
-        pieces = _fitting(tried, packer, room, narrow, evidence, misses=0)
-        if len(pieces) == len(tried):
-            return _chosen(tried, pieces, packer, narrow, evidence)
-    pieces = _fitting(tried, packer, room, True, False, MISSES)
-    return _chosen(tried, pieces, packer, True, False)
+        members = _fitting(tried, packer, room, narrow, evidence, misses=0)
+        if len(members) == len(tried):
+            return _chosen(tried, members, packer, narrow, evidence)
+    members = _fitting(tried, packer, room, True, False, MISSES)
+    return _chosen(tried, members, packer, True, False)
 
 
 def _fitting(
     ranked: list[Run], packer: Packer, room: int, narrow: bool, evidence: bool, misses: int
 ) -> dict[tuple[str, int], list[PackedFile]]:
-    """The pieces of the runs that fit; it ends at the run after so many that do not."""
+    """The members of the runs that fit; it ends at the run after so many that do not."""
     found: dict[tuple[str, int], list[PackedFile]] = {}
     for run in ranked:
-        pieces = packer.run(run, narrow, evidence)
-        size = sum(one.room for one in pieces)
+        members = packer.run(run, narrow, evidence)
+        size = sum(one.room for one in members)
         if size <= room:
-            found[run.variant, run.number] = pieces
+            found[run.variant, run.number] = members
             room -= size
         elif misses:
             misses -= 1
@@ -256,13 +257,13 @@ def _fitting(
 
 def _chosen(
     ranked: list[Run],
-    pieces: dict[tuple[str, int], list[PackedFile]],
+    members: dict[tuple[str, int], list[PackedFile]],
     packer: Packer,
     narrow: bool,
     evidence: bool,
 ) -> Chosen:
     runs = [(run.variant, run.number) for run in ranked]
-    out = [f"{variant}/{number}" for variant, number in runs if (variant, number) not in pieces]
-    paths = {one.path for each in pieces.values() for one in each}
+    out = [f"{variant}/{number}" for variant, number in runs if (variant, number) not in members]
+    paths = {one.path for each in members.values() for one in each}
     had = not evidence and any(name in OF_CAUSES for run in ranked for name, _ in _files(run.path))
-    return Chosen(pieces, narrow, had, out, sorted(packer.shortened & paths))
+    return Chosen(members, narrow, had, out, sorted(packer.shortened & paths))

@@ -25,7 +25,7 @@ from graphs.bug_report.reproduce import command
 from analysis.reading.load import load_campaign
 from analysis.verdicts.compare import compare
 from run.measure_command import guest_command
-from run.options import parse
+from run.arguments import parse
 asked = parse(["--plan", sys.argv[1]])
 print("planned", asked.tabs, asked.parameters["tabs"], "tabs" in ASKED["parameters"])
 print(guest_command(asked, asked.variants[0]).replace("\\n", ""))

@@ -10,7 +10,7 @@ import pytest
 from contract.option_rows import PROFILES
 from contract.values import size
 from contract.variant import Variant
-from run.options import parse
+from run.arguments import parse
 
 SUITE = Path(__file__).resolve().parents[2]
 
@@ -110,3 +110,13 @@ def test_dry_run_of_a_device_says_what_it_does_to_the_machine(tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     assert "all other swap of this machine: off, and on again after" in done.stdout
     assert "dm-crypt" not in done.stdout
+
+
+def test_the_folder_that_it_is_called_from_is_not_its_own(tmp_path: Path) -> None:
+    for name in ("run", "errors", "contract", "measure"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('not ours')\n")
+    for argv in (["--help"], ["--dry-run"], ["--bare"]):
+        done = subprocess.run(
+            [str(SUITE / "run_test.sh"), *argv], capture_output=True, text=True, cwd=tmp_path
+        )
+        assert "not ours" not in done.stderr and "Traceback" not in done.stderr, done.stderr

@@ -20,7 +20,7 @@ from analysis.verdicts.compared import Compared
 from contract.levels import looks
 from graphs.bug_report.report import Contents, build
 from graphs.bug_report.sawtooth import round_up, sawtooth
-from run.options import parse
+from run.arguments import parse
 from tests.make_results import line_log, make_campaign, meta, write_run
 
 

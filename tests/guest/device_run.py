@@ -16,7 +16,7 @@ from typing import Any
 
 from contract.run_files import stream_names
 from contract.run_record import Events, read_events
-from run.options import parse
+from run.arguments import parse
 from setup.mapper import RUN
 
 SUITE = Path(__file__).resolve().parents[2]

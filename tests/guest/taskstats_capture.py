@@ -11,7 +11,7 @@ from pathlib import Path
 
 from contract.run_record import Events
 from monitors.evidence.taskstats import Taskstats
-from run.options import parse
+from run.arguments import parse
 
 FILES = ("stat", "schedstat", "status", "io")
 HISTORY = Path("/history")

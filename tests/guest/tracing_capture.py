@@ -9,7 +9,7 @@ from pathlib import Path
 
 from contract.run_record import Events
 from monitors.trace.tracepoints import WANTED
-from run.options import parse
+from run.arguments import parse
 
 TRACEFS = Path("/sys/kernel/tracing")
 

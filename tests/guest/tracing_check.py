@@ -19,7 +19,7 @@ from typing import Any
 from contract.run_record import Events
 from measure.machine_facts import block_name
 from monitors.trace.trace import Trace
-from run.options import parse
+from run.arguments import parse
 from setup import crypt_lvm
 
 READS = 200
@@ -185,7 +185,6 @@ def main() -> int:
             time.sleep(0.25)
             trace.cells()  # drops what was lost, as in a run
         facts["status"] = [process.returncode for process in both]
-        facts["dropped"] = [watched.dropped for watched in trace._watched]
         time.sleep(1)
     reclaimers = trace.reclaimers()
     events.write("reclaimers", rows=[[r[0], r[1].decode(), *r[2:]] for r in reclaimers])

@@ -17,7 +17,7 @@ import pytest
 from run.run_folders import numbered
 from tests.support.vms import command, guest, nothing_left, processes, wait_for
 
-KILLS = 3
+KILLS = 2
 KILL_WITHIN_S = 40.0  # of its start: a run takes some 30 s, so that this is in the first, or after
 TINY = ["--profile", "quick", "--commits", "3000", "--gitk", "1", "--accel", "tcg"]
 PLAN = """
@@ -89,14 +89,11 @@ def test_killed_at_random_moments_and_resumed(tmp_path: Path) -> None:
     assert orders == sorted(orders)
 
 
-@pytest.mark.parametrize(
-    ("knob", "said"),
-    [
-        ("/proc/sys/vm/no_such_knob=1", "knob /proc/sys/vm/no_such_knob: No such file"),
-        ("/proc/sys/vm/swappiness=100000", "knob /proc/sys/vm/swappiness: the kernel refused"),
-    ],
-)
-def test_a_knob_that_will_not_do_fails_the_run(tmp_path: Path, knob: str, said: str) -> None:
+def test_a_knob_that_will_not_do_fails_the_run(tmp_path: Path) -> None:
+    knob, said = (
+        "/proc/sys/vm/swappiness=100000",
+        "knob /proc/sys/vm/swappiness: the kernel refused",
+    )
     out = tmp_path / "out"
     with (
         nothing_left(),

@@ -11,7 +11,7 @@ from analysis.figures import failed_allocations
 from analysis.figures.echo import echoes
 from analysis.reading.load import Run, load_campaign
 from graphs.report import make_report
-from run.options import parse
+from run.arguments import parse
 from tests.support.vms import guest, run_in_vm
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]

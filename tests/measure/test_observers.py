@@ -16,8 +16,8 @@ from errors import UserError
 from measure import observers
 from measure.observers import Observers
 from monitors.launch import EvidenceProcess
+from run.arguments import parse
 from run.measure_command import measure_argv
-from run.options import parse
 
 OPTIONS = parse(["--gitk", "1"])
 

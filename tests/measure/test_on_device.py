@@ -20,7 +20,7 @@ from errors import Exit, UserError
 from measure import machine_facts, one_run
 from monitors.launch import RecorderProcess
 from monitors.recorder.child import Stream
-from run import on_device, options
+from run import arguments, on_device
 from run.main import Stopped
 from run.measure_command import measure_argv
 from setup import rsync_daemon
@@ -33,12 +33,12 @@ BARE = ["--device", "/dev/none", "--bare", "--run-dir", "x", "--repo", "/r", "--
 
 
 def bare(run_dir: Path) -> Options:
-    return options.parse([str(run_dir) if word == "x" else word for word in BARE])
+    return arguments.parse([str(run_dir) if word == "x" else word for word in BARE])
 
 
 @pytest.fixture
 def own_signals() -> Any:
-    """measure.Stop's handlers are gone after the test."""
+    """one_run.Stop's handlers are gone after the test."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [signal.getsignal(number) for number in numbers]
     yield
@@ -157,7 +157,7 @@ class Here:
         git = ["git", "-C", str(repo), "-c", "user.name=a", "-c", "user.email=a@b"]
         subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
         argv = ["--device", str(image), "--repo", str(repo), "--music", str(tmp_path)]
-        self.options = options.parse([*argv, "--out", str(self.out), "--label", "v"])
+        self.options = arguments.parse([*argv, "--out", str(self.out), "--label", "v"])
 
         class View:
             def __init__(self, *_: object) -> None: ...
@@ -225,9 +225,9 @@ def test_a_view_that_fails_ends_the_measuring_process(
 def test_the_inner_command_says_every_parameter(tmp_path: Path) -> None:
     words = "--device /dev/x --destroy-data /dev/x --profile quick --gitk 2 --every 7 --passes 3"
     words += " --touch 0.5 --fs xfs --no-crypt --timeout 9 --repo /other --music /m"
-    asked = options.parse(words.split())
+    asked = arguments.parse(words.split())
     argv = measure_argv(asked, asked.variants[0], repo="/a repo", music="/music", run_dir=tmp_path)
-    inner = options.parse(["--device", "/dev/x", *argv])
+    inner = arguments.parse(["--device", "/dev/x", *argv])
     assert inner.parameters == asked.parameters
     assert (inner.repo, inner.music, inner.run_dir) == ("/a repo", "/music", str(tmp_path))
     assert (inner.timeout, inner.destroy_data, inner.bare) == (9, "/dev/x", True)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """monitors.trace.trace without a kernel: instructions as bytes, format files, BTF, kallsyms.
 
-That the programs load and count is asserted in a guest (test_vm_tracing.py), never on this host.
+That the programs load and count is asserted in a guest, never on this host
+(tests/in_vm/test_tracing_in_vm.py).
 """
 
 import contextlib

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from errors import UserError
+from run.arguments import parse
 from run.campaign import Campaign, remaining
 from run.identity import identified
-from run.options import parse
 from run.run_folders import completed
 from setup.kernels import Kernel
 

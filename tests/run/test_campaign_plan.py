@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from contract.levels import ALPHA, looks
 from contract.variant import Variant
+from run.arguments import parse
 from run.asked_plan import merged
-from run.options import parse
 from run.run_folders import schedule
 
 PLAN = """

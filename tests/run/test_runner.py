@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from errors import Exit, UserError
+from run.arguments import parse
 from run.campaign import Campaign
 from run.main import exit_status
-from run.options import parse
 from run.runner import Outcome, Runner
 from tests.make_results import line_log, meta, write_run
 from tests.run.test_campaign import kernel

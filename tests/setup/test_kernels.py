@@ -382,3 +382,13 @@ def test_a_damaged_package_list_is_said_in_one_line(
     with pytest.raises(UserError, match=said) as error:
         list(apt.packages_in(str(path), "http://m.example/debian", "stable", "bookworm"))
     assert "setup.apt --force" in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_cache_that_cannot_be_written_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(UserError, match="XDG_CACHE_HOME") as error:
+        apt.update()
+    assert "Not a directory" in str(error.value) and "\n" not in str(error.value)

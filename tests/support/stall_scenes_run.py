@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from contract.run_record import read_events, write_meta, write_status
-from run.options import parse
+from run.arguments import parse
 from setup import disk, image, initramfs, kernels
 from tests.support.vms import must_be_the_kernels
 from vm import session

@@ -14,8 +14,8 @@ from typing import Any
 
 from contract.options import Options
 from contract.run_record import read_events
+from run.arguments import parse
 from run.measure_command import errand
-from run.options import parse
 from run.preparation import make_ready
 from setup import cache
 from vm import session
@@ -23,7 +23,7 @@ from vm.machine import Machine
 
 SUITE = Path(__file__).resolve().parents[2]
 START_S = 300.0  # within which the workload of a run has to start
-SMALL = ["--profile", "quick", "--commits", "20000", "--gitk", "2", "--accel", "tcg"]
+SMALL = ["--profile", "quick", "--commits", "6000", "--gitk", "2", "--accel", "tcg"]
 
 
 # A fault of a kernel, but for the panics that tests bring about.

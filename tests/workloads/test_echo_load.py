@@ -16,9 +16,9 @@ from contract.run_files import appended_files, stream_names
 from echo_load import echo as echo_module
 from echo_load.echo import Echo, exchange
 from errors import UserError
+from run.arguments import parse
 from run.dry_run import lines as dry_run
 from run.measure_command import measure_argv
-from run.options import parse
 from tests.run.test_campaign import finish, opened, plan
 from workloads.desktop import finite_streams, streams
 
