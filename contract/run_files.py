@@ -11,11 +11,13 @@ KERN_LOG, CONSOLE_LOG = "kern.log", "console.log"
 HANG = "hang"  # folder: what was got out of a kernel that hangs
 REPORT = "report"  # folder, beside the variants: what is made of the results
 FAILURES_LOG = "allocation-failures.log"  # made of the others by whoever reports
-SAMPLED = ("vmstat", "meminfo", "psi", "diskstats")
+VMSTAT, MEMINFO, PRESSURE, DISKSTATS = SAMPLED = ("vmstat", "meminfo", "psi", "diskstats")
+STAMP, LATE = "elapsed_s", "late_s"  # the first columns of what is sampled
 TASKS, BLOCKED, TRACE = "tasks.tsv", "blocked.tsv", "trace.tsv"
 ALLOCFAIL, RECLAIM = "allocfail.tsv", "reclaim.tsv"
 EVIDENCE = (TASKS, BLOCKED, TRACE, ALLOCFAIL, RECLAIM)
 
+LATENCY = "latency-"  # and the stream's name, .log
 GITK = "gitk-"  # and a number from 1 on
 HEARTBEAT, PLAYER, ECHO = "heartbeat", "player", "echo"
 RECORDER, SAMPLER, EVIDENCE_OBSERVER = "recorder", "sampler", "evidence"
@@ -28,7 +30,7 @@ STATES = (COMPLETED, *FAILED, ABORTED)
 
 def latency_log(stream: str) -> str:
     """The name of a stream's log."""
-    return f"latency-{stream}.log"
+    return f"{LATENCY}{stream}.log"
 
 
 def stream_names(gitks: int, echo: bool = False) -> list[str]:

@@ -23,9 +23,9 @@ from analysis.reading.latency_log import (
     milliseconds,
     whole_lines,
 )
+from contract.run_files import LATE, STAMP
 from errors import UserError
 
-STAMP, LATE = "elapsed_s", "late_s"
 # Read at once with the file, because the metrics and the pictures ask for them; any other column
 # is read when it is asked for, from the file again.
 FREQUENT = frozenset(

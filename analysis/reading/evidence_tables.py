@@ -15,10 +15,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from analysis.reading.counter_tables import DIGITS, NUMBER, STAMP, Table, parse_table
+from analysis.reading.counter_tables import DIGITS, NUMBER, Table, parse_table
 from analysis.reading.files import read_file
 from analysis.reading.latency_log import Floats, count, whole_lines
-from contract.run_files import ALLOCFAIL, BLOCKED, RECLAIM, TASKS, TRACE
+from contract.run_files import ALLOCFAIL, BLOCKED, RECLAIM, STAMP, TASKS, TRACE
 
 CLOCKS = (
     *("cpu_us", "rq_us", "blkio_us", "swapin_us", "freepages_us", "thrashing_us", "compact_us"),

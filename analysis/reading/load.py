@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from analysis.reading.archive import unpacked
-from analysis.reading.counter_tables import STAMP, Table, load_table
+from analysis.reading.counter_tables import Table, load_table
 from analysis.reading.files import names_in, read_file, read_lines
 from analysis.reading.latency_log import (
     Floats,
@@ -39,6 +39,7 @@ from contract.run_files import (
     META,
     PLAN_FILE,
     SAMPLED,
+    STAMP,
     STATUS,
     latency_log,
 )

@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from analysis.figures.counters import KIB_PER_MIB, PAGES_PER_MIB
-from analysis.reading.counter_tables import STAMP, Table
+from analysis.reading.counter_tables import Table
 from analysis.reading.evidence_tables import Failure
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
+from contract.run_files import STAMP
 
 SECTORS_PER_MIB = 2048.0
 # mm_vmscan_throttled's reasons (since 5.16, 8cd7c588decf). `congested`: all dirty pages that were

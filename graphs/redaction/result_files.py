@@ -13,7 +13,7 @@ from typing import Any
 
 import tomli_w
 
-from contract.run_files import CONFIG
+from contract.run_files import CONFIG, LATENCY
 from graphs.redaction.redact import Redactor
 
 STAMPS = re.compile(rb"[0-9]{1,8}\.[0-9]{3} [0-9]{1,8}\.[0-9]{3}(?= |$)")
@@ -58,7 +58,7 @@ def learn(name: str, raw: bytes, redactor: Redactor) -> None:
 
 
 def _walk(name: str, raw: bytes, text: Texts, log: Texts, value: Callable[[Any], Any]) -> bytes:
-    if name.startswith("latency-"):
+    if name.startswith(LATENCY):
         return _latency(raw, text)
     if name.endswith(".tsv"):
         return _table(raw, text)

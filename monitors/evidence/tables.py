@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from contract.run_files import ALLOCFAIL, BLOCKED, TASKS, TRACE
+from contract.run_files import ALLOCFAIL, BLOCKED, LATE, STAMP, TASKS, TRACE
 from monitors.evidence.blocked_tasks import where
 from monitors.evidence.tasks import Stat, Task
 from monitors.lines import escape
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from monitors.trace.trace import Trace
 
 MOST_STACKS = 128
-STAMP = b"elapsed_s\tlate_s\t"
-BLOCKED_COLUMNS = STAMP + b"stream\tsilent_s\tpid\tcomm\tstate\twchan\tmajflt\tminflt\tstack\n"
+STAMPS = f"{STAMP}\t{LATE}\t".encode()
+BLOCKED_COLUMNS = STAMPS + b"stream\tsilent_s\tpid\tcomm\tstate\twchan\tmajflt\tminflt\tstack\n"
 FAILURES_COLUMNS = b"elapsed_s\tcount\tpid\tcomm\torder\tgfp\tstack\n"
 RECLAIM_COLUMNS = b"pid\tcomm\tdirect_reclaims\tdirect_reclaim_us\tdirect_reclaim_pages\n"
 
@@ -22,10 +22,10 @@ RECLAIM_COLUMNS = b"pid\tcomm\tdirect_reclaims\tdirect_reclaim_us\tdirect_reclai
 def headers(delays: list[str], trace: Trace | None) -> list[tuple[str, bytes]]:
     """The first lines; delays: what taskstats tells."""
     columns = "".join(f"{name}_us\t" for name in delays).encode()
-    found = [(TASKS, STAMP + b"stream\tpid\tcomm\tstate\t" + columns + b"majflt\tminflt\n")]
+    found = [(TASKS, STAMPS + b"stream\tpid\tcomm\tstate\t" + columns + b"majflt\tminflt\n")]
     found.append((BLOCKED, BLOCKED_COLUMNS))
     if trace:
-        found.append((TRACE, STAMP + b"\t".join(trace.columns) + b"\n"))
+        found.append((TRACE, STAMPS + b"\t".join(trace.columns) + b"\n"))
         found.append((ALLOCFAIL, FAILURES_COLUMNS))
     return found
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 
+from contract.run_files import DISKSTATS, LATE, MEMINFO, PRESSURE, STAMP, VMSTAT
+
 CHUNK = 16384
 STAT_FIELDS = (
     ("reads", 0),
@@ -64,7 +66,7 @@ class Table:
 
     def header(self) -> bytes:
         """The first line of the file."""
-        return b"\t".join([b"elapsed_s", b"late_s", *self.columns]) + b"\n"
+        return b"\t".join([STAMP.encode(), LATE.encode(), *self.columns]) + b"\n"
 
 
 class Named(Table):
@@ -137,7 +139,7 @@ class Counters:
     def __init__(self, devices: dict[str, str], root: str = "") -> None:
         self.not_available: list[str] = []
         self.tables: list[Table] = []
-        for name in ("vmstat", "meminfo"):
+        for name in (VMSTAT, MEMINFO):
             source = self._open(f"{root}/proc/{name}", f"/proc/{name}")
             if source:
                 self.tables.append(Named(name, source))
@@ -151,14 +153,14 @@ class Counters:
                 ]
                 found.append((what, there, source))
         if found:
-            self.tables.append(Pressure("psi", found))
+            self.tables.append(Pressure(PRESSURE, found))
         disks = []
         for prefix, device in devices.items():
             source = self._open(f"{root}/sys/class/block/{device}/stat", f"block device {device}")
             if source:
                 disks.append((prefix, source))
         if disks:
-            self.tables.append(Devices("diskstats", disks))
+            self.tables.append(Devices(DISKSTATS, disks))
 
     def _open(self, path: str, called: str) -> Source | None:
         try:
