@@ -2,8 +2,8 @@
 """One boot in which a victim stalls in each way (tests/guest/stall_run.py), and its run folders."""
 
 import shlex
+import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from pathlib import Path
@@ -76,11 +76,8 @@ def play(kernel_spec: str, out: Path, scenes: list[str], deadline_s: float) -> d
 
 
 def _unpacked(label: str, out: Path) -> dict[str, Any]:
-    try:
-        with tarfile.open(out / "runs.tar", mode="r|") as tar:
-            tar.extractall(out, filter="data")
-    except (tarfile.ReadError, EOFError):
-        pass  # the guest was ended in the middle: what is whole counts
+    # Its status says nothing: if the guest was ended in the middle, what is whole counts.
+    subprocess.run(["tar", "-xf", "runs.tar"], cwd=out, capture_output=True, check=False)
     (out / "runs.tar").unlink(missing_ok=True)
     played = {
         event["name"]: event
