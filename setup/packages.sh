@@ -24,6 +24,7 @@ packages=(
     gnuplot-nox
     kmod
     mmdebstrap
+    python3-pexpect
     qemu-system-x86
     qemu-utils
     rsync
