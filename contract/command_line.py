@@ -2,7 +2,6 @@
 """The command line of run_test.sh, made from the table of its options (contract.options)."""
 
 import argparse
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -100,14 +99,12 @@ def check(parser: Parser, said: argparse.Namespace) -> None:
 def filled(said: argparse.Namespace, **more: Any) -> Options:
     """What was said, with the profile's and other defaults for the rest; more: what follows."""
     profile = PROFILES[said.profile or ROWS["profile"].default]
-    values: Mapping[str, Any] = {name: getattr(said, name) for name in ROWS}
     known = {
         name: value
-        for name, value in values.items()
-        if value is not None and name not in IN_VARIANTS
+        for name in ROWS
+        if (value := getattr(said, name)) is not None and name not in IN_VARIANTS
     }
-    tuples = {name: tuple(known.get(name, ())) for name, row in ROWS.items() if row.repeated}
-    options = Options(**{**defaults(profile), **known, **tuples, "hang_after": profile.hang_after})
+    options = Options(**{**defaults(profile), **known, "hang_after": profile.hang_after})
     unneeded: dict[str, Any] = {
         name: 0 for name, row in ROWS.items() if row.needs and not known.get(row.needs)
     }

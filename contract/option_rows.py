@@ -56,6 +56,10 @@ class Row:
     before: Any = None  # its value in a stored plan without its key: older than the option
     may_differ: bool = False  # with --resume: it may be another one than before (--accel)
 
+    def was_given(self, value: Any) -> bool:
+        """Whether this value was said: it is neither none nor a 0 that stands for none."""
+        return value is not None and not (value == 0 and self.unsaid_zero)
+
 
 def option(group: str, help: str | None, *how: Any, **more: Any) -> Any:
     """A field that is an option: the values of its row, in their order or by name."""

@@ -40,6 +40,7 @@ class Options:
         "modules beside it, PATH,modules=DIR, or a kernel build tree (default: debian:stable); "
         "may be repeated",
         metavar="SPEC",
+        default=(),
         repeated=True,
         vm_only=True,
     )
@@ -58,6 +59,7 @@ class Options:
         TESTED,
         "name of the variant in graphs and folders; one for each --kernel",
         values.label,
+        default=(),
         repeated=True,
     )
     append: str | None = option(
@@ -73,6 +75,7 @@ class Options:
         "and {fs} in PATH stand for the block devices' names); may be repeated",
         values.knob,
         "PATH=VALUE",
+        default=(),
         repeated=True,
     )
 

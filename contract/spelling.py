@@ -27,7 +27,7 @@ def absent(table: str) -> dict[str, Any]:
 def spelled(name: str, value: Any) -> list[str]:
     """An option as words of a command line; none for what need not be said."""
     row = ROWS[name]
-    if value is None or (value == 0 and row.unsaid_zero):
+    if not row.was_given(value):
         return []
     if isinstance(value, bool):
         return [] if value is row.default else [flag(name)]

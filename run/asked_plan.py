@@ -82,7 +82,7 @@ def _options(name: str, table: Any, resumed: bool) -> list[str]:
             if not isinstance(value, bool | None):
                 raise ValueError(f"{name}.{key}: true or false, not {value!r}")
             argv += spelled(key, value)
-        elif value is not None and not (value == 0 and row.unsaid_zero):
+        elif row.was_given(value):
             argv.append(_option(key, _text(f"{name}.{key}", value)))
     return argv
 

@@ -80,7 +80,7 @@ def _options(plan: Plan) -> list[str]:
             value = table.get(key)
             if row.default is True:
                 switches += spelled(key, value) if value is False else []
-            elif value != 0 or not row.unsaid_zero:
+            elif row.was_given(value):
                 pairs.append((key, value))
     options = []
     for key, value in pairs:

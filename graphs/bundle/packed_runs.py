@@ -169,7 +169,11 @@ class Packer:
         """The file's name; a stream may be called like a host."""
         if log := LATENCY_LOG.fullmatch(name):
             return latency_log(self._redactor.text(log[1]))
-        return name if is_kept(name) else "hang/" + self._redactor.text(name[5:])
+        return (
+            name
+            if is_kept(name)
+            else f"{HANG}/{self._redactor.text(name.removeprefix(f'{HANG}/'))}"
+        )
 
 
 def _ends(raw: bytes) -> bytes:

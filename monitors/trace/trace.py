@@ -37,7 +37,14 @@ IN_US = ("throttled_", "congestion_wait", "wait_iff_congested")
 # Columns with a span that may be open: its number in one_moment().
 OPEN = {"kswapd_awake_us": 1, "disk_busy_us": 2, "crypt_busy_us": 3, "crypt_alone_us": 4}
 
-_at = ALWAYS.index  # where one of the sums that are there in any case is
+# Where some of the sums that are there in any case are.
+STAMP, DISK, CRYPT, DISK_DROPPED, CRYPT_DROPPED, AWAKE, NO_ROOM = map(
+    ALWAYS.index,
+    (
+        *("block_stamp", "disk_in_flight", "crypt_in_flight", "disk_dropped", "crypt_dropped"),
+        *("kswapd_awake_now", "no_room"),
+    ),
+)
 
 Failure = tuple[int, int, int, bytes, int, int, tuple[int, ...]]
 Reclaimer = tuple[int, bytes, int, int, int]
@@ -143,7 +150,7 @@ class Trace:
     def close(self) -> None:
         """Take all programs away. What did not fit into the maps is named in problems."""
         if self._sums is not None:
-            missed = self._sums.read()[_at("no_room")]
+            missed = self._sums.read()[NO_ROOM]
             if missed:
                 self._problem(f"trace: {missed} entries found no room in a map")
         for fd in reversed(self._closing):
@@ -245,10 +252,10 @@ def one_moment(sums: bpf.Sums) -> tuple[tuple[int, ...], tuple[int, int, int, in
         before, values = values, sums.read()
         if before[: len(ALWAYS)] != values[: len(ALWAYS)]:
             continue
-        disk = values[_at("disk_in_flight")] - values[_at("disk_dropped")]
-        crypt = values[_at("crypt_in_flight")] - values[_at("crypt_dropped")]
-        awake = values[_at("kswapd_awake_now")]
-        since = max(0, now - values[_at("block_stamp")])
+        disk = values[DISK] - values[DISK_DROPPED]
+        crypt = values[CRYPT] - values[CRYPT_DROPPED]
+        awake = values[AWAKE]
+        since = max(0, now - values[STAMP])
         return values, (
             0,
             awake * now,
