@@ -19,6 +19,8 @@ from monitors.launch import EvidenceProcess
 from run.arguments import parse
 from run.measure_command import measure_argv
 
+pytestmark = pytest.mark.clock
+
 OPTIONS = parse(["--gitk", "1"])
 
 

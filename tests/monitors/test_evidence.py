@@ -26,6 +26,8 @@ from monitors.launch import EvidenceProcess, RecorderProcess
 from monitors.recorder.child import Stream
 from tests.support.kernel_logs import TICKING, python, state_of, wait_for, whole_lines
 
+pytestmark = pytest.mark.clock
+
 TREE = """\
 import subprocess, sys, threading
 threading.Thread(target=sys.stdin.read).start()
@@ -59,7 +61,9 @@ def sleeping_child() -> Iterator["subprocess.Popen[bytes]"]:
     code = "import ctypes; libc = ctypes.CDLL(None); libc.vfork() or libc.pause()"
     child = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
     try:
-        wait_for(lambda: state_of(child.pid) == "D")
+        # With a child: before that it may be in state D for what it reads from the disk.
+        children = Path(f"/proc/{child.pid}/task/{child.pid}/children")
+        wait_for(lambda: children.read_text() and state_of(child.pid) == "D")
         yield child
     finally:
         os.killpg(child.pid, signal.SIGKILL)

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from monitors.lines import LineLog, escape
 from tests.support.kernel_logs import TICKING, add_up, is_gone, parse, python, wait_for, whole_lines
 
+pytestmark = pytest.mark.clock
+
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, str(ROOT / "latency_output.py")]
 

@@ -19,6 +19,8 @@ from monitors import outlet as outlet_module
 from monitors.outlet import Outlet, open_all
 from tests.support.kernel_logs import wait_for
 
+pytestmark = pytest.mark.clock
+
 
 @contextlib.contextmanager
 def memory_files(*names: str) -> Iterator[dict[str, int]]:

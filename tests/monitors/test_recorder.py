@@ -37,6 +37,8 @@ from tests.support.kernel_logs import (
     whole_lines,
 )
 
+pytestmark = pytest.mark.clock
+
 ROOT = Path(__file__).resolve().parents[2]
 both = pytest.mark.parametrize("pty", [False, True], ids=["pipe", "pty"])
 

@@ -20,6 +20,8 @@ from monitors.plain_json import to_json
 from monitors.sampler import kmsg
 from monitors.sampler.counters import Counters
 
+pytestmark = pytest.mark.clock
+
 # Of /proc/vmstat: these only grow.
 MONOTONE = ("pgpgin", "pgpgout", "pgfault", "pgalloc_normal", "pgfree")
 

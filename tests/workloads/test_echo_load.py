@@ -22,6 +22,8 @@ from run.measure_command import measure_argv
 from tests.run.test_campaign import finish, opened, plan
 from workloads.desktop import finite_streams, streams
 
+pytestmark = pytest.mark.clock
+
 SUITE = Path(__file__).resolve().parents[2]
 ATOMIC = ["--atomic-order", "2", "--atomic-rate", "250"]
 
