@@ -5,6 +5,7 @@ import argparse
 from dataclasses import replace
 from typing import Any, NoReturn
 
+from contract import machine_model
 from contract.option_rows import PROFILES, Row
 from contract.options import ROWS, Options
 from contract.spelling import defaults, flag
@@ -104,7 +105,9 @@ def filled(said: argparse.Namespace, **more: Any) -> Options:
         for name in ROWS
         if (value := getattr(said, name)) is not None and name not in IN_VARIANTS
     }
-    options = Options(**{**defaults(profile), **known, "hang_after": profile.hang_after})
+    model = {} if said.device else machine_model.read(said.machine or ROWS["machine"].default)
+    known |= {"hang_after": profile.hang_after}
+    options = Options(**{**defaults(profile, model), **known})
     unneeded: dict[str, Any] = {
         name: 0 for name, row in ROWS.items() if row.needs and not known.get(row.needs)
     }

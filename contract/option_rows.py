@@ -13,13 +13,17 @@ REST = "the rest"
 # The tables of plan.toml in which options are kept; PLAN: none of them, the plan itself.
 PLAN, PARAMETERS, IN_MACHINE = "plan", "parameters", "machine"
 PROFILED = object()  # the default is the profile's
+MODELLED = object()  # the default is the machine's (contract.machine_model)
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What a profile sets where no option says otherwise. Sizes in bytes, times in seconds."""
+    """What a profile sets where no option says otherwise. Sizes in bytes, times in seconds.
 
-    memory: int
+    memory: None leaves it to the machine.
+    """
+
+    memory: int | None
     commits: int
     passes: int
     timeout: int
@@ -28,9 +32,9 @@ class Profile:
 
 
 PROFILES = {
-    "quick": Profile(256 << 20, 60_000, 1, 600, 60, 0.25),
-    "standard": Profile(512 << 20, 165_000, 1, 1_800, 120, 0.25),
-    "full": Profile(512 << 20, 165_000, 4, 7_200, 120, 0.25),
+    "quick": Profile(320 << 20, 60_000, 1, 600, 60, 0.25),
+    "standard": Profile(None, 165_000, 1, 1_800, 120, 0.25),
+    "full": Profile(None, 165_000, 4, 7_200, 120, 0.25),
 }
 
 
@@ -64,4 +68,5 @@ class Row:
 def option(group: str, help: str | None, *how: Any, **more: Any) -> Any:
     """A field that is an option: the values of its row, in their order or by name."""
     row = Row(group, help, *how, **more)
-    return field(default=None if row.default is PROFILED else row.default, metadata={"row": row})
+    elsewhere = row.default is PROFILED or row.default is MODELLED
+    return field(default=None if elsewhere else row.default, metadata={"row": row})

@@ -9,12 +9,13 @@ report. A new option is one field here, and the code that heeds it.
 from dataclasses import dataclass, fields
 from typing import Any
 
-from contract import values
+from contract import machine_model, values
 from contract.option_rows import (
     IN_MACHINE,
     LOAD,
     MACHINE,
     MANY,
+    MODELLED,
     PARAMETERS,
     PLAN,
     PROFILED,
@@ -197,29 +198,100 @@ class Options:
         vm_only=True,
         may_differ=True,
     )
-    cpus: int = option(
+    machine: str = option(
         MACHINE,
-        "CPUs of the VM (default: 2)",
-        values.count,
-        "N",
-        default=2,
+        f"{', '.join(machine_model.named())}, or a file (docs/MACHINES.md; default: laptop)",
+        machine_model.known,
+        "NAME|FILE.toml",
+        default="laptop",
         table=IN_MACHINE,
         vm_only=True,
+        before="host",
+    )
+    clock: str = option(
+        MACHINE,
+        "what the guest's clock counts: its own instructions, or the host's time (default: auto)",
+        choices=("auto", "guest", "host"),
+        default="auto",
+        table=IN_MACHINE,
+        vm_only=True,
+        before="host",
+    )
+    cpus: int = option(
+        MACHINE,
+        "CPUs of the VM",
+        values.count,
+        "N",
+        default=MODELLED,
+        table=IN_MACHINE,
+        vm_only=True,
+        before=2,
+    )
+    cpu_mips: int | None = option(
+        MACHINE,
+        "millions of instructions a second of the guest's clock",
+        int,
+        choices=machine_model.MIPS,
+        default=MODELLED,
+        table=IN_MACHINE,
+        vm_only=True,
+        unsaid_zero=True,
+    )
+    disk_kind: str | None = option(
+        MACHINE,
+        None,
+        choices=machine_model.KINDS,
+        default=MODELLED,
+        table=IN_MACHINE,
+        vm_only=True,
+        unsaid_zero=True,
     )
     disk_iops: int | None = option(
         MACHINE,
-        "throttle of the VM's disk",
+        "accesses a second of the VM's disk, one after the other",
         values.count,
         "N",
+        default=MODELLED,
         table=IN_MACHINE,
         vm_only=True,
         unsaid_zero=True,
     )
     disk_bps: int | None = option(
         MACHINE,
-        "bytes a second, for example 80M",
+        "its bytes a second, for example 80M",
         values.size,
         "N",
+        default=MODELLED,
+        table=IN_MACHINE,
+        vm_only=True,
+        unsaid_zero=True,
+    )
+    disk_parallel: int | None = option(
+        MACHINE,
+        "accesses at a time (flash)",
+        values.up_to(256),
+        "N",
+        default=MODELLED,
+        table=IN_MACHINE,
+        vm_only=True,
+        unsaid_zero=True,
+    )
+    disk_depth: int | None = option(
+        MACHINE,
+        "requests that it takes at a time",
+        values.up_to(1024),
+        "N",
+        default=MODELLED,
+        table=IN_MACHINE,
+        vm_only=True,
+        unsaid_zero=True,
+    )
+    disk_queues: int | None = option(
+        MACHINE,
+        "queues of it",
+        values.up_to(64),
+        "N",
+        default=MODELLED,
         table=IN_MACHINE,
         vm_only=True,
         unsaid_zero=True,
@@ -285,7 +357,7 @@ class Options:
         return self._compared(PARAMETERS) | {name: getattr(self, name) for name in NOTED}
 
     @property
-    def machine(self) -> dict[str, Any]:
+    def in_machine(self) -> dict[str, Any]:
         """What plan.toml keeps of the VM: 0 stands for an option that was not given."""
         return self._compared(IN_MACHINE)
 

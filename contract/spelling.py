@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from contract.option_rows import PROFILED, Profile, Row
+from contract.option_rows import MODELLED, PROFILED, Profile, Row
 from contract.options import ROWS
 
 
@@ -45,9 +45,13 @@ def sized(value: Any) -> str:
     return f"{value >> 20}M" if isinstance(value, int) and value % 2**20 == 0 else str(value)
 
 
-def defaults(profile: Profile) -> Mapping[str, Any]:
-    """What each option is where nobody said anything."""
-    return {
-        name: getattr(profile, name) if row.default is PROFILED else row.default
-        for name, row in ROWS.items()
-    }
+def defaults(profile: Profile, model: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What each option is where nobody said anything; model: what the machine says."""
+    found: dict[str, Any] = {}
+    for name, row in ROWS.items():
+        if row.default is PROFILED:
+            said = getattr(profile, name)
+            found[name] = model.get(name) if said is None else said
+        else:
+            found[name] = model.get(name) if row.default is MODELLED else row.default
+    return found

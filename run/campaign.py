@@ -241,7 +241,8 @@ class Campaign:
                     f"{self.path}: its margin is {self._plan.get('margin')}",
                     hint="a margin is chosen before the runs",
                 )
-        asked = self._options.parameters | ({} if self._options.device else self._options.machine)
+        options = self._options
+        asked = options.parameters | ({} if options.device else options.in_machine)
         stored: dict[str, Any] = {}
         for name in TABLES:
             if table := self._plan.get(name):
@@ -295,7 +296,7 @@ class Campaign:
             PARAMETERS: {**o.parameters, **o.sources[PARAMETERS]},
             IN_MACHINE: {}
             if o.device
-            else {**stored.get(IN_MACHINE, {}), **o.machine, **o.sources[IN_MACHINE]},
+            else {**stored.get(IN_MACHINE, {}), **o.in_machine, **o.sources[IN_MACHINE]},
             "extended": self._extended,
             "stop_when_sure": {"looks": list(self.looks)},
             "variant": self._entries,

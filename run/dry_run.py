@@ -10,10 +10,12 @@ from contract.variant import Variant
 from errors import UserError, run_command
 from run import campaign, checkout, durations
 from run.arguments import parse
+from run.clock import modelled, why_not
 from run.identity import identified
 from run.measure_command import guest_command, measure_argv
 from run.run_folders import folder
 from setup import crypt_lvm, device_check, image, kernels, stack_build
+from vm.qemu import GUEST, HOST
 from vm.session import WORK_DISK_BYTES, append
 
 
@@ -67,25 +69,37 @@ def lines(options: Options) -> list[str]:
             "then: unmount, swap off, destroy the stack, swap as before",
             report,
         ]
-    throttle = []
-    if options.disk_iops:
-        throttle.append(f"{options.disk_iops} IO/s")
-    if options.disk_bps:
-        throttle.append(f"{options.disk_bps} bytes/s")
+    clock = clock_without_accelerator(options)
     return [
         f"packages: {packages}{install}",
         *(_variant(variant, options) for variant in options.variants),
         image.describe(),
         f"accelerator: {options.accel}"
         + (" (KVM if a kernel boots under it here, else TCG)" if options.accel == "auto" else ""),
-        f"VM: {options.memory >> 20} MiB, {options.cpus} CPUs, a throw-away disk of "
-        f"{WORK_DISK_BYTES >> 30} GiB" + (f" at {', '.join(throttle)}" if throttle else ""),
-        f"inside: {guest_command(options, options.variants[0]).strip()}",
+        f"VM: {options.machine}: {options.memory >> 20} MiB, {options.cpus} CPUs"
+        + (f" of {options.cpu_mips} MIPS" if options.cpu_mips and clock == GUEST else "")
+        + f", a throw-away disk of {WORK_DISK_BYTES >> 30} GiB{_disk(options)}; on the {clock}'s "
+        "clock" + ("" if options.accel == "tcg" else ", if it is emulated" * (clock == GUEST)),
+        f"inside: {guest_command(options, options.variants[0], clock=clock).strip()}",
         f"build there: {build}",
         *workload,
         *_order(options),
         report,
     ]
+
+
+def clock_without_accelerator(options: Options) -> str:
+    """The guest's clock (vm.qemu.GUEST or HOST), if it is emulated wherever it may be."""
+    accel = "kvm" if options.accel == "kvm" else "tcg"
+    return HOST if options.clock == HOST or why_not(options, accel) else GUEST
+
+
+def _disk(options: Options) -> str:
+    parts = [f"{options.disk_iops:,} accesses/s"] if options.disk_iops else []
+    if options.disk_bps:
+        parts.append(f"{options.disk_bps:,} bytes/s")
+    kind = f", {options.disk_kind}" if modelled(options) else ""
+    return f"{kind} at {', '.join(parts)}" if parts else ""
 
 
 def _measured(options: Options) -> str:
@@ -108,7 +122,7 @@ def _order(options: Options) -> list[str]:
     todo = campaign.remaining(folder(options), options)
     if not todo:
         return ["runs: nothing is missing"]
-    about = durations.estimate(options.parameters, options.accel, len(todo))
+    about = durations.estimate(options.parameters | options.in_machine, options.accel, len(todo))
     time = (
         f"about {durations.words(about)}" if about else "how long is not known yet on this machine"
     )

@@ -55,17 +55,20 @@ class Follower:
         self.counts: list[tuple[float, int]] = []
         self.lines = 0
 
-    def take(self, now: float) -> float:
-        """Take new lines; returns the longest gap among them (seconds, by the run's own clock)."""
+    def take(self, now: float, began: float | None = None) -> float:
+        """Take new lines; returns the longest gap among them (seconds, by the run's own clock).
+
+        began: when the workload did, if now is by that clock, too.
+        """
         longest = 0.0
         for line in self.tail.lines():
-            _, _, rest = line.partition(" ")
+            elapsed, _, rest = line.partition(" ")
             gap, _, text = rest.partition(" ")
             try:
                 longest = max(longest, float(gap))
+                self.heard = now if began is None else began + float(elapsed)
             except ValueError:
                 continue
-            self.heard = now
             if text == "[end]":
                 self.ended = True
                 continue
@@ -86,7 +89,10 @@ class Follower:
 
 
 class View:
-    """A live table on a terminal, plain lines elsewhere."""
+    """A live table on a terminal, plain lines elsewhere.
+
+    own_clock: the guest has one; what is silent, and for how long, is told by that.
+    """
 
     def __init__(
         self,
@@ -96,6 +102,7 @@ class View:
         commits: int,
         passes: int,
         echo: bool = False,
+        own_clock: bool = False,
     ) -> None:
         self._title = title
         self._console = Console(highlight=False)
@@ -106,6 +113,8 @@ class View:
         self._phase = "booting"
         self._began = time.monotonic()
         self._workload: float | None = None
+        self._own_clock = own_clock
+        self._elapsed = 0.0  # of the workload, by the guest's clock, as far as it was heard
         self._total = gitks * commits * passes
         self._commits = commits
         self._said = self._began
@@ -150,7 +159,7 @@ class View:
             self._memory(line.split("\t"))
         if self._workload is not None and self._phase == "workload":
             for follower in self._followers:
-                self._follow(follower, now)
+                self._follow(follower, self._guests(now))
         if self._live:
             with contextlib.suppress(OSError):
                 self._live.update(self._table(now))
@@ -179,11 +188,20 @@ class View:
         except (KeyError, ValueError):
             return
         self._swap = f"{used >> 10} MiB"
+        with contextlib.suppress(KeyError, ValueError):
+            self._elapsed = max(self._elapsed, float(values["elapsed_s"]))
+
+    def _guests(self, now: float) -> float:
+        """The same moment by the clock that tells what is silent."""
+        if not self._own_clock or self._workload is None:
+            return now
+        return self._workload + self._elapsed
 
     def _follow(self, follower: Follower, now: float) -> None:
-        longest = follower.take(now)
+        before = follower.heard
+        longest = follower.take(now, self._workload if self._own_clock else None)
         since = follower.heard or self._workload or now
-        if follower.froze and follower.heard == now:
+        if follower.froze and follower.heard != before:
             follower.froze = False
             self.say(f"{follower.name} was silent for {longest:.1f} s, and goes on")
         elif not follower.froze and not follower.ended and now - since >= FROZE_S:
@@ -200,6 +218,8 @@ class View:
             if f.name.startswith(GITK)
         )
         text = f"{self._phase}, {elapsed:.0f} s"
+        if self._own_clock and self._workload is not None:
+            text = f"{self._phase}, {self._elapsed:.0f} s of the guest's in {elapsed:.0f} s"
         if self._total and done:
             share = min(1.0, done / self._total)
             text += (
@@ -218,7 +238,7 @@ class View:
         for column in ("lines", "lines/s", "commits", "silent for"):
             table.add_column(column, justify="right", min_width=9)
         for follower in self._followers:
-            silent = now - (follower.heard or now)
+            silent = max(0.0, self._guests(now) - (follower.heard or self._guests(now)))
             table.add_row(
                 follower.name,
                 str(follower.lines),

@@ -9,10 +9,11 @@ from contract.options import ROWS, Options
 from contract.run_files import appended_files
 from contract.spelling import spelled
 from contract.variant import Variant
-from vm.qemu import MUSIC_ADDRESS
+from vm.qemu import GUEST, HOST, MUSIC_ADDRESS
 from vm.session import Errand
 
 GUEST_PROGRAM = "/suite/run_test.sh"
+GUEST_MUSIC = "/music/music"
 
 
 def measure_argv(
@@ -27,7 +28,9 @@ def measure_argv(
     return argv + spelled("destroy_data", options.destroy_data) + spelled("knob", variant.knobs)
 
 
-def guest_command(options: Options, variant: Variant, program: str = GUEST_PROGRAM) -> str:
+def guest_command(
+    options: Options, variant: Variant, program: str = GUEST_PROGRAM, clock: str = HOST
+) -> str:
     """The script that the guest runs: program, with the arguments of the run_test.sh in it."""
     module = "music"
     if (options.music or "").startswith("rsync://"):
@@ -36,17 +39,25 @@ def guest_command(options: Options, variant: Variant, program: str = GUEST_PROGR
         options,
         variant,
         repo="/history/history.git",
-        music=f"rsync://{MUSIC_ADDRESS}/{module}",
+        music=GUEST_MUSIC if clock == GUEST else f"rsync://{MUSIC_ADDRESS}/{module}",
         run_dir="/run/results",
     )
     return f'{program} --device "$WORK" {shlex.join(argv)}\n'
 
 
-def errand(options: Options, variant: Variant, program: str = GUEST_PROGRAM) -> Errand:
-    """What a guest is sent out to do for one run of this variant."""
+def errand(
+    options: Options,
+    variant: Variant,
+    program: str = GUEST_PROGRAM,
+    *,
+    clock: str = HOST,
+    seed: int = 1,
+) -> Errand:
+    """What a guest with this clock is sent out to do for one run of this variant."""
     return Errand(
-        command=guest_command(options, variant, program),
+        command=guest_command(options, variant, program, clock),
         files=appended_files(options.gitk, bool(options.atomic_order)),
         timeout_s=options.timeout,
         hang_after_s=options.hang_after,
+        seed=seed,
     )

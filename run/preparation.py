@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from contract import machine_model
 from contract.options import Options
 from contract.variant import Variant
 from errors import UserError
+from run.clock import timing
 from setup import disk, history, image, initramfs, kconfig, kernels, music
 from vm import probe
+from vm.qemu import GUEST
 from vm.session import Guest
 
 T = TypeVar("T")
@@ -126,6 +129,9 @@ def make_ready(
                 job.result()
     initrds, accel, why = accel_job.result()
     say(f"  accelerator: {accel} ({why})")
+    clock = timing(options, accel)
+    say(f"  machine: {options.machine}, on the {clock.clock}'s clock ({clock.why})")
+    music_image = disk.music_disk(Path(source)) if clock.clock == GUEST else None
     return [
         Ready(
             variant,
@@ -143,6 +149,14 @@ def make_ready(
                 disk_iops=options.disk_iops,
                 disk_bps=options.disk_bps,
                 append=variant.append,
+                machine=machine_model.name_of(options.machine),
+                changed=machine_model.changed(options.machine, options.in_machine),
+                clock=clock.clock,
+                clock_reason=clock.why,
+                mips=options.cpu_mips,
+                disk=clock.disk,
+                library=clock.library,
+                music_image=music_image,
             ),
         )
         for variant, spec in zip(options.variants, specs, strict=True)

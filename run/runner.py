@@ -19,6 +19,7 @@ from run.measure_command import errand
 from run.preparation import Ready, say
 from setup import history
 from vm import session
+from vm.qemu import GUEST
 
 ATTEMPTS = 2  # in a row, of a run that the suite or the machine cut short
 
@@ -86,7 +87,7 @@ class Runner:
         """One run; its state, or None if it was cut short and is to be repeated."""
         options, variant, guest = self._options, *self._ready[label]
         run_dir, order = self._campaign.begin(label, number)
-        about = durations.estimate(options.parameters, guest.accel, len(todo))
+        about = durations.estimate(options.parameters | options.in_machine, guest.accel, len(todo))
         say(
             f"run {number} of {label}: {guest.kernel.release} in {run_dir}"
             + (f" ({place}, about {durations.words(about)} left)" if place and about else "")
@@ -101,11 +102,12 @@ class Runner:
         began = time.monotonic()
         title = f"{label} ({place})" if place else label
         echo = bool(options.atomic_order)
-        with View(title, run_dir, options.gitk, self._commits, options.passes, echo) as view:
+        own = guest.clock == GUEST
+        with View(title, run_dir, options.gitk, self._commits, options.passes, echo, own) as view:
             try:
                 state, why = session.run(
                     guest,
-                    errand(options, variant),
+                    errand(options, variant, clock=guest.clock, seed=number),
                     run_dir,
                     tick=view.tick,
                     stopped=self._stopped,
@@ -118,7 +120,9 @@ class Runner:
                 state, why = ABORTED, str(error)
         say(f"{run_dir}: {state}: {why}")
         if state == COMPLETED:
-            durations.note(options.parameters, guest.accel, time.monotonic() - began)
+            durations.note(
+                options.parameters | options.in_machine, guest.accel, time.monotonic() - began
+            )
         if state == ABORTED and not self._stopped():
             self._cut_short[label] = 1 + self._cut_short.get(label, 0)
             if self._cut_short[label] < self._attempts:

@@ -149,6 +149,15 @@ def history_disk(repo: Path) -> Path:
     return cache.built("histories", name, write)
 
 
+def music_disk(folder: Path) -> Path:
+    """The disk with `music`, a copy of folder, cached by its files' names, sizes and times."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    stats = [(path, path.stat()) for path in files]
+    listing = [f"{path}\0{found.st_size}\0{found.st_mtime_ns}" for path, found in stats]
+    name = f"{cache.key(str(FORMAT), *listing)}.ext4"
+    return cache.built("music-disks", name, lambda image: pack({"music": folder}, image, "music"))
+
+
 def main() -> int:
     """python3 -m setup.disk OUT NAME=FOLDER...: pack folders into an ext4 image."""
     parser = argparse.ArgumentParser(prog="setup.disk", description=__doc__)

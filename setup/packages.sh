@@ -20,9 +20,12 @@ packages=(
     e2fsprogs
     fakeroot
     fonts-dejavu-core
+    gcc
     git
     gnuplot-nox
     kmod
+    libc6-dev
+    liburing-dev
     mmdebstrap
     python3-pexpect
     qemu-system-x86

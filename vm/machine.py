@@ -92,7 +92,7 @@ def running(spec: Spec, scratch: Path) -> Iterator[Machine]:
                 monitor_far.fileno(),
                 *itertools.chain(*spec.fdsets.values()),
             ],
-            env={**os.environ, "TMPDIR": str(scratch)},
+            env={**os.environ, "TMPDIR": str(scratch), **spec.environment},
             start_new_session=True,
         )
     console_far.close()

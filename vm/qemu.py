@@ -4,6 +4,8 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from vm.disk_model import DiskModel
+
 PROGRAM = "qemu-system-x86_64"
 MACHINE = "q35"
 # Emulated without what no kernel under test needs: five-level page tables only lengthen each page
@@ -14,6 +16,11 @@ CACHE = "unsafe"
 # that its bus can have, so no bus is larger than what is on it.
 BUS_PORTS = 12
 MUSIC_ADDRESS = "10.0.2.100"
+GUEST, HOST = "guest", "host"  # whose clock a guest waits by
+# A virtio disk's queue holds more than two; its requests are not cut to fit a short one.
+LEAST_DEPTH = 4
+# What a clock without a host's time begins at: the day of the mail (reference/001).
+EPOCH = "2009-11-02T12:00:00"
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,7 @@ class Disk:
     snapshot: bool = False
     iops: int | None = None
     bps: int | None = None
+    model: DiskModel | None = None
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,12 @@ class Ports:
 
 @dataclass(frozen=True)
 class Spec:
-    """One virtual machine. memory in bytes; fds are inherited by QEMU."""
+    """One virtual machine. memory in bytes; fds are inherited by QEMU.
+
+    mips: of a guest whose clock counts its instructions, so many a microsecond; None: it has the
+    host's clock. seed: of all its randomness, there. library: of the disk model, preloaded, and
+    modelled the descriptor of the disk that it is a model of.
+    """
 
     accel: str
     kernel: Path
@@ -53,16 +66,34 @@ class Spec:
     ports: Ports | None = None
     music_command: str | None = None
     fdsets: dict[int, list[int]] = field(default_factory=dict)
+    mips: int | None = None
+    seed: int = 0
+    library: Path | None = None
+    modelled: int = -1
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What QEMU's environment says of its disks: the library, and what is modelled."""
+        if self.library is None:
+            return {}
+        models = [disk.model.environment(self.modelled) for disk in self.disks if disk.model]
+        return {"LD_PRELOAD": str(self.library), **(models[0] if models else {})}
 
 
 def command_line(spec: Spec) -> list[str]:
     """QEMU's argv for this machine; it dies with its parent (PR_SET_PDEATHSIG through setpriv)."""
-    accel = "tcg,thread=multi" if spec.accel == "tcg" else "kvm"
+    threads = "single" if spec.mips else "multi"
+    accel = f"tcg,thread={threads}" if spec.accel == "tcg" else "kvm"
     argv = ["setpriv", "--pdeathsig", "KILL", PROGRAM]
     argv += ["-name", "desktop-freeze", "-nodefaults", "-no-user-config", "-display", "none"]
     # Exactly one accelerator: with "kvm:tcg" a run could not tell which one it measured.
     argv += ["-accel", accel, "-machine", MACHINE, "-cpu", CPU[spec.accel]]
     argv += ["-smp", str(spec.cpus), "-m", f"size={spec.memory >> 20}M"]
+    if spec.mips:
+        # Nothing of the host's is left in it: neither its time, nor its randomness, nor how fast it
+        # is; while the guest waits, its time leaps to what it waits for.
+        argv += ["-icount", f"shift={(1000 // spec.mips).bit_length() - 1},sleep=off,align=off"]
+        argv += ["-rtc", f"base={EPOCH},clock=vm", "-seed", str(spec.seed)]
     # A reset ends QEMU, so that a panic (panic=-1) ends the run at once.
     argv += ["-no-reboot"]
     argv += ["-kernel", str(spec.kernel), "-initrd", str(spec.initrd), "-append", spec.append]
@@ -82,9 +113,9 @@ def command_line(spec: Spec) -> list[str]:
         for fd in fds:
             argv += ["-add-fd", f"fd={fd},set={number}"]
     for disk in spec.disks:
-        argv += _disk(disk)
+        argv += _disk(disk, spec)
     if spec.ports is not None:
-        argv += _ports(spec.ports)
+        argv += _ports(spec.ports, spec)
     if spec.music_command is not None:
         # "Another machine" without a port on the host: QEMU hands the guest's connection to the
         # command's standard input, and restrict=on lets the guest reach nothing else.
@@ -93,13 +124,21 @@ def command_line(spec: Spec) -> list[str]:
             "user,id=net,restrict=on,guestfwd=tcp:"
             f"{MUSIC_ADDRESS}:873-cmd:{spec.music_command.replace(',', ',,')}",
             "-device",
-            "virtio-net-pci,netdev=net,romfile=",
+            f"virtio-net-pci,netdev=net,romfile={_at_once(spec)}",
         ]
     return argv
 
 
-def _disk(disk: Disk) -> list[str]:
+def _at_once(spec: Spec) -> str:
+    # A request is with QEMU when the instruction that makes it is over, not when QEMU's main loop
+    # comes to it.
+    return ",ioeventfd=off" if spec.library else ""
+
+
+def _disk(disk: Disk, spec: Spec) -> list[str]:
     drive = f"if=none,id={disk.serial},file={_quoted(disk.file)},format=raw,cache={CACHE}"
+    if spec.library:
+        drive += ",aio=io_uring"
     if disk.read_only:
         drive += ",readonly=on"
     if disk.snapshot:
@@ -108,20 +147,24 @@ def _disk(disk: Disk) -> list[str]:
         drive += f",throttling.iops-total={disk.iops}"
     if disk.bps:
         drive += f",throttling.bps-total={disk.bps}"
-    return [
-        "-drive",
-        drive,
-        "-device",
-        f"virtio-blk-pci,drive={disk.serial},serial={disk.serial}",
-    ]
+    device = f"virtio-blk-pci,drive={disk.serial},serial={disk.serial}{_at_once(spec)}"
+    if disk.model is not None:
+        device += f",num-queues={disk.model.queues},seg-max-adjust=off"
+        device += f",queue-size={max(LEAST_DEPTH, _power_of_two(disk.model.depth))}"
+    return ["-drive", drive, "-device", device]
 
 
-def _ports(ports: Ports) -> list[str]:
+def _power_of_two(least: int) -> int:
+    return 1 << (least - 1).bit_length()
+
+
+def _ports(ports: Ports, spec: Spec) -> list[str]:
     argv = []
     for first in range(0, len(ports.names), BUS_PORTS):
         names = ports.names[first : first + BUS_PORTS]
         bus = f"results{first // BUS_PORTS}"
-        argv += ["-device", f"virtio-serial-pci,id={bus},max_ports={len(names) + 1}"]
+        device = f"virtio-serial-pci,id={bus},max_ports={len(names) + 1}{_at_once(spec)}"
+        argv += ["-device", device]
         for number, name in enumerate(names, start=1):
             argv += [
                 "-chardev",

@@ -19,9 +19,10 @@ from setup import cache, disk, rsync_daemon
 from setup.kernels import Kernel
 from vm import hang_dump, relay
 from vm.classify import classify
+from vm.disk_model import DiskModel
 from vm.host import Others, cpu_model
 from vm.machine import Machine, running
-from vm.qemu import CACHE, CPU, MACHINE, Disk, Ports, Spec
+from vm.qemu import CACHE, CPU, GUEST, HOST, MACHINE, Disk, Ports, Spec
 
 WORK_DISK_BYTES = 8 << 30
 HOST_RESERVE_BYTES = 16 << 20
@@ -32,6 +33,8 @@ BOOT_DEADLINE_S = 90.0
 PREPARE_DEADLINE_S = 900.0
 POWER_OFF_S = 120.0
 POLL_S = 0.25
+# On a busy host a second of a guest's own clock may take so many of the host's.
+SLOWEST = 10
 # A kernel that hangs shall still say where: sysrq over the serial line, an NMI that panics, and a
 # panic that prints all CPUs' stacks (panic_print bit 6, kernel commit 60c958d8df9c, 5.18). The
 # delays of tasks are counted in all runs, whether they are read or not: one kernel configuration.
@@ -56,7 +59,11 @@ class Guest:
     """A virtual machine with all that it needs, ready on the host; memory in bytes.
 
     append: more of its kernel's command line; music: a folder, or rsync://HOST/module of another
-    machine.
+    machine. machine: the name of the machine that it is, and in changed the options that made it
+    another. clock: GUEST or HOST, and why. disk: its model, if it has one; else disk_iops and
+    disk_bps limit it on the host's clock. library: of the model, whose way with requests a guest's
+    clock needs even for a disk without one. music_image: a disk with the folder `music`: on its own
+    clock the guest cannot wait for another machine.
     """
 
     kernel: Kernel
@@ -72,6 +79,14 @@ class Guest:
     disk_iops: int | None = None
     disk_bps: int | None = None
     append: str = ""
+    machine: str = HOST
+    changed: tuple[str, ...] = ()
+    clock: str = HOST
+    clock_reason: str = ""
+    mips: int | None = None
+    disk: DiskModel | None = None
+    library: Path | None = None
+    music_image: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +97,7 @@ class Errand:
     files: list[str]
     timeout_s: int  # of the workload
     hang_after_s: int  # without a word from it
+    seed: int = 1  # of the randomness of a guest with a clock of its own
 
 
 def music_command(music: str, scratch: Path) -> str:
@@ -97,19 +113,37 @@ def music_command(music: str, scratch: Path) -> str:
     return shlex.join(["rsync", "--daemon", f"--config={config}"])
 
 
-def outside_facts(guest: Guest) -> dict[str, Any]:
+def outside_facts(guest: Guest, errand: Errand) -> dict[str, Any]:
     """What meta.json says of the machine that only the host knows."""
     kernel = guest.kernel
+    of_disk: dict[str, Any] = {"model": "virtio-blk, sparse file"}
+    if guest.disk is not None:
+        of_disk = {
+            "model": "virtio-blk, a model of a disk (docs/MACHINES.md)",
+            "kind": "rotating" if guest.disk.rotates else "flash",
+            "parallel": guest.disk.parallel,
+            "depth": guest.disk.depth,
+            "queues": guest.disk.queues,
+        }
+    own = guest.clock == GUEST
     return {
         "accelerator": guest.accel,
         "accelerator_reason": guest.accel_reason,
-        "machine": {"qemu": guest.qemu_version, "type": MACHINE, "cpu": CPU[guest.accel]},
+        "clock": {"kind": guest.clock, "why": guest.clock_reason},
+        "machine": {
+            "name": guest.machine,
+            "changed": list(guest.changed),
+            "qemu": guest.qemu_version,
+            "type": MACHINE,
+            "cpu": CPU[guest.accel],
+            **({"mips": guest.mips} if own else {}),
+        },
         "disk": {
             "size_bytes": WORK_DISK_BYTES,
             "cache": CACHE,
             "iops": guest.disk_iops,
             "bps": guest.disk_bps,
-            "model": "virtio-blk, sparse file",
+            **of_disk,
         },
         "kernel": {
             "spec": kernel.spec,
@@ -118,6 +152,7 @@ def outside_facts(guest: Guest) -> dict[str, Any]:
         },
         "append": guest.append,
         "host": {"cpu_model": cpu_model()},
+        **({"seed": errand.seed} if own else {}),
     }
 
 
@@ -125,9 +160,10 @@ class Session:
     """Follows one guest to its end; each reason to end it early is a method."""
 
     def __init__(
-        self, errand: Errand, run_dir: Path, scratch: Path, tick: Callable[[], None]
+        self, errand: Errand, run_dir: Path, scratch: Path, tick: Callable[[], None], slow: int = 1
     ) -> None:
         self._errand = errand
+        self._slow = slow  # seconds of ours that one of the guest's may take
         self._run = run_dir
         self._scratch = scratch
         self._tick = tick
@@ -169,19 +205,20 @@ class Session:
             if free < HOST_RESERVE_BYTES:
                 return ABORTED, f"the host's disk is full: {free >> 20} MiB free at {place}"
         self._look(now)
+        slow = self._slow
         if self._status_at is not None:
-            if now - self._status_at > POWER_OFF_S:
+            if now - self._status_at > POWER_OFF_S * slow:
                 return HUNG, f"the guest did not power off within {POWER_OFF_S:.0f} s of its end"
             return None
         silent = now - self._heard
         if self._size == 0:
             # No result yet: the boot. The console counts as a sign of life there.
-            if now - max(self._heard, self._console_heard) > BOOT_DEADLINE_S:
+            if now - max(self._heard, self._console_heard) > BOOT_DEADLINE_S * slow:
                 return HUNG, f"the guest did not boot: silent for {BOOT_DEADLINE_S:.0f} s"
-        elif silent > (self._errand.hang_after_s if self._started else PREPARE_DEADLINE_S):
+        elif silent > (self._errand.hang_after_s if self._started else PREPARE_DEADLINE_S) * slow:
             return HUNG, f"the guest sent nothing for {silent:.0f} s"
         limit = self._errand.timeout_s + BOOT_DEADLINE_S + PREPARE_DEADLINE_S
-        if now - self._began > limit:
+        if now - self._began > limit * slow:
             return HUNG, f"the guest did not end within {self._errand.timeout_s} s"
         return None
 
@@ -217,7 +254,7 @@ def run(
     tick is called a few times a second; booted once, with the running machine. facts: what else
     meta.json is to say.
     """
-    facts = {**outside_facts(guest), **facts}
+    facts = {**outside_facts(guest, errand), **facts}
     write_meta(run_dir, facts)
     others = Others()
     try:
@@ -246,6 +283,18 @@ def _supervise(
         command.parent.mkdir()
         command.write_text(errand.command)
         disk.job_disk(job, {"run": command.parent})
+        own = guest.clock == GUEST
+        disks = [
+            Disk("root", str(guest.root_image), snapshot=True),
+            Disk("job", str(job), read_only=True),
+            Disk("history", str(guest.history_image), read_only=True),
+        ]
+        if own:
+            disks.append(Disk("music", str(guest.music_image), read_only=True))
+        if guest.disk is not None:
+            disks.append(Disk("work", "/dev/fdset/1", model=guest.disk))
+        else:
+            disks.append(Disk("work", "/dev/fdset/1", iops=guest.disk_iops, bps=guest.disk_bps))
         spec = Spec(
             accel=guest.accel,
             kernel=guest.kernel.image,
@@ -254,19 +303,19 @@ def _supervise(
             memory=guest.memory,
             cpus=guest.cpus,
             console_log=run_dir / CONSOLE_LOG,
-            disks=[
-                Disk("root", str(guest.root_image), snapshot=True),
-                Disk("job", str(job), read_only=True),
-                Disk("history", str(guest.history_image), read_only=True),
-                Disk("work", "/dev/fdset/1", iops=guest.disk_iops, bps=guest.disk_bps),
-            ],
+            disks=disks,
             ports=Ports(run_dir, errand.files),
-            music_command=music_command(guest.music, scratch),
+            music_command=None if own else music_command(guest.music, scratch),
             fdsets={1: work},
+            mips=guest.mips if own else None,
+            seed=errand.seed,
+            library=guest.library,
+            modelled=work[0],
         )
         with running(spec, scratch) as machine:
             booted(machine)
-            reason = Session(errand, run_dir, scratch, tick).follow(machine, stopped)
+            slow = SLOWEST if own else 1
+            reason = Session(errand, run_dir, scratch, tick, slow).follow(machine, stopped)
         tick()
     return reason
 

@@ -12,14 +12,18 @@ from contract.option_rows import IN_MACHINE, PARAMETERS
 from contract.spelling import absent
 
 EVIDENCE_ASKED = ("evidence", "asked")  # noted before t0, by every suite that has the observer
+CLOCK = ("clock", "kind")
+HOSTS_CPU = ("host", "cpu_model")
 EVERYWHERE = (
     ("accelerator",),
+    CLOCK,
     ("mem_total_kib",),
     ("cpus",),
     ("cpu_model",),
-    *(("machine", key) for key in ("qemu", "type", "cpu")),
-    ("host", "cpu_model"),
+    *(("machine", key) for key in ("qemu", "type", "cpu", "mips")),
+    HOSTS_CPU,
     *(("disk", key) for key in ("size_bytes", "cache", "iops", "bps", "model")),
+    *(("disk", key) for key in ("kind", "parallel", "depth", "queues")),
     ("swap", "size_kib"),
     ("crypt",),
     ("fs",),
@@ -34,6 +38,12 @@ MEMORY_TOLERANCE = 0.1  # kernels leave some MiB more or less of the same memory
 NAMED = 3  # runs of those that share a value
 BUSY = 0.1  # share of the host's CPU time taken by others from which it is said
 UNKNOWN = object()
+# Of results of before there were other clocks, other machines than their host, models of a disk.
+BEFORE: dict[tuple[str, ...], Any] = {
+    CLOCK: "host",
+    ("machine", "mips"): None,
+    **{("disk", key): None for key in ("kind", "parallel", "depth", "queues")},
+}
 
 
 def differences(runs: list[Run]) -> list[str]:
@@ -67,9 +77,14 @@ def busy_by_others(run: Run) -> float | None:
     return number(run.fact("host", "busy_by_others"))
 
 
+def own_clock(run: Run) -> bool:
+    """Whether the guest had a clock of its own: neither its host nor what else that did counts."""
+    return bool(run.fact(*CLOCK) == "guest")
+
+
 def busy_host(runs: list[Run]) -> list[str]:
     """One line that names the runs during which the host had much else to do, or none."""
-    busy = [(run, busy_by_others(run)) for run in runs]
+    busy = [(run, busy_by_others(run)) for run in runs if not own_clock(run)]
     names = [f"{_name(run)} ({100 * share:.0f} %)" for run, share in busy if share and share > BUSY]
     if not names:
         return []
@@ -88,7 +103,11 @@ def _parameters(runs: Iterable[Run]) -> list[tuple[str, ...]]:
 
 def _value(run: Run, keys: tuple[str, ...]) -> Any:
     """The fact; UNKNOWN if the run does not say, None if it says that there is none (a limit)."""
+    if keys == HOSTS_CPU and own_clock(run):
+        return UNKNOWN
     holder = run.fact(*keys[:-1]) if len(keys) > 1 else run.meta
+    if keys in BEFORE and not (isinstance(holder, dict) and keys[-1] in holder):
+        return BEFORE[keys]
     if keys == EVIDENCE_ASKED and "evidence" not in run.meta and "t0" in run.meta:
         return absent(IN_MACHINE)["evidence"]
     if not isinstance(holder, dict):

@@ -8,6 +8,7 @@ from analysis.figures.metrics import METRICS, PRIMARY
 from analysis.reading.words import plain, plural
 from analysis.text import causes as causes_text
 from analysis.text.layout import blocks, grid
+from analysis.text.machine import references
 from analysis.text.verdict_table import NAMES, metric_cell, spread_rows, verdict_rows
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.sentences import more_word
@@ -19,6 +20,8 @@ def text(compared: Compared, width: int = 100, colour: bool = False) -> str:
     lines: list[str] = []
     for variant in compared.variants:
         lines += wrap(compared.sentences[variant], width, subsequent_indent="  ")
+    for modelled in references(compared.campaign.runs):
+        lines += wrap(f"Machine: {modelled}.", width, subsequent_indent="  ")
     others = compared.variants[1:]
     if others:
         lines += ["", f"Stalled seconds per run, against {_base(compared)}:", ""]

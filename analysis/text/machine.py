@@ -26,14 +26,53 @@ def listed(name: str, parts: Iterable[str]) -> list[str]:
     return entry(name, ", ".join(part for part in parts if part) or NOT_AVAILABLE)
 
 
+def reference(run: Run, limit: int = 60) -> str:
+    """The machine that was modelled, and whose clock timed it, in one line; empty if none was.
+
+    'laptop: 1 CPU of 500 MIPS, rotating disk of 57 accesses/s and 58 MB/s, 32 queued; the guest's
+    clock'
+    """
+    name = known(run, "{}", "machine", "name", limit=limit)
+    if not name:
+        return ""
+    changed = run.fact("machine", "changed")
+    if isinstance(changed, list) and changed:
+        name += f" with other {plain(', '.join(map(str, changed)), limit)}"
+    cpus = number(run.fact("cpus"))
+    parts = [
+        "" if cpus is None else f"{cpus:.0f} CPU{'s' if cpus != 1 else ''}",
+        known(run, "of {} MIPS", "machine", "mips", limit=limit),
+    ]
+    words = [" ".join(part for part in parts if part)]
+    rate, bps = (number(run.fact("disk", key)) for key in ("iops", "bps"))
+    if (kind := known(run, "{} disk", "disk", "kind", limit=limit)) and rate and bps:
+        at_once = number(run.fact("disk", "parallel")) or 1
+        several = f", {at_once:.0f} at a time," if at_once > 1 else ""
+        words.append(f"{kind} of {rate:,.0f} accesses/s{several} and {bps / 1e6:,.0f} MB/s")
+        words.append(known(run, "{} queued", "disk", "depth", limit=limit))
+    else:
+        words.append("the host's disk")
+    clock = known(run, "the {}'s clock", "clock", "kind", limit=limit)
+    return f"{name}: {', '.join(word for word in words if word)}; {clock or NOT_AVAILABLE}"
+
+
+def references(runs: Iterable[Run]) -> list[str]:
+    """The machines that were modelled in these runs, a line each: one, if they may be compared."""
+    return list(dict.fromkeys(line for run in runs if (line := reference(run))))
+
+
 def disk(run: Run, limit: int = 60) -> list[str]:
     """The parts of the entry on the disk and what stands on it."""
+    modelled = run.fact("disk", "kind") is not None
+    limits = [
+        known(run, "at most {} IOPS", "disk", "iops", limit=limit),
+        known(run, "at most {} bytes/s", "disk", "bps", limit=limit),
+    ]
     return [
         size(run, 2**20, "", "disk", "size_bytes"),
         known(run, "{}", "disk", "model", limit=limit),
         known(run, "cache {}", "disk", "cache", limit=limit),
-        known(run, "at most {} IOPS", "disk", "iops", limit=limit),
-        known(run, "at most {} bytes/s", "disk", "bps", limit=limit),
+        *([] if modelled else limits),
         known(run, "crypt {}", "crypt", limit=limit),
         known(run, "{}", "fs", limit=limit),
         size(run, 1024, " of swap", "swap", "size_kib"),

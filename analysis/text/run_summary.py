@@ -28,7 +28,7 @@ from analysis.stall_causes.causes import RunCauses
 from analysis.text import causes as causes_text
 from analysis.text.campaign_summary import left_out, overview, run_elapsed, worst_stream
 from analysis.text.layout import entry, paragraph
-from analysis.text.machine import disk, known, listed, size, workload
+from analysis.text.machine import disk, known, listed, reference, size, workload
 from analysis.verdicts import cause_table
 from analysis.verdicts.cause_table import Causes
 from analysis.verdicts.choice import LISTED_RUNS, in_order, median_run
@@ -167,6 +167,10 @@ def _facts(run: Run) -> Iterator[str]:
         known(run, "QEMU {}", "machine", "qemu"),
     ]
     yield from listed("machine", parts)
+    if modelled := reference(run):
+        yield from entry("modelled", modelled)
+        if run.fact("clock", "kind") == "host":
+            yield from entry("clock", known(run, "the host's: {}", "clock", "why", limit=200))
     yield from listed("disk", disk(run))
     yield from listed("workload", workload(run))
 

@@ -103,7 +103,12 @@ def main() -> int:
         with view, stopped.armed():
             state, why = session.run(
                 guest,
-                errand(options, variant, "python3 -m benchmarks.observer.in_guest"),
+                errand(
+                    options,
+                    variant,
+                    "python3 -m benchmarks.observer.in_guest",
+                    clock=guest.clock,
+                ),
                 run_dir,
                 tick=view.tick,
                 stopped=stopped,

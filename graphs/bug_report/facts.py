@@ -13,7 +13,7 @@ from analysis.reading.load import Run
 from analysis.reading.streams import Stream
 from analysis.reading.words import plain, plural, seconds
 from analysis.text.layout import WIDTH, entry, indented, paragraph
-from analysis.text.machine import disk, known, listed, size, workload
+from analysis.text.machine import disk, known, listed, reference, size, workload
 from analysis.verdicts.compared import Compared
 from contract.run_files import COMPLETED, latency_log
 
@@ -172,6 +172,8 @@ def machine(compared: Compared) -> Iterator[str]:
         known(run, "-cpu {}", "machine", "cpu", limit=LIMIT),
     ]
     yield from listed("machine", parts)
+    if modelled := reference(run, LIMIT):
+        yield from entry("modelled", modelled)
     yield from listed("host", [known(run, "{}", "host", "cpu_model", limit=LIMIT)])
     yield from listed("disk", disk(run, LIMIT))
     yield from listed("workload", workload(run))

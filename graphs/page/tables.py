@@ -19,6 +19,7 @@ from analysis.reading.load import Run
 from analysis.reading.words import NOT_AVAILABLE, plain, seconds
 from analysis.text import verdict_table
 from analysis.text.campaign_summary import run_elapsed
+from analysis.text.machine import references
 from analysis.verdicts.compared import Compared
 from graphs import allocation_failures
 
@@ -122,6 +123,9 @@ def machine(compared: Compared) -> list[Fact]:
         found = run.fact("parameters")
         parameters.update(dict.fromkeys(found if isinstance(found, dict) else ()))
     facts = [_fact(compared, name, keys, text) for name, keys, text in FACTS]
+    modelled = references(runs)
+    if modelled:
+        facts.insert(0, Fact("modelled machine", [(line, "") for line in modelled]))
     return facts + [
         _fact(compared, f"workload: {plain(name, 40)}", ("parameters", name), plain)
         for name in parameters

@@ -20,6 +20,7 @@ from tests.support.vms import command, guest, nothing_left, processes, wait_for
 KILLS = 2
 KILL_WITHIN_S = 40.0  # of its start: a run takes some 30 s, so that this is in the first, or after
 TINY = ["--profile", "quick", "--commits", "3000", "--gitk", "1", "--accel", "tcg"]
+TINY += ["--machine", "host", "--memory", "256M"]
 PLAN = """
 baseline = "plain"
 [[variant]]

@@ -17,7 +17,8 @@ from tests.support.vms import guest, run_in_vm
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 PRESSED_S = 30  # from when the gitk's are there until they are stopped
 ASKED = [
-    *("--kernel", "debian:6.1", "--profile", "quick", "--accel", "tcg", "--memory", "160M"),
+    *("--kernel", "debian:6.1", "--profile", "quick", "--accel", "tcg", "--machine", "host"),
+    *("--memory", "160M"),
     *("--commits", "20000", "--passes", "100", "--timeout", "300", "--live-lock-after", "10"),
     *("--atomic-order", "2", "--atomic-rate", "1000"),
     *("--knob", "/proc/sys/vm/min_free_kbytes=64"),

@@ -207,7 +207,7 @@ def test_going_on_with_an_unfinished_campaign_is_no_look(tmp_path: Path) -> None
     ("argv", "digest", "said"),
     [
         (["--kernel", "debian:6.1", "--gitk", "3"], "d1", "gitk 4, and this asks for 3"),
-        (["--kernel", "debian:6.1", "--cpus", "1"], "d1", "cpus 2, and this asks for 1"),
+        (["--kernel", "debian:6.1", "--cpus", "2"], "d1", "cpus 1, and this asks for 2"),
         (["--kernel", "debian:6.1"], "d2", r"another kernel \(6.1-amd64 d1, now 6.1-amd64 d2\)"),
         (["--kernel", "debian:6.1", "--margin", "0.3"], "d1", "its margin is 0.1"),
         ([*TWO, "--stop-when-sure", "9"], "d1", "--out cannot stop when sure"),

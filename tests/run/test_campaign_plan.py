@@ -76,10 +76,10 @@ def test_a_plan_says_what_the_command_line_says(tmp_path: Path) -> None:
 
 
 def test_a_plan_keeps_that_there_was_no_evidence(tmp_path: Path) -> None:
-    kept = parse(["--no-evidence"]).machine["evidence"]
+    kept = parse(["--no-evidence"]).in_machine["evidence"]
     text = f"[machine]\nevidence = {str(kept).lower()}\n"
     assert not parse(["--plan", written(tmp_path, text)]).evidence
-    assert parse([]).machine["evidence"]
+    assert parse([]).in_machine["evidence"]
 
 
 def test_the_command_line_beats_the_plan(tmp_path: Path) -> None:

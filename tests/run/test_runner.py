@@ -43,7 +43,7 @@ class Play:
         campaign = Campaign(options, argv)
         found = [(one, kernel(one.kernel.removeprefix("debian:"))) for one in options.variants]
         ready: Any = {
-            variant.label: (variant, SimpleNamespace(accel="tcg", kernel=one))
+            variant.label: (variant, SimpleNamespace(accel="tcg", clock="host", kernel=one))
             for variant, (_, one) in zip(campaign.enter(found), found, strict=True)
         }
         self.outcome = Runner(options, campaign, ready, lambda: self.stopped).go()

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from vm import host, probe
+from vm.disk_model import DiskModel
 from vm.qemu import Disk, Ports, Spec, command_line
 from vm.qmp import Monitor, MonitorLost
 
@@ -49,6 +50,35 @@ def test_commas_and_throttles() -> None:
     assert "--config=/x,,y" in text
     assert "throttling.iops-total=150,throttling.bps-total=83886080" in text
     assert "path=/r/kern.log" in text
+
+
+def test_a_clock_of_instructions_and_a_modelled_disk(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.touch()
+    model = DiskModel(True, 57, 58_000_000, 1, 33, 2)
+    with open(disk, "rb") as opened:
+        spec = dataclasses.replace(
+            SPEC,
+            cpus=1,
+            mips=250,
+            seed=7,
+            library=Path("/lib,x.so"),
+            modelled=opened.fileno(),
+            disks=[Disk("root", "/root"), Disk("work", "/dev/fdset/1", model=model)],
+        )
+        environment = spec.environment
+    text = " ".join(command_line(spec))
+    assert "-accel tcg,thread=single" in text and "-seed 7" in text
+    assert "-icount shift=2,sleep=off,align=off -rtc base=2009-11-02T12:00:00,clock=vm" in text
+    assert text.count("aio=io_uring") == 2 and "throttling" not in text
+    assert text.count("ioeventfd=off") == len(re.findall("-device virtio-", text)) == 4
+    assert "num-queues=2,seg-max-adjust=off,queue-size=64" in text
+    assert (
+        environment["LD_PRELOAD"] == "/lib,x.so"
+        and f" {disk.stat().st_ino} " in (environment["DISK_MODEL"])
+    )
+    plain = " ".join(command_line(SPEC))
+    assert "icount" not in plain and "io_uring" not in plain and SPEC.environment == {}
 
 
 def test_no_bus_has_more_ports_than_it_has_room_for() -> None:

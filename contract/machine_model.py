@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The machines that a VM can be (docs/MACHINES.md): machines/NAME.toml, or a file of the user's.
+
+A key of such a file is the default of the option of that name; those of its table `disk` are those
+of --disk-KEY.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from contract import values
+
+FOLDER = Path(__file__).resolve().parent.parent / "machines"
+KINDS = ("rotating", "flash")
+MIPS = (1000, 500, 250, 125)  # what a counter of instructions can make of a nanosecond, from 2^0
+PLAIN = ("cpus", "cpu_mips", "memory")
+OF_DISK = ("kind", "iops", "bps", "parallel", "depth", "queues")
+NEEDED = ("cpus", "memory")
+
+
+def named() -> list[str]:
+    """The machines that come with the suite."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def known(text: str) -> str:
+    """A machine's name, or its file's path, absolute; refused unless read() takes it."""
+    machine = str(Path(text).expanduser().absolute()) if text.endswith(".toml") else text
+    try:
+        read(machine)
+    except ValueError as error:
+        raise values.Refused(str(error)) from None
+    return machine
+
+
+def name_of(machine: str) -> str:
+    """Its name in words: that of its file."""
+    return Path(machine).stem if machine.endswith(".toml") else machine
+
+
+def changed(machine: str, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The options that are not as this machine has them; memory is the profile's, too."""
+    own = read(machine)
+    return tuple(
+        name
+        for name in sorted(own)
+        if name != "memory" and name in options and (options[name] or None) != own[name]
+    )
+
+
+def read(machine: str) -> dict[str, Any]:
+    """The defaults of the options that a machine sets; None for what it does not say.
+
+    machine: a name of named() or a path that ends with .toml. ValueError, in one line, if there is
+    no such machine, or if something in its file will not do.
+    """
+    own = machine.endswith(".toml")
+    if not own and machine not in named():
+        raise ValueError(f"no such machine: {machine!r} ({', '.join(named())}, or FILE.toml)")
+    path = Path(machine) if own else FOLDER / f"{machine}.toml"
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {' '.join(str(error).split())}") from None
+    try:
+        return _checked(tables)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _checked(tables: Mapping[str, Any]) -> dict[str, Any]:
+    disk = tables.get("disk", {})
+    if not isinstance(disk, dict):
+        raise ValueError("[disk] is no table")
+    for key in tables:
+        if key not in (*PLAIN, "disk"):
+            raise ValueError(f"no key {key!r} (there are {', '.join(PLAIN)} and [disk])")
+    for key in disk:
+        if key not in OF_DISK:
+            raise ValueError(f"[disk] has no key {key!r} (it has {', '.join(OF_DISK)})")
+    missing = [key for key in NEEDED if key not in tables]
+    missing += [f"disk.{key}" for key in OF_DISK if disk and key not in disk]
+    if missing:
+        raise ValueError(f"{', '.join(missing)}: not said")
+    found: dict[str, Any] = {key: tables.get(key) for key in PLAIN}
+    found |= {f"disk_{key}": disk.get(key) for key in OF_DISK}
+    try:
+        memory = values.size(str(found["memory"]))
+        for key, value in found.items():
+            if key not in ("memory", "disk_kind") and value is not None:
+                values.count(str(value))
+    except values.Refused as error:
+        raise ValueError(str(error)) from None
+    if found["cpu_mips"] not in (None, *MIPS):
+        raise ValueError(f"cpu_mips: {', '.join(map(str, MIPS))}, not {found['cpu_mips']}")
+    if found["disk_kind"] not in (None, *KINDS):
+        raise ValueError(f"disk.kind: {' or '.join(KINDS)}, not {found['disk_kind']!r}")
+    return found | {"memory": memory}

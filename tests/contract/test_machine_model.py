@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Machines: what a file of one says, who has the last word, and what is refused in one line."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contract import machine_model
+from contract.option_rows import PROFILES
+from run.arguments import parse
+from run.asked_plan import read as read_plan
+
+WHOLE = """\
+cpus = 1
+cpu_mips = 250
+memory = "384M"
+[disk]
+kind = "flash"
+iops = 9000
+bps = 100_000_000
+parallel = 4
+depth = 64
+queues = 2
+"""
+
+
+def test_those_that_come_with_the_suite() -> None:
+    assert machine_model.named() == ["emmc", "host", "laptop", "ssd"]
+    laptop = machine_model.read("laptop")
+    # 12 ms of seek and half a revolution of 1/90 s.
+    assert 1 / laptop["disk_iops"] == pytest.approx(0.012 + 1 / 180, rel=0.01)
+    assert laptop["disk_bps"] == 58_000_000 and laptop["disk_kind"] == "rotating"
+    for name in ("emmc", "ssd"):
+        other = machine_model.read(name)
+        assert {key for key in laptop if other[key] != laptop[key]} <= {
+            key for key in laptop if key.startswith("disk_")
+        }
+    assert all(
+        value is None for key, value in machine_model.read("host").items() if key[:4] == "disk"
+    )
+
+
+def test_the_option_comes_before_the_profile_and_that_before_the_machine(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text(WHOLE)
+    assert parse([]).machine == "laptop" and parse([]).memory == 512 << 20
+    options = parse(["--machine", str(mine), "--disk-iops", "77"])
+    assert (options.cpus, options.cpu_mips, options.memory) == (1, 250, 384 << 20)
+    assert (options.disk_iops, options.disk_bps, options.disk_kind) == (77, 100_000_000, "flash")
+    assert machine_model.name_of(options.machine) == "mine"
+    assert machine_model.changed(options.machine, options.in_machine) == ("disk_iops",)
+    quick = parse(["--machine", str(mine), "--profile", "quick"])
+    assert quick.memory == PROFILES["quick"].memory
+    assert parse(["--machine", str(mine), "--profile", "quick", "--memory", "1G"]).memory == 1 << 30
+
+
+def test_a_plan_of_before_there_were_machines_goes_on_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text('[machine]\naccel = "tcg"\ncpus = 2\ndisk_iops = 0\ndisk_bps = 0\n')
+    old = parse(list(read_plan(path, resumed=True).argv))
+    assert (old.machine, old.clock, old.cpus) == ("host", "host", 2)
+    assert not old.disk_iops and not old.disk_kind and not old.cpu_mips
+    assert parse(list(read_plan(path).argv)).machine == "laptop"
+
+
+def test_a_test_of_this_machine_is_none_of_them() -> None:
+    options = parse(["--device", "/dev/x"])
+    assert not options.cpus and not options.disk_iops and not options.memory
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("cpus = ", "Invalid value"),
+        (WHOLE + "speed = 1", "no key 'speed'"),
+        ("ram = 1\n" + WHOLE, "no key 'ram'"),
+        (WHOLE.replace("iops = 9000\n", ""), "disk.iops: not said"),
+        (WHOLE.replace("cpus = 1\n", ""), "cpus: not said"),
+        (WHOLE.replace("250", "300"), "cpu_mips: 1000, 500, 250, 125, not 300"),
+        (WHOLE.replace("flash", "tape"), "rotating or flash, not 'tape'"),
+        (WHOLE.replace("384M", "much"), "not a size: 'much'"),
+        (WHOLE.replace("iops = 9000", "iops = -1"), "not a number of 1 or more: '-1'"),
+        ("disk = 3\n" + WHOLE.partition("[disk]")[0], r"\[disk\] is no table"),
+    ],
+)
+def test_what_will_not_do_is_named(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=said) as error:
+        machine_model.read(str(path))
+    assert str(path) in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("machine", ["netbook", "/nonesuch/mine.toml"])
+def test_no_such_machine_is_a_usage_error(machine: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse(["--machine", machine])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert machine in said and said.count("\n") == 1
+
+
+@given(st.text(max_size=200))
+def test_no_text_raises_anything_else(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = tmp_path_factory.mktemp("machine") / "any.toml"
+    path.write_text(text, encoding="utf-8", errors="surrogatepass")
+    with pytest.raises(ValueError):
+        machine_model.read(str(path))

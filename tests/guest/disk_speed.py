@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""In a guest: what the disk under test does, by the guest's clock, with direct IO.
+
+usage: disk_speed.py … --device DISK …. Prints one line of JSON to the console after the word
+DISK-SPEED: requests a second of 4 KiB at random places, with 1 and with 32 at a time, and bytes a
+second of reads and writes of 8 MiB one after the other.
+"""
+
+import json
+import mmap
+import os
+import random
+import sys
+import threading
+import time
+
+AREA = 4 << 30  # of the disk's beginning
+RANDOM = 4096
+LARGE = 8 << 20  # of which a driver makes several requests, one right after the other
+RANDOM_S = 8.0  # how long each of the two goes on
+LARGE_COUNT = 40
+
+
+def random_reads(disk: int, at_once: int) -> float:
+    """Requests a second, each at a random place, so many at a time."""
+    done = [0] * at_once
+    end = time.monotonic() + RANDOM_S
+
+    def reader(number: int) -> None:
+        place = random.Random(number)
+        page = mmap.mmap(-1, RANDOM)
+        while time.monotonic() < end:
+            os.preadv(disk, [page], place.randrange(AREA // RANDOM) * RANDOM)
+            done[number] += 1
+
+    began = time.monotonic()
+    threads = [threading.Thread(target=reader, args=(number,)) for number in range(at_once)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(done) / (time.monotonic() - began)
+
+
+def sequential(disk: int, write: bool) -> float:
+    """Bytes a second."""
+    page = mmap.mmap(-1, LARGE)
+    if write:
+        page[:] = b"x" * LARGE
+    move = os.pwritev if write else os.preadv
+    move(disk, [page], 0)
+    began = time.monotonic()
+    for number in range(1, LARGE_COUNT + 1):
+        move(disk, [page], number * LARGE)
+    return LARGE_COUNT * LARGE / (time.monotonic() - began)
+
+
+def main() -> None:
+    """Measure, and say it."""
+    device = sys.argv[sys.argv.index("--device") + 1]
+    disk = os.open(device, os.O_RDWR | os.O_DIRECT)
+    found = {
+        "write_bytes_per_s": sequential(disk, True),
+        "read_bytes_per_s": sequential(disk, False),
+        "reads_per_s": random_reads(disk, 1),
+        "reads_per_s_32": random_reads(disk, 32),
+    }
+    print("DISK-SPEED", json.dumps(found), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The laptop in a guest: its disk is the model's, and its seconds are its own."""
+
+import contextlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from analysis.reading.load import Run, load_campaign
+from run.arguments import parse
+from tests.support.vms import command, guest, nothing_left, run_in_vm
+
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
+
+SPEED = "python3 /suite/tests/guest/disk_speed.py"
+SMALL = ["--profile", "quick", "--commits", "6000", "--gitk", "2", "--accel", "tcg"]
+Speeds = dict[str, float]
+
+
+def measured(folder: Path, *argv: str) -> Speeds:
+    """What the guest's disk did, by the guest's clock."""
+    options = parse([*SMALL, *argv])
+    run_in_vm(folder, options, ready=guest(*SMALL, *argv), program=SPEED)
+    said = re.search(r"^.*DISK-SPEED (.*)$", (folder / "console.log").read_text(), re.MULTILINE)
+    assert said, "the guest did not say how fast its disk is"
+    found: Speeds = json.loads(said[1])
+    return found
+
+
+@contextlib.contextmanager
+def busy(loops: int) -> Iterator[None]:
+    """Others at work on the host."""
+    spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(loops)]
+    try:
+        yield
+    finally:
+        for one in spinning:
+            one.kill()
+            one.wait()
+
+
+@pytest.fixture(scope="module")
+def laptop(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Speeds]:
+    """The laptop's run, and its disk's figures."""
+    folder = tmp_path_factory.mktemp("laptop") / "run"
+    return folder, measured(folder)
+
+
+def test_the_disk_is_the_models(laptop: tuple[Path, Speeds]) -> None:
+    _, found = laptop
+    a_read = 1 / 57 + 4096 / 58e6
+    assert found["reads_per_s"] == pytest.approx(1 / a_read, rel=0.02)
+    assert found["reads_per_s_32"] == pytest.approx(1 / a_read, rel=0.02)
+    assert found["read_bytes_per_s"] == pytest.approx(58e6, rel=0.02)
+    assert found["write_bytes_per_s"] == pytest.approx(58e6, rel=0.02)
+
+
+def test_the_same_seed_is_the_same_run_beside_others_at_work(
+    laptop: tuple[Path, Speeds], tmp_path: Path
+) -> None:
+    folder, found = laptop
+    with busy(2):
+        again = measured(tmp_path / "again")
+    assert again == found
+    consoles = [(one / "console.log").read_bytes() for one in (folder, tmp_path / "again")]
+    assert consoles[0] == consoles[1]
+
+
+def test_flash_does_several_at_a_time(tmp_path: Path) -> None:
+    found = measured(tmp_path / "run", "--machine", "ssd")
+    # A request is dear for 500 MIPS, so that one at a time the CPU is seen, too.
+    assert 0.5 * 11_700 < found["reads_per_s"] < 11_700
+    assert found["read_bytes_per_s"] == pytest.approx(250e6, rel=0.1)
+
+
+def test_a_run_on_the_laptop(tmp_path: Path) -> None:
+    out = tmp_path / "c"
+    with (
+        nothing_left(),
+        command(*SMALL, "--kernel", "debian:6.12", "--memory", "192M", "--out", str(out)) as done,
+    ):
+        said, errors = done.communicate(timeout=800)
+    assert done.returncode == 0, errors
+    assert "on the guest's clock" in said and "of the guest's in" in said
+    (run,) = load_campaign(out).runs
+    assert isinstance(run, Run) and run.state == "completed"
+    assert run.fact("clock", "kind") == "guest" and run.fact("seed") == 1
+    assert run.fact("machine", "name") == "laptop" and run.fact("machine", "mips") == 500
+    assert run.fact("cpus") == 1 and run.fact("disk", "kind") == "rotating"
+    summary = (out / "report" / "summary.txt").read_text()
+    assert "laptop: 1 CPU of 500 MIPS, rotating disk of 57 accesses/s and 58" in (
+        " ".join(summary.split())
+    )

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which clock a guest gets, and what is said where it cannot be the one that was asked for."""
+
+import pytest
+
+from errors import UserError
+from run import clock
+from run.arguments import parse
+from vm import disk_model
+from vm.qemu import GUEST, HOST
+
+
+@pytest.mark.parametrize(
+    ("argv", "accel", "said"),
+    [
+        ([], "kvm", "only an emulated guest"),
+        (["--machine", "host"], "tcg", "how fast its CPU is"),
+        (["--cpus", "2"], "tcg", "does not serve 2 CPUs"),
+        (["--music", "rsync://else.example/songs"], "tcg", "another machine"),
+    ],
+)
+def test_where_a_guest_cannot_have_its_own(argv: list[str], accel: str, said: str) -> None:
+    found = clock.timing(parse(argv), accel)
+    assert found.clock == HOST and said in found.why
+    # The disk is the same one there.
+    assert (found.disk is None) == ("host" in argv) == (found.library is None)
+    with pytest.raises(UserError, match=said):
+        clock.timing(parse([*argv, "--clock", "guest"]), accel)
+
+
+def test_an_emulated_laptop_has_its_own() -> None:
+    found = clock.timing(parse([]), "tcg")
+    assert found.clock == GUEST and found.library is not None
+    assert found.disk == disk_model.DiskModel(True, 57, 58_000_000, 1, 32, 1)
+    asked = clock.timing(parse(["--clock", "host"]), "tcg")
+    assert (asked.clock, asked.why) == (HOST, "asked for")
+    assert (asked.disk, asked.library) == (found.disk, found.library)
+
+
+def test_a_limit_without_a_machine_is_no_model() -> None:
+    assert clock.modelled(parse(["--machine", "host", "--disk-iops", "150"])) is None
+
+
+def test_without_the_library_the_clock_is_the_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "PROGRAM", "/nonesuch/qemu")
+    found = clock.timing(parse([]), "tcg")
+    assert (found.clock, found.disk, found.library) == (HOST, None, None)
+    assert "/nonesuch/qemu" in found.why
+    with pytest.raises(UserError, match="--clock guest: /nonesuch/qemu"):
+        clock.timing(parse(["--clock", "guest"]), "tcg")

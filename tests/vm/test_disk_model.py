@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The library of the disk model: that it is made and taken, and what is said if it is not.
+
+What the disk then does, by the guest's clock, is in tests/in_vm/test_clock_in_vm.py.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from vm import disk_model
+from vm.disk_model import DiskModel, Unusable
+from vm.qemu import PROGRAM
+
+LAPTOP = DiskModel(True, 57, 58_000_000, 1, 32, 1)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_it_is_made_once(cache: Path) -> None:
+    made = disk_model.library(PROGRAM)
+    assert made.is_file() and cache in made.parents
+    before = made.stat().st_mtime_ns
+    assert disk_model.library(PROGRAM) == made and made.stat().st_mtime_ns == before
+
+
+def test_what_it_is_told(tmp_path: Path) -> None:
+    with open(tmp_path / "disk", "wb") as disk:
+        words = LAPTOP.environment(disk.fileno())["DISK_MODEL"].split()
+        found = os.fstat(disk.fileno())
+    assert words[:4] == [str(found.st_dev), str(found.st_ino), "1", "1"]
+    assert int(words[4]) == pytest.approx(1e9 / 57, rel=1e-6) and words[5] == "58000000"
+
+
+def test_no_compiler_is_said_in_a_line(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk_model, "COMPILE", ("/nonesuch/gcc",))
+    with pytest.raises(Unusable, match="cannot be compiled: /nonesuch/gcc: No such file") as error:
+        disk_model.library(PROGRAM)
+    assert "\n" not in str(error.value)
+    assert not list((cache / "desktop-freeze" / "disk-model").iterdir())
+
+
+def test_source_that_does_not_compile_is_said(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "broken.c"
+    broken.write_text("int io_uring_submit(void) { return nothing; }\n")
+    monkeypatch.setattr(disk_model, "SOURCE", broken)
+    with pytest.raises(Unusable, match=r"cannot be compiled: .*error: .*nothing"):
+        disk_model.library(PROGRAM)
+
+
+def test_a_qemu_without_timers_does_not_take_it(cache: Path, tmp_path: Path) -> None:
+    """Another program by that name exports none of what the model needs."""
+    other = tmp_path / "qemu-that-is-none"
+    shutil.copy("/bin/sleep", other)
+    made = disk_model.library(PROGRAM)
+    with open(tmp_path / "disk", "wb") as disk:
+        environment = LAPTOP.environment(disk.fileno()) | {"LD_PRELOAD": str(made)}
+    done = subprocess.run(
+        [other, "0"], env={**os.environ, **environment}, capture_output=True, text=True
+    )
+    assert done.returncode == 1 and "this QEMU exports no timers" in done.stderr
+    with pytest.raises(Unusable, match="QEMU does not take the disk model"):
+        disk_model.library(str(other))

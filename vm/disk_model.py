@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A model of a disk inside QEMU: the library of disk_model.c, made here, and what it is told.
+
+QEMU's own throttle counts requests on the host's clock, lets a tenth of a second's worth of them
+pass at once, and makes a request that goes on where the last one ended as dear as any other.
+"""
+
+import os
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from setup import cache
+
+SOURCE = Path(__file__).with_suffix(".c")
+COMPILE = ("gcc", "-O2", "-Wall", "-shared", "-fPIC")
+LIBRARIES = ("-luring", "-lpthread")
+PROBE_S = 30.0
+
+
+@dataclass(frozen=True)
+class DiskModel:
+    """A disk: iops requests of no length a second, one after the other at places not foreseen.
+
+    bytes_per_s: of its interface, or of the platter under its head. parallel: accesses at a time,
+    of a disk that does not rotate; depth and queues: what the guest's driver is told.
+    """
+
+    rotates: bool
+    iops: int
+    bytes_per_s: int
+    parallel: int
+    depth: int
+    queues: int
+
+    def environment(self, file: int) -> dict[str, str]:
+        """What the library is told of the disk; file: a descriptor of it."""
+        found = os.fstat(file)
+        numbers = (found.st_dev, found.st_ino, int(self.rotates), self.parallel)
+        words = [*numbers, 1_000_000_000 // self.iops, self.bytes_per_s]
+        return {"DISK_MODEL": " ".join(map(str, words))}
+
+
+class Unusable(Exception):
+    """Why there can be no such disk here, in one line."""
+
+
+def library(qemu: str) -> Path:
+    """The compiled library, from the cache if it is there; qemu: the program it is tried with.
+
+    Unusable if it cannot be compiled here, or if QEMU does not take it.
+    """
+    try:
+        version = subprocess.run([qemu, "--version"], capture_output=True, text=True).stdout
+    except OSError as error:
+        raise Unusable(f"{qemu}: {error.strerror}") from None
+    name = cache.key(SOURCE.read_text(), version) + ".so"
+
+    def build(path: Path) -> None:
+        command = [*COMPILE, "-o", str(path), str(SOURCE), *LIBRARIES]
+        _run(command, {}, "the disk model cannot be compiled")
+        _try(qemu, path)
+
+    return cache.built("disk-model", name, build)
+
+
+def _try(qemu: str, made: Path) -> None:
+    """Unusable if this QEMU ends for it, cannot count instructions, or has no io_uring."""
+    with tempfile.NamedTemporaryFile(dir=made.parent) as disk:
+        disk.truncate(1 << 20)
+        command = [qemu, "-machine", "none", "-nodefaults", "-display", "none", "-monitor", "stdio"]
+        command += ["-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off,align=off"]
+        command += ["-drive", f"if=none,id=disk,file={disk.name},format=raw,aio=io_uring"]
+        model = DiskModel(True, 100, 1 << 20, 1, 32, 1)
+        environment = {"LD_PRELOAD": str(made), **model.environment(disk.fileno())}
+        _run(command, environment, "QEMU does not take the disk model", "quit\n")
+
+
+def _run(command: list[str], environment: dict[str, str], what: str, said: str = "") -> None:
+    try:
+        done = subprocess.run(
+            command,
+            input=said,
+            capture_output=True,
+            text=True,
+            timeout=PROBE_S,
+            env={**os.environ, **environment},
+        )
+    except OSError as error:
+        raise Unusable(f"{what}: {command[0]}: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise Unusable(f"{what}: no answer within {PROBE_S:.0f} s") from None
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
+        raise Unusable(f"{what}: {next((one for one in lines if 'error' in one), lines[-1])}")
