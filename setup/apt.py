@@ -28,7 +28,15 @@ MAX_AGE_S = 24 * 3600
 # What apt says last, after it has said what was wrong.
 SAYS_NOTHING = re.compile(r"E: (?:Download Failed|Some index files failed|Unable to fetch some)")
 NO_SUCH_SUITE = re.compile(r"E: The repository .* does not have a Release file")
+# apt has asked, and the file is not there: of a web server, and of a mirror on this machine's disk.
+GONE = re.compile(
+    r"E: Failed to fetch (?:\S+\s+(?:404|410)\s|copy:\S+\s+Failed to stat .*\(2: No such file)"
+)
 INDEXED = re.compile(rb"^Package: linux-(?:image|binary|modules|base)-.*\n(?:.+\n)*", re.MULTILINE)
+
+
+class Gone(UserError):
+    """The mirror answers, and lacks a file that its lists name."""
 
 
 @dataclass(frozen=True)
@@ -219,15 +227,17 @@ def stored() -> list[Package] | None:
     return found[2] if found else None
 
 
-def update(mirror: str | None = None, *, need: str = "", force: bool = False) -> list[Package]:
-    """Return the kernel packages of all suites, fetching lists older than 24 h or absent.
+def update(
+    mirror: str | None = None, *, need: str = "", max_age_s: float = MAX_AGE_S
+) -> list[Package]:
+    """Return the kernel packages of all suites, fetching lists that are too old or absent.
 
     need: a suite beyond the usual ones. Where fetching fails, lists that are there are used.
     """
     with cache.lock("apt"):
         old = _stored()
         packages = old[2] if old else []
-        if old is None or force or old[0] >= MAX_AGE_S or not _covers(old[1], mirror):
+        if old is None or old[0] >= max_age_s or not _covers(old[1], mirror):
             try:
                 packages = _fetch(sources(mirror))
             except UserError as error:
@@ -294,7 +304,7 @@ def _sha256(path: Path) -> str:
 def download(package: Package) -> Path:
     """Fetch one .deb into the cache, checked against the signed lists' hash; return its path.
 
-    UserError (3) if it does not arrive whole or is no longer on the mirror.
+    Gone (3) if it is no longer on the mirror, another UserError (3) if it does not arrive whole.
     """
     target = home() / "archives" / package.uri.rsplit("/", 1)[1]
     with cache.lock("apt"):
@@ -312,6 +322,10 @@ def download(package: Package) -> Path:
             if _sha256(aside) != package.sha256:
                 raise UserError(f"{target.name} did not arrive whole", hint="try again")
             aside.rename(target)
+        except UserError as error:
+            if GONE.search(str(error)):
+                raise Gone(f"{target.name} is listed, but not on the mirror") from None
+            raise
         finally:
             aside.unlink(missing_ok=True)
     return target
@@ -323,7 +337,7 @@ def main() -> int:
     parser.add_argument("--mirror", metavar="URL", help="instead of the one in the host's sources")
     parser.add_argument("--force", action="store_true", help="fetch even if younger than 24 h")
     arguments = parser.parse_args()
-    packages = update(arguments.mirror, force=arguments.force)
+    packages = update(arguments.mirror, max_age_s=0 if arguments.force else MAX_AGE_S)
     print(f"{len(packages)} kernel packages of {len({p.codename for p in packages})} suites")
     print(home())
     return 0

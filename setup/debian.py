@@ -9,12 +9,17 @@ in linux-base-V. Old versions linger half removed in some suites: only whole one
 import functools
 import re
 import shutil
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from errors import UserError
 from setup import apt, cache
+
+# Lists older than this may name what the mirror has replaced: they are fetched again before an
+# older kernel is taken.
+FRESH_S = 3600
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,12 @@ class Candidate:
             .partition(":")[2 if ":" in self.version else 0]
             .replace("~", "-")
         )
+
+    @property
+    def name(self) -> str:
+        """Debian's version, and whether it is the build without Debian's signature."""
+        unsigned = "-unsigned" in self.packages[0].name
+        return f"{self.version} (unsigned)" if unsigned else self.version
 
     @property
     def digest(self) -> str:
@@ -139,11 +150,10 @@ def is_suite(wanted: str) -> bool:
     return not wanted[:1].isdigit()
 
 
-def choose(packages: Sequence[apt.Package], wanted: str, flavour: str) -> Candidate | None:
-    """The newest kernel that wanted means, or None."""
+def fitting(packages: Sequence[apt.Package], wanted: str, flavour: str) -> list[Candidate]:
+    """The kernels that wanted means, newest first."""
     fits = in_suite if is_suite(wanted) else matches
-    chosen = [item for item in candidates(packages, flavour) if fits(item, wanted)]
-    return chosen[-1] if chosen else None
+    return [item for item in reversed(candidates(packages, flavour)) if fits(item, wanted)]
 
 
 def what_exists(packages: Sequence[apt.Package], wanted: str, flavour: str) -> str:
@@ -154,19 +164,6 @@ def what_exists(packages: Sequence[apt.Package], wanted: str, flavour: str) -> s
     for candidate in candidates(packages, flavour):
         series[".".join(re.split(r"[.-]", candidate.upstream)[:2])] = candidate.upstream
     return f"{flavour} kernels: " + ", ".join(series.values())
-
-
-def find(wanted: str, *, mirror: str | None, flavour: str) -> Candidate:
-    """The newest kernel that wanted means; UserError (3) that lists what exists if none does."""
-    packages = apt.update(mirror, need=wanted if is_suite(wanted) else "")
-    candidate = choose(packages, wanted, flavour)
-    if candidate is None:
-        kind = "suite" if is_suite(wanted) else "version"
-        raise UserError(
-            f"Debian has no {flavour} kernel of {kind} {wanted}",
-            hint=what_exists(packages, wanted, flavour),
-        )
-    return candidate
 
 
 def unpack(debs: Sequence[Path], folder: Path) -> None:
@@ -201,14 +198,58 @@ def unpack(debs: Sequence[Path], folder: Path) -> None:
 
 
 def fetch(candidate: Candidate) -> Path:
-    """The folder in the cache with the kernel unpacked, downloading it if it is not there."""
+    """The folder in the cache with the kernel unpacked, downloading it if it is not there.
+
+    apt.Gone (3) if the mirror lacks one of its packages; UserError (3) if fetching fails otherwise.
+    """
 
     def build(folder: Path) -> None:
-        debs = [apt.download(package) for package in candidate.packages]
+        debs: list[Path] = []
         try:
+            for package in candidate.packages:
+                debs.append(apt.download(package))
             unpack(debs, folder)
         finally:
             for deb in debs:
                 deb.unlink(missing_ok=True)
 
     return cache.built("kernels", candidate.digest, build)
+
+
+def find(wanted: str, *, mirror: str | None, flavour: str) -> tuple[Candidate, Path]:
+    """The newest kernel that wanted means and the mirror has, and its folder in the cache.
+
+    Newer ones that are listed but gone are named on stderr. UserError (3) if none can be had, which
+    names what was tried or lists what exists, and if the mirror cannot be asked at all.
+    """
+    need = wanted if is_suite(wanted) else ""
+    packages = apt.update(mirror, need=need)
+    listed = fitting(packages, wanted, flavour)
+    gone: list[Candidate] = []
+    while left := [one for one in listed if one not in gone]:
+        newest = left[0]
+        try:
+            folder = fetch(newest)
+        except apt.Gone:
+            gone.append(newest)
+            if len(gone) == 1:
+                packages = apt.update(mirror, need=need, max_age_s=FRESH_S)
+                listed = fitting(packages, wanted, flavour)
+            continue
+        if newer := listed[: listed.index(newest)]:
+            print(f"{_not_there(wanted, newer)}; taken: {newest.name}", file=sys.stderr)
+        return newest, folder
+    if gone:
+        raise UserError(
+            _not_there(wanted, gone), hint="name another suite or version, or another --mirror"
+        )
+    kind = "suite" if is_suite(wanted) else "version"
+    raise UserError(
+        f"Debian has no {flavour} kernel of {kind} {wanted}",
+        hint=what_exists(packages, wanted, flavour),
+    )
+
+
+def _not_there(wanted: str, gone: Sequence[Candidate]) -> str:
+    versions = ", ".join(dict.fromkeys(one.version for one in gone))
+    return f"debian:{wanted}: listed, but not on the mirror: {versions}"

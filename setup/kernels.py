@@ -20,7 +20,8 @@ SPECS = """\
 kernels:
   debian:stable, debian:bookworm, debian:sid     the newest of a suite of Debian
   debian:6.1, debian:7.3-rc7                     the newest of that version in any suite
-  debian:6.12.90+deb13                           exactly that package
+  debian:6.12.90+deb13, debian:6.12.90-1         exactly that package
+    (the newest that the mirror has: one that is listed but gone is named, and the next is taken)
   host                                           the kernel that runs now
   PATH, or PATH,modules=DIR                      a bzImage; modules beside it, or in DIR
   DIR                                            a kernel build tree
@@ -29,7 +30,10 @@ kernels:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel ready to boot. modules is .../lib/modules/RELEASE, None if there are none."""
+    """A kernel ready to boot. modules is .../lib/modules/RELEASE, None if there are none.
+
+    package: the version of Debian's package that it was taken from, if it was.
+    """
 
     spec: str
     label: str
@@ -39,6 +43,7 @@ class Kernel:
     config: Path | None
     image_digest: str
     config_digest: str | None
+    package: str | None = None
 
 
 def _digest(path: Path) -> str:
@@ -77,7 +82,13 @@ def _label(release: str) -> str:
 
 
 def _kernel(
-    spec: str, label: str, release: str, image: Path, modules: Path | None, config: Path | None
+    spec: str,
+    label: str,
+    release: str,
+    image: Path,
+    modules: Path | None,
+    config: Path | None,
+    package: str | None = None,
 ) -> Kernel:
     return Kernel(
         spec,
@@ -88,6 +99,7 @@ def _kernel(
         config,
         _digest(image),
         _digest(config) if config else None,
+        package,
     )
 
 
@@ -226,13 +238,13 @@ def resolve(spec: str, *, mirror: str | None = None, cpu_flavour: str = "cloud-a
         wanted = spec.removeprefix("debian:")
         if not re.fullmatch(r"[A-Za-z0-9][\w.+~-]*", wanted, re.ASCII):
             raise UserError(f"not a suite or version: {spec!r}", status=Exit.USAGE)
-        candidate = debian.find(wanted, mirror=mirror, flavour=cpu_flavour)
-        folder = debian.fetch(candidate)
+        candidate, folder = debian.find(wanted, mirror=mirror, flavour=cpu_flavour)
         image = folder / "vmlinuz"
         release = image_release(image)
         config = _readable([folder / "config"])
         modules = folder / "lib/modules" / release
-        return _kernel(spec, candidate.upstream, release, image, modules, config)
+        label, version = candidate.upstream, candidate.version
+        return _kernel(spec, label, release, image, modules, config, version)
     if spec == "host":
         return _host(spec)
     path, modules_folder = _split(spec)
@@ -246,16 +258,18 @@ def describe(spec: str, *, cpu_flavour: str = "cloud-amd64") -> str:
     if spec.startswith("debian:"):
         wanted = spec.removeprefix("debian:")
         packages = apt.stored()
-        candidate = debian.choose(packages, wanted, cpu_flavour) if packages else None
-        if candidate is None:
+        fitting = debian.fitting(packages, wanted, cpu_flavour) if packages else []
+        if not fitting:
             kind = "suite" if debian.is_suite(wanted) else "version"
             return (
                 f"the newest {cpu_flavour} kernel of Debian {kind} {wanted}: package lists and "
                 "kernel fetched through apt (about 100 MB) into the cache"
             )
+        candidate = fitting[0]
         size = sum(package.size for package in candidate.packages) / 1e6
         there = (apt.home().parent / "kernels" / candidate.digest).exists()
-        how = "already in the cache" if there else f"{size:.0f} MB to fetch through apt"
+        fetched = f"{size:.0f} MB to fetch through apt, or the next one if it is gone there"
+        how = "already in the cache" if there else fetched
         return f"Debian's kernel {candidate.upstream} ({candidate.release}), {how}"
     if spec == "host":
         return f"the running kernel {os.uname().release}"

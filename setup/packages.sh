@@ -60,7 +60,7 @@ for argument in "$@"; do
     esac
 done
 if ((dev)); then
-    packages+=(chromium shellcheck)
+    packages+=(chromium gpg gpg-agent shellcheck)
 fi
 
 missing_packages() {

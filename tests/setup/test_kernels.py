@@ -3,7 +3,6 @@
 
 import gzip
 import itertools
-import struct
 import subprocess
 from pathlib import Path
 
@@ -11,41 +10,13 @@ import pytest
 
 from errors import Exit, UserError
 from setup import apt, cache, debian, kernels, mirrors, modules
+from tests.support.kernel_packages import bz_image, deb
 
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache" / cache.NAME
-
-
-def bz_image(release: str, size: int = 64 << 10) -> bytes:
-    """The header of a bzImage as the boot protocol has it, and as many bytes as it announces."""
-    head = bytearray(size)
-    head[0x1F1] = 1
-    struct.pack_into("<I", head, 0x1F4, (size - 1024) // 16)
-    head[0x1FE:0x206] = b"\x55\xaa\xeb\x66HdrS"
-    struct.pack_into("<H", head, 0x20E, 0x3000 - 0x200)
-    text = f"{release} (builder@example) #1 SMP\0".encode()
-    head[0x3000 : 0x3000 + len(text)] = text
-    return bytes(head)
-
-
-def deb(folder: Path, name: str, files: dict[str, bytes]) -> Path:
-    """A real Debian package with these files."""
-    tree = folder / f"{name}.tree"
-    (tree / "DEBIAN").mkdir(parents=True)
-    (tree / "DEBIAN/control").write_text(
-        f"Package: {name}\nVersion: 1-1\nArchitecture: amd64\nMaintainer: A <a@example>\n"
-        "Description: a test\n"
-    )
-    for path, data in files.items():
-        (tree / path).parent.mkdir(parents=True, exist_ok=True)
-        (tree / path).write_bytes(data)
-    out = folder / f"{name}.deb"
-    command = ["dpkg-deb", "--build", "--root-owner-group", str(tree), str(out)]
-    subprocess.run(command, check=True, capture_output=True)
-    return out
 
 
 RELEASE = "6.1.0-9-cloud-amd64"
@@ -221,13 +192,12 @@ LISTED = [
     ],
 )
 def test_which_kernel_a_version_or_suite_means(wanted: str, version: str | None) -> None:
-    chosen = debian.choose(LISTED, wanted, "cloud-amd64")
-    assert (chosen.version if chosen else None) == version
+    fitting = debian.fitting(LISTED, wanted, "cloud-amd64")
+    assert (fitting[0].version if fitting else None) == version
 
 
 def test_a_split_kernel_is_the_signed_one_with_all_its_parts() -> None:
-    chosen = debian.choose(LISTED, "7.2", "cloud-amd64")
-    assert chosen is not None
+    chosen = debian.fitting(LISTED, "7.2", "cloud-amd64")[0]
     assert [package.name.split("-7")[0] for package in chosen.packages] == [
         "linux-binary",
         "linux-modules",
