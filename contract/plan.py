@@ -29,7 +29,7 @@ ASKED = {
 KEPT = {
     "": ("format", "alpha", "command", "suite", "run", "extended"),
     PARAMETERS: NOTED,
-    "variant": ("release", "version", "image_digest"),
+    "variant": ("release", "version", "package", "image_digest"),
 }
 
 

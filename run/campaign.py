@@ -97,11 +97,13 @@ class Campaign:
         ]
 
     def pinned(self, variant: Variant) -> str:
-        """The kernel to resolve: of a stored variant the very version that its runs had."""
+        """The kernel to resolve: of a stored variant the very package that its runs had."""
         for entry, stored in zip(self._entries, self.stored(), strict=True):
             known = variant.label and stored.same_machine(variant)
-            if known and variant.kernel.startswith("debian:") and "version" in entry:
-                return f"debian:{entry['version']}"
+            # Plans before `package` was kept have the version alone: two suites may share it.
+            exact = entry.get("package") or entry.get("version")
+            if known and variant.kernel.startswith("debian:") and exact:
+                return f"debian:{exact}"
         return variant.kernel
 
     def enter(self, found: Sequence[tuple[Variant, Kernel | None]]) -> list[Variant]:
@@ -208,6 +210,8 @@ class Campaign:
         if kernel is not None:
             entry["release"] = kernel.release
             entry["version"] = kernel.label
+            if kernel.package:
+                entry["package"] = kernel.package
             entry["image_digest"] = kernel.image_digest
         if variant.knobs:
             entry["knobs"] = dict(variant.knobs)

@@ -70,9 +70,10 @@ def lines(options: Options) -> list[str]:
             report,
         ]
     clock = clock_without_accelerator(options)
+    opened = campaign.Campaign(options, ())
     return [
         f"packages: {packages}{install}",
-        *(_variant(variant, options) for variant in options.variants),
+        *(_variant(variant, options, opened.pinned(variant)) for variant in options.variants),
         image.describe(),
         f"accelerator: {options.accel}"
         + (" (KVM if a kernel boots under it here, else TCG)" if options.accel == "auto" else ""),
@@ -109,10 +110,10 @@ def _measured(options: Options) -> str:
     return shlex.join(measure_argv(options, variant, repo=repo, music=music, run_dir="RUN"))
 
 
-def _variant(variant: Variant, options: Options) -> str:
+def _variant(variant: Variant, options: Options, kernel: str) -> str:
     name = f"variant {variant.label}" if variant.label else "kernel"
     line = append("kvm" if options.accel == "kvm" else "tcg", variant.append)
-    text = f"{name}: {kernels.describe(variant.kernel)}; command line: {line}"
+    text = f"{name}: {kernels.describe(kernel)}; command line: {line}"
     knobs = "; ".join(f"{path} = {value}" for path, value in variant.knobs)
     return text + (f"; knobs: {knobs}" if knobs else "")
 

@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Kernels that a mirror lists and does not have, by the real apt from a real archive."""
 
+import hashlib
 import http.server
 import os
+import re
 import shutil
 import threading
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from contract.variant import Variant
 from errors import Exit, UserError
+from run import dry_run
+from run.arguments import parse
+from run.campaign import Campaign
 from setup import apt, cache, kernels, mirrors
 from tests.support.kernel_packages import Archive, signing_key
 
@@ -52,7 +59,14 @@ class Mirror:
 
     def lose(self, *versions: str) -> None:
         for version in versions:
-            self.files[version].unlink()
+            self._aside(version).parent.mkdir(exist_ok=True)
+            self.files[version].rename(self._aside(version))
+
+    def regain(self, version: str) -> None:
+        self._aside(version).rename(self.files[version])
+
+    def _aside(self, version: str) -> Path:
+        return self.archive.folder / "lost" / self.files[version].name
 
 
 @pytest.fixture
@@ -264,3 +278,60 @@ def test_lists_that_are_out_of_date_are_no_reason_to_take_an_older_one(
     kernel, said = taken("debian:bullseye", capsys)
     assert kernel.package == newer
     assert said == []
+
+
+def entered(folder: Path, *argv: str) -> tuple[Variant, kernels.Kernel]:
+    """The one variant of a campaign that is begun or resumed, and the kernel that it takes."""
+    options = parse(list(argv))
+    campaign = Campaign(options, argv)
+    assert campaign.path == folder
+    kernel = kernels.resolve(campaign.pinned(options.variants[0]))
+    (variant,) = campaign.enter([(options.variants[0], kernel)])
+    return variant, kernel
+
+
+def test_a_campaign_goes_on_with_the_kernel_that_it_took(
+    mirror: Mirror, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "mine"
+    mirror.lose(BACKPORT)
+    variant, first = entered(out, "--out", str(out), "--kernel", "debian:bullseye")
+    assert (variant.kernel, variant.label) == ("debian:bullseye", "6.1.177")
+    assert f"taken: {OLDER}\n" in capsys.readouterr().err
+    (entry,) = tomllib.loads((out / "plan.toml").read_text())["variant"]
+    assert entry == {
+        "label": "6.1.177",
+        "kernel": "debian:bullseye",
+        "release": "6.1.0-0.deb11.51-cloud-amd64",
+        "version": "6.1.177",
+        "package": OLDER,
+        "image_digest": hashlib.sha256(first.image.read_bytes()).hexdigest(),
+    }
+    # What was gone is there again, and bookworm's 6.1.177 is newer than this one.
+    mirror.regain(BACKPORT)
+    steps = dry_run.lines(parse(["--resume", str(out)]))
+    (told,) = [line for line in steps if line.startswith("variant 6.1.177: ")]
+    assert "(6.1.0-0.deb11.51-cloud-amd64), already in the cache" in told
+    shutil.rmtree(cache.place() / "kernels")
+    for argv in (["--resume", str(out)], ["--resume", str(out), "--kernel", "debian:bullseye"]):
+        assert entered(out, *argv)[1].image_digest == first.image_digest
+    assert capsys.readouterr().err == ""
+    shutil.rmtree(cache.place() / "kernels")
+    mirror.lose(OLDER)
+    with pytest.raises(UserError, match=f"listed, but not on the mirror: {re.escape(OLDER)} "):
+        entered(out, "--resume", str(out))
+
+
+def test_a_campaign_does_not_go_on_with_another_build_of_its_version(
+    mirror: Mirror, tmp_path: Path
+) -> None:
+    out = tmp_path / "mine"
+    mirror.add("6.1.0-0.deb11.52", BACKPORT, unsigned=True)
+    mirror.publish()
+    entered(out, "--out", str(out), "--kernel", "debian:bullseye")
+    before = (out / "plan.toml").read_text()
+    shutil.rmtree(cache.place() / "kernels")
+    mirror.lose(BACKPORT)
+    with pytest.raises(UserError, match=r"6\.1\.180: its runs in .* have another kernel"):
+        entered(out, "--resume", str(out))
+    assert (out / "plan.toml").read_text() == before
