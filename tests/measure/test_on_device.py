@@ -3,6 +3,7 @@
 
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -108,10 +109,12 @@ def test_the_first_word_stays(
 
 
 def test_a_player_that_dies_is_no_completed_run(tmp_path: Path) -> None:
+    path = str(tmp_path / "events.jsonl")
+    until_it_ended = f"import time\nwhile 'stream-end' not in open({path!r}).read():"
     streams = [
         Stream("heartbeat", python(TICKING % (100000, "0.05")), dict(os.environ)),
         Stream("player", ["sh", "-c", "echo chunk 0; echo 'no \\ rsync'; exit 3"], {}),
-        Stream("gitk-1", python(TICKING % (20, "0.05")), dict(os.environ)),
+        Stream("gitk-1", python(f"{until_it_ended} time.sleep(0.01)"), dict(os.environ)),
     ]
     events = Events(tmp_path / "events.jsonl")
     recorder = RecorderProcess(
@@ -314,6 +317,8 @@ def test_last_words_of_a_program_that_is_never_ready(
     for said, words in (("echo fetching", "within 0 s: fetching"), (":", "within 0 s")):
         stream = Stream("x", ["sh", "-c", f"{said}; exec sleep 100"], dict(os.environ), waits=True)
         program = child.PipeChild(stream)
+        if said != ":":
+            assert select.select([program.fd], [], [], 20)[0]
         with pytest.raises(child.StartError) as caught:
             program.wait_ready("x")
         program.kill()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Disks for the guest: made without a mount, read back with debugfs."""
 
+import os
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -45,9 +45,10 @@ def test_pack_of_a_folder_that_is_not_there(tmp_path: Path) -> None:
 
 def test_the_job_disk_holds_the_suite_and_is_quick(tmp_path: Path) -> None:
     image = tmp_path / "job.ext4"
-    start = time.monotonic()
+    before = sum(os.times()[:4])
     disk.job_disk(image)
-    assert time.monotonic() - start < 5
+    # CPU time, of children too: others may have the machine meanwhile.
+    assert sum(os.times()[:4]) - before < 5
     names = debugfs(image, "ls -p /suite")
     assert "/setup/" in names and "/vm/" in names
     assert not any(f"/{name}/" in names for name in (".git", ".venv", "results", "docs"))
