@@ -92,6 +92,13 @@ class Options:
         metavar="DIR",
         campaign_only=True,
     )
+    jobs: int | None = option(
+        MANY,
+        "runs at a time, on the guest's clock (default: one for each core; docs/MACHINES.md)",
+        values.up_to(256),
+        "N",
+        campaign_only=True,
+    )
     stop_when_sure: int | None = option(
         MANY,
         "go on until each comparison has a verdict, up to N runs of each variant",

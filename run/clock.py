@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which clock a guest waits by, and whether its disk can be a model (docs/MACHINES.md)."""
 
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,13 @@ class Timing(NamedTuple):
     why: str
     disk: DiskModel | None = None
     library: Path | None = None
+
+
+def at_once(options: Options, clock: str) -> int:
+    """How many runs are done side by side: on the host's clock they would measure each other."""
+    if clock == HOST:
+        return 1
+    return options.jobs or len(os.sched_getaffinity(0))
 
 
 def modelled(options: Options) -> DiskModel | None:

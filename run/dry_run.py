@@ -10,7 +10,7 @@ from contract.variant import Variant
 from errors import UserError, run_command
 from run import campaign, checkout, durations
 from run.arguments import parse
-from run.clock import modelled, why_not
+from run.clock import at_once, modelled, why_not
 from run.identity import identified
 from run.measure_command import guest_command, measure_argv
 from run.run_folders import folder
@@ -123,13 +123,16 @@ def _order(options: Options) -> list[str]:
     todo = campaign.remaining(folder(options), options)
     if not todo:
         return ["runs: nothing is missing"]
-    about = durations.estimate(options.parameters | options.in_machine, options.accel, len(todo))
+    jobs = at_once(options, clock_without_accelerator(options))
+    kind = options.parameters | options.in_machine | {"jobs": jobs}
+    about = durations.estimate(kind, options.accel, -(-len(todo) // jobs))
     time = (
         f"about {durations.words(about)}" if about else "how long is not known yet on this machine"
     )
     shown = ", ".join(f"{label} {number}" for label, number in todo[:60])
     lines = [
-        f"runs: {len(todo)} ({len(options.variants)} variants, up to {options.runs} each), {time}",
+        f"runs: {len(todo)} ({len(options.variants)} variants, up to {options.runs} each), "
+        f"{jobs} at a time, {time}",
         f"order: {shown}{', …' if len(todo) > 60 else ''}",
     ]
     if options.looks:

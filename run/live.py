@@ -8,12 +8,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console
-from rich.live import Live
 from rich.table import Table
-from rich.text import Text
 
 from contract.run_files import EVENTS, GITK, latency_log, stream_names
+from run.screen import Screen
 
 FROZE_S = 2.0
 PLAIN_EVERY_S = 10.0
@@ -89,23 +87,28 @@ class Follower:
 
 
 class View:
-    """A live table on a terminal, plain lines elsewhere.
+    """How one run is going: a table on a terminal, plain lines elsewhere.
 
-    own_clock: the guest has one; what is silent, and for how long, is told by that.
+    own_clock: the guest has one; what is silent, and for how long, is told by that. named: its
+    lines say whose they are, since others are on the screen.
     """
 
     def __init__(
         self,
         title: str,
+        screen: Screen,
         run_dir: Path,
         gitks: int,
         commits: int,
         passes: int,
+        *,
         echo: bool = False,
         own_clock: bool = False,
+        named: bool = False,
     ) -> None:
         self._title = title
-        self._console = Console(highlight=False)
+        self._screen = screen
+        self._name = f"{title}: " if named else ""
         self._events = Tail(run_dir / EVENTS)
         self._meminfo = Tail(run_dir / "meminfo.tsv")
         self._columns: list[str] = []
@@ -121,15 +124,9 @@ class View:
         self._followers = [
             Follower(name, run_dir / latency_log(name)) for name in stream_names(gitks, echo)
         ]
-        self._live = (
-            Live(console=self._console, refresh_per_second=4, transient=True)
-            if self._console.is_terminal
-            else None
-        )
 
     def __enter__(self) -> "View":
-        if self._live:
-            self._live.start()
+        self._screen.add(self)
         return self
 
     def __exit__(
@@ -138,17 +135,11 @@ class View:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._live:
-            with contextlib.suppress(OSError):
-                self._live.stop()
+        self._screen.remove(self)
 
     def say(self, text: str) -> None:
         """A line that stays."""
-        # A terminal that was closed is no reason to end a measurement.
-        with contextlib.suppress(OSError):
-            self._console.print(
-                Text(f"[{time.monotonic() - self._began:6.1f} s] {text}"), soft_wrap=True
-            )
+        self._screen.say(f"[{time.monotonic() - self._began:6.1f} s] {self._name}{text}")
 
     def tick(self) -> None:
         """Read what is new and show it; call a few times a second."""
@@ -160,9 +151,8 @@ class View:
         if self._workload is not None and self._phase == "workload":
             for follower in self._followers:
                 self._follow(follower, self._guests(now))
-        if self._live:
-            with contextlib.suppress(OSError):
-                self._live.update(self._table(now))
+        if self._screen.live:
+            self._screen.update()
         elif now - self._said >= PLAIN_EVERY_S and self._workload is not None:
             self._said = now
             self.say(self._headline(now))
@@ -232,7 +222,9 @@ class View:
             text += f", frozen: {' '.join(frozen)}"
         return text
 
-    def _table(self, now: float) -> Table:
+    def table(self) -> Table:
+        """The streams as they are now."""
+        now = time.monotonic()
         table = Table(title=f"{self._title}: {self._headline(now)}", title_justify="left")
         table.add_column("stream")
         for column in ("lines", "lines/s", "commits", "silent for"):

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One measurement at a time on a machine: two beside each other would measure each other."""
+"""One measurement at a time on a machine: two beside each other would measure each other.
+
+Those whose guests have clocks of their own may be beside each other, not beside any other.
+"""
 
 import contextlib
 import fcntl
@@ -21,9 +24,31 @@ def path() -> Path:
     return (shared if usable else Path(tempfile.gettempdir())) / NAME
 
 
+class Held:
+    """The machine, held alone until share() is called."""
+
+    def __init__(self, fd: int, alone: bool) -> None:
+        self._fd = fd
+        self.alone = alone
+
+    def share(self) -> None:
+        """Let others in whose guests have clocks of their own: ours have."""
+        fcntl.flock(self._fd, fcntl.LOCK_SH)
+        self.alone = False
+
+    def keep(self) -> None:
+        """UserError unless the machine is ours alone."""
+        if not self.alone:
+            _take(self._fd, fcntl.LOCK_EX)
+            self.alone = True
+
+
 @contextlib.contextmanager
-def held() -> Iterator[None]:
-    """Hold the machine; UserError that names the owner if somebody else does."""
+def held(beside_others: bool = False) -> Iterator[Held]:
+    """Hold the machine; UserError that names the owner if somebody else does.
+
+    beside_others: it will do to be one of several that share() it.
+    """
     # fs.protected_regular forbids O_CREAT on another user's file in a sticky folder.
     try:
         fd = os.open(path(), os.O_RDWR | os.O_CLOEXEC)
@@ -33,16 +58,27 @@ def held() -> Iterator[None]:
             os.fchmod(fd, 0o666)
     try:
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = os.pread(fd, 200, 0).decode(errors="replace").strip() or "an unknown process"
-            raise UserError(
-                f"another run is measuring on this machine: {owner}",
-                hint="two at once would measure each other; wait for it, or end it",
-            ) from None
+            _take(fd, fcntl.LOCK_EX)
+            machine = Held(fd, alone=True)
+        except UserError:
+            if not beside_others:
+                raise
+            _take(fd, fcntl.LOCK_SH)
+            machine = Held(fd, alone=False)
         os.truncate(fd, 0)
         os.pwrite(fd, f"pid {os.getpid()}, since {time.strftime('%H:%M:%S')}\n".encode(), 0)
-        yield
+        yield machine
         os.truncate(fd, 0)
     finally:
         os.close(fd)
+
+
+def _take(fd: int, how: int) -> None:
+    try:
+        fcntl.flock(fd, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = os.pread(fd, 200, 0).decode(errors="replace").strip() or "an unknown process"
+        raise UserError(
+            f"another run is measuring on this machine: {owner}",
+            hint="two at once would measure each other; wait for it, or end it",
+        ) from None

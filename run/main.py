@@ -16,11 +16,13 @@ from errors import Exit, run_command
 from run import machine_lock, on_device
 from run.arguments import parse
 from run.campaign import Campaign
+from run.clock import why_not
 from run.identity import identified
 from run.preparation import Ready, make_ready, say
 from run.runner import Outcome, Runner
 from setup import cache
 from vm import session
+from vm.qemu import GUEST, HOST
 
 SCRATCH_BYTES = 3 << 30
 RESULT_BYTES = 64 << 20
@@ -51,13 +53,20 @@ class Stopped:
         self._came = True
 
 
-def in_vms(options: Options, stopped: Stopped, command: list[str]) -> Outcome:
+def in_vms(
+    options: Options, stopped: Stopped, command: list[str], machine: machine_lock.Held
+) -> Outcome:
     """The campaign, in VMs: every run that it still lacks."""
-    cache.sweep("vm-", "probe-")
+    if machine.alone:
+        cache.sweep("vm-", "probe-")
     opened = Campaign(options, command)
     session.check_space(cache.root(), SCRATCH_BYTES, "the VM's throw-away disk")
     session.check_space(opened.path.resolve(), RESULT_BYTES, "a result")
     ready = make_ready(options, opened.pinned)
+    if all(one.guest.clock == GUEST for one in ready):
+        machine.share()
+    else:
+        machine.keep()
     variants = opened.enter([(one.variant, one.guest.kernel) for one in ready])
     by_label = {
         variant.label: Ready(variant, one.guest)
@@ -94,13 +103,14 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     stopped = Stopped()
-    with machine_lock.held():
+    may_share = options.device is None and options.clock != HOST and not why_not(options, "tcg")
+    with machine_lock.held(beside_others=may_share) as machine:
         if options.device is not None:
             run_dir, state, why = on_device.run(options, stopped, argv)
             say(f"{run_dir}: {state}: {why}")
             outcome = Outcome(run_dir.parent.parent, [state])
         else:
-            outcome = in_vms(options, stopped, argv)
+            outcome = in_vms(options, stopped, argv, machine)
     drawn = report(outcome.folder)
     if outcome.left:
         say(f"\n{outcome.left}\n  ./run_test.sh --resume {shlex.quote(str(outcome.folder))}")

@@ -21,6 +21,7 @@ from run.campaign import Campaign
 from run.live import View
 from run.measure_command import measure_argv
 from run.preparation import music_folder
+from run.screen import Screen
 from setup import crypt_lvm, device_check, history, swaps
 
 # From SIGTERM to SIGKILL: a swapoff alone may take swaps.PATIENCE_S, and no undoing is cut short.
@@ -75,11 +76,12 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
         "parameters": options.parameters,
     }
     echo = bool(options.atomic_order)
-    view = View(label, run_dir, options.gitk, commits, options.passes, echo)
+    screen = Screen()
+    view = View(label, screen, run_dir, options.gitk, commits, options.passes, echo=echo)
     with stopped.armed():
         try:
             write_meta(run_dir, facts)
-            with view:
+            with screen, view:
                 status = _measure(command(options, run_dir, repo, source), run_dir, view, stopped)
             state, why = _verdict(run_dir, status)
             close(run_dir, facts, state, why)

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Does a campaign's runs, one after the other, each in a fresh VM, and says how far it is."""
+"""Does a campaign's runs, each in a fresh VM, as many at a time as may be; says how far it is."""
 
+import concurrent.futures
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,14 +17,17 @@ from contract.run_files import ABORTED, COMPLETED
 from errors import UserError
 from run import checkout, durations
 from run.campaign import Campaign
+from run.clock import at_once
 from run.live import View
 from run.measure_command import errand
 from run.preparation import Ready, say
+from run.screen import Screen
 from setup import history
 from vm import session
 from vm.qemu import GUEST
 
 ATTEMPTS = 2  # in a row, of a run that the suite or the machine cut short
+LOOK_S = 0.5  # between two looks whether a run is over, or Ctrl-C came
 
 
 @dataclass
@@ -46,7 +52,11 @@ class Runner:
         self._options = options
         self._campaign = campaign
         self._ready = ready
-        self._stopped = stopped
+        self._asked_to_stop = stopped
+        self._failed = False
+        self._jobs = min((at_once(options, one.guest.clock) for one in ready.values()), default=1)
+        self._lock = threading.Lock()  # of the campaign, and of what is below
+        self._busy: dict[Future[str | None], tuple[str, int]] = {}
         self._cut_short: dict[str, int] = {}  # times in a row
         # A single run is not repeated: whoever asked for it sees what cut it short.
         self._alone = campaign.asked == 1
@@ -60,14 +70,13 @@ class Runner:
         total = len(self._campaign.left())
         if not total:
             say(f"{self._campaign.path}: nothing is missing")
-        for look in self._campaign.looks or (None,):
-            while (todo := self._todo(look)) and not self._stopped():
-                label, number = todo[0]
-                place = f"{total - len(self._todo(None)) + 1} of {total}" if total > 1 else ""
-                state = self._one(label, number, place, todo)
-                outcome.states += [] if state is None else [state]
-            if self._stopped() or (look and self._sure(look)):
-                break
+        elif self._jobs < (self._options.jobs or 1):
+            say("one run at a time: on the host's clock two would measure each other")
+        with Screen() as screen:
+            for look in self._campaign.looks or (None,):
+                self._up_to(look, total, outcome, screen)
+                if self._stopped() or (look and self._sure(look)):
+                    break
         left = len(self._campaign.left())
         given_up = [label for label, cut in self._cut_short.items() if cut >= self._attempts]
         if given_up and not self._alone:
@@ -76,6 +85,37 @@ class Runner:
             outcome.left = f"interrupted; {left} of {total} runs are missing. To go on:"
         return outcome
 
+    def _stopped(self) -> bool:
+        return self._failed or self._asked_to_stop()
+
+    def _up_to(self, look: int | None, total: int, outcome: Outcome, screen: Screen) -> None:
+        """The runs that are missing up to this look."""
+        with ThreadPoolExecutor(self._jobs) as pool:
+            try:
+                while True:
+                    self._begin_more(look, total, screen, pool)
+                    if not self._busy:
+                        return
+                    done, _ = concurrent.futures.wait(self._busy, LOOK_S, FIRST_COMPLETED)
+                    for one in done:
+                        del self._busy[one]
+                        state = one.result()
+                        outcome.states += [] if state is None else [state]
+            finally:
+                self._failed = self._failed or bool(self._busy)
+
+    def _begin_more(
+        self, look: int | None, total: int, screen: Screen, pool: ThreadPoolExecutor
+    ) -> None:
+        with self._lock:
+            todo = [one for one in self._todo(look) if one not in self._busy.values()]
+            began = total - len(self._todo(None)) + len(self._busy)
+        room = 0 if self._stopped() else self._jobs - len(self._busy)
+        for number, one in enumerate(todo[:room], began + 1):
+            place = f"{number} of {total}" if total > 1 else ""
+            left = len(todo) + len(self._busy)
+            self._busy[pool.submit(self._one, *one, place, left, screen)] = one
+
     def _todo(self, look: int | None) -> list[tuple[str, int]]:
         return [
             (label, number)
@@ -83,12 +123,14 @@ class Runner:
             if self._cut_short.get(label, 0) < self._attempts
         ]
 
-    def _one(self, label: str, number: int, place: str, todo: list[tuple[str, int]]) -> str | None:
+    def _one(self, label: str, number: int, place: str, left: int, screen: Screen) -> str | None:
         """One run; its state, or None if it was cut short and is to be repeated."""
         options, variant, guest = self._options, *self._ready[label]
-        run_dir, order = self._campaign.begin(label, number)
-        about = durations.estimate(options.parameters | options.in_machine, guest.accel, len(todo))
-        say(
+        with self._lock:
+            run_dir, order = self._campaign.begin(label, number)
+        kind = options.parameters | options.in_machine | {"jobs": self._jobs}
+        about = durations.estimate(kind, guest.accel, -(-left // self._jobs))
+        screen.say(
             f"run {number} of {label}: {guest.kernel.release} in {run_dir}"
             + (f" ({place}, about {durations.words(about)} left)" if place and about else "")
         )
@@ -100,10 +142,17 @@ class Runner:
             "parameters": options.parameters,
         }
         began = time.monotonic()
-        title = f"{label} ({place})" if place else label
-        echo = bool(options.atomic_order)
-        own = guest.clock == GUEST
-        with View(title, run_dir, options.gitk, self._commits, options.passes, echo, own) as view:
+        with View(
+            f"{label} {number} ({place})" if place else label,
+            screen,
+            run_dir,
+            options.gitk,
+            self._commits,
+            options.passes,
+            echo=bool(options.atomic_order),
+            own_clock=guest.clock == GUEST,
+            named=self._jobs > 1 and bool(place),
+        ) as view:
             try:
                 state, why = session.run(
                     guest,
@@ -118,20 +167,25 @@ class Runner:
                 if self._alone:
                     raise
                 state, why = ABORTED, str(error)
-        say(f"{run_dir}: {state}: {why}")
+        screen.say(f"{run_dir}: {state}: {why}")
         if state == COMPLETED:
-            durations.note(
-                options.parameters | options.in_machine, guest.accel, time.monotonic() - began
-            )
-        if state == ABORTED and not self._stopped():
-            self._cut_short[label] = 1 + self._cut_short.get(label, 0)
-            if self._cut_short[label] < self._attempts:
-                say(f"  once more, since it was cut short: {label} {number}")
-                self._campaign.set_aside(run_dir)
-                return None
-        else:
+            durations.note(kind, guest.accel, time.monotonic() - began)
+        with self._lock:
+            return self._repeated(label, number, run_dir, state, screen)
+
+    def _repeated(
+        self, label: str, number: int, run_dir: Path, state: str, screen: Screen
+    ) -> str | None:
+        """The state of a run that is over; None if it was cut short and is to be repeated."""
+        if state != ABORTED or self._stopped():
             self._cut_short.pop(label, None)
-        return state
+            return state
+        self._cut_short[label] = 1 + self._cut_short.get(label, 0)
+        if self._cut_short[label] >= self._attempts:
+            return state
+        screen.say(f"  once more, since it was cut short: {label} {number}")
+        self._campaign.set_aside(run_dir)
+        return None
 
     def _sure(self, look: int) -> bool:
         """Whether the runs so far decide each comparison; another process judges them."""

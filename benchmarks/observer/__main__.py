@@ -21,7 +21,9 @@ from run.live import View
 from run.main import Stopped
 from run.measure_command import errand
 from run.preparation import make_ready
+from run.screen import Screen
 from vm import session
+from vm.qemu import GUEST
 
 SUITE = Path(__file__).resolve().parents[2]
 
@@ -99,8 +101,17 @@ def main() -> int:
         ((variant, guest),) = make_ready(options)
         facts: dict[str, Any] = {"label": "observer", "variant": "observer"}
         facts["parameters"] = options.parameters
-        view = View("observer", run_dir, options.gitk, options.commits, options.passes)
-        with view, stopped.armed():
+        screen = Screen()
+        view = View(
+            "observer",
+            screen,
+            run_dir,
+            options.gitk,
+            options.commits,
+            options.passes,
+            own_clock=guest.clock == GUEST,
+        )
+        with screen, view, stopped.armed():
             state, why = session.run(
                 guest,
                 errand(

@@ -6,10 +6,13 @@ tests/in_vm/test_campaign_in_vm.py does the same on real kernels.
 
 import json
 import random
+import threading
+import time
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -17,11 +20,13 @@ from errors import Exit, UserError
 from run.arguments import parse
 from run.campaign import Campaign
 from run.main import exit_status
+from run.preparation import Ready
 from run.runner import Outcome, Runner
 from tests.make_results import line_log, meta, write_run
 from tests.run.test_campaign import kernel
 from vm import session
-from vm.session import Errand
+from vm.qemu import GUEST, HOST
+from vm.session import Errand, Guest
 
 Played = Callable[[str, int], tuple[str, float]]  # (label, attempt) -> state, stalled seconds
 
@@ -30,7 +35,12 @@ class Play:
     """A campaign whose VMs are played: which runs were asked for, in order, is in `ran`."""
 
     def __init__(
-        self, folder: Path, argv: list[str], played: Played, monkeypatch: pytest.MonkeyPatch
+        self,
+        folder: Path,
+        argv: list[str],
+        played: Played,
+        monkeypatch: pytest.MonkeyPatch,
+        clock: str = HOST,
     ) -> None:
         self.ran: list[str] = []
         self.stopped = False
@@ -43,7 +53,9 @@ class Play:
         campaign = Campaign(options, argv)
         found = [(one, kernel(one.kernel.removeprefix("debian:"))) for one in options.variants]
         ready: Any = {
-            variant.label: (variant, SimpleNamespace(accel="tcg", clock="host", kernel=one))
+            variant.label: Ready(
+                variant, cast(Guest, SimpleNamespace(accel="tcg", clock=clock, kernel=one))
+            )
             for variant, (_, one) in zip(campaign.enter(found), found, strict=True)
         }
         self.outcome = Runner(options, campaign, ready, lambda: self.stopped).go()
@@ -201,3 +213,48 @@ def test_the_last_missing_run_is_tried_twice_too(
     )
     assert again.ran == ["7.2/2", "7.2/2"]
     assert exit_status(again.outcome, False) is Exit.OK
+
+
+def test_on_the_guests_clock_several_are_done_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = threading.Barrier(3)
+
+    def played(label: str, attempt: int) -> tuple[str, float]:
+        together.wait(20)  # broken unless three are under way at once
+        return "aborted" if attempt == 2 else "completed", 2.0
+
+    play = Play(tmp_path / "c", [*TWO, "--runs", "4", "--jobs", "3"], played, monkeypatch, GUEST)
+    assert sorted(play.ran) == sorted(
+        [f"{label}/{n}" for n in range(1, 5) for label in ("6.1", "7.2")] + [play.ran[1]]
+    )
+    assert not play.outcome.left
+    plan = tomllib.loads((tmp_path / "c" / "plan.toml").read_text())
+    assert sorted(run["order"] for run in plan["run"]) == list(range(1, 10))
+
+
+def test_on_the_hosts_clock_there_is_one_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    under_way: list[str] = []
+
+    def played(label: str, attempt: int) -> tuple[str, float]:
+        under_way.append(label)
+        time.sleep(0.05)
+        assert under_way.pop() == label and not under_way
+        return "completed", 2.0
+
+    play = Play(tmp_path / "c", [*TWO, "--runs", "2", "--jobs", "3"], played, monkeypatch)
+    assert play.ran == ["6.1/1", "7.2/1", "6.1/2", "7.2/2"]
+    assert "one run at a time" in capsys.readouterr().out
+
+
+def test_a_bug_in_one_ends_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def played(label: str, attempt: int) -> tuple[str, float]:
+        if attempt == 2:
+            raise ZeroDivisionError
+        return "completed", 2.0
+
+    with pytest.raises(ZeroDivisionError):
+        Play(tmp_path / "c", [*TWO, "--runs", "9", "--jobs", "2"], played, monkeypatch, GUEST)
+    assert len(list((tmp_path / "c").glob("*/*/status.json"))) < 17
