@@ -15,15 +15,15 @@ LEAST_MEMORY = 128 << 20
 IN_VARIANTS = ("kernel", "label", "append", "knob", "plan")  # what the variants were made of
 EXAMPLES = """\
 examples:
-  ./run_test.sh                             Debian stable's kernel, 512 MiB, four gitk's, in a VM
-  ./run_test.sh --profile quick             the same in two and a half minutes, with less of all
+  ./run_test.sh                             Debian stable's kernel on a laptop, four gitk's, in a VM
+  ./run_test.sh --profile quick             the same in some four minutes, with less of all
   ./run_test.sh --kernel debian:6.1 --kernel debian:7.2 --runs 5       compare two kernels
   ./run_test.sh --resume results/mine       go on with what was interrupted
   ./run_test.sh --resume results/mine --kernel debian:6.12             add a variant
   ./run_test.sh --plan plan.toml            variants with knobs (docs/CAMPAIGNS.md)
   ./run_test.sh --kernel debian:6.1 --kernel debian:7.2 --stop-when-sure 20
   ./run_test.sh --kernel ~/linux            a kernel build tree
-  ./run_test.sh --kernel /boot/vmlinuz-6.12 --disk-iops 150 --disk-bps 80M
+  ./run_test.sh --kernel /boot/vmlinuz-6.12 --machine ssd
   ./run_test.sh --dry-run                   say what would be done, and do nothing
   sudo ./run_test.sh --device /dev/sdb5     on this machine, on that empty partition
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from py_compile import PycInvalidationMode
@@ -25,7 +26,7 @@ IN_GUEST = (
     "workloads",
 )
 BLOCK = 4096
-FORMAT = 1
+FORMAT = 2
 
 
 def _suite_files(root: Path) -> Iterator[Path]:
@@ -80,7 +81,10 @@ def pack(folders: dict[str, Path], out: Path, label: str) -> None:
         command = ["mke2fs", "-q", "-F", "-t", "ext4", "-L", label, "-b", str(BLOCK), "-m", "0"]
         # No journal: never written to. Features that every kernel from 5.10 on mounts.
         command += ["-O", "^has_journal,^orphan_file,^metadata_csum_seed,^resize_inode"]
-        command += ["-N", str(inodes), "-E", "root_owner=0:0,lazy_itable_init=0", "-d", str(tree)]
+        # Nothing random: a guest with a clock of its own does the same with the same disk.
+        name = str(uuid.uuid5(uuid.NAMESPACE_OID, label))
+        extended = f"root_owner=0:0,lazy_itable_init=0,hash_seed={name}"
+        command += ["-N", str(inodes), "-U", name, "-E", extended, "-d", str(tree)]
         # As an ordinary user the files would keep that user's number, which git mistrusts.
         prefix = ["fakeroot"] if os.geteuid() != 0 and shutil.which("fakeroot") else []
         apt.run([*prefix, *command, str(image), str(blocks)], what=f"making the {label} disk")

@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import itertools
 import os
+import select
 import socket
 import subprocess
 import threading
@@ -15,21 +16,58 @@ from errors import UserError
 from vm.qemu import Spec, command_line
 from vm.qmp import Monitor, MonitorLost
 
+DRAIN_S = 0.5  # at most between the end of a QEMU and that of who reads its console
+
 
 class DidNotStart(UserError):
     """QEMU ended before its monitor answered."""
+
+
+class Console:
+    """The host's ends of the serial console's two FIFOs."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self._over = False
+        ends = [base.with_name(base.name + end) for end in (".in", ".out")]
+        for end in ends:
+            end.unlink(missing_ok=True)
+            os.mkfifo(end, 0o600)
+        self._in = os.open(ends[0], os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._out = os.open(ends[1], os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def drain(self) -> None:
+        """Read what QEMU writes, until it is gone: what is not read would in time hold it up."""
+        came = select.poll()
+        came.register(self._out, select.POLLIN)
+        # QEMU may die before it opens its end.
+        while not self._over:
+            if came.poll(1000 * DRAIN_S) and not os.read(self._out, 65536):
+                return
+
+    def type(self, letters: str) -> None:
+        """Say this to the guest."""
+        os.write(self._in, letters.encode())
+
+    def close(self, drain: threading.Thread) -> None:
+        """Close our ends, when the thread that drains has ended."""
+        self._over = True
+        drain.join()
+        os.close(self._in)
+        os.close(self._out)
 
 
 class Machine:
     """One virtual machine; `running()` makes one and always ends it."""
 
     def __init__(
-        self, process: "subprocess.Popen[bytes]", console: socket.socket, monitor: Monitor
-    ):
+        self, process: "subprocess.Popen[bytes]", console: Console, monitor: Monitor
+    ) -> None:
         self.process = process
         self.monitor = monitor
         self._console = console
-        threading.Thread(target=self._drain_console, daemon=True).start()
+        self._drain = threading.Thread(target=console.drain, daemon=True)
+        self._drain.start()
 
     @property
     def alive(self) -> bool:
@@ -47,7 +85,7 @@ class Machine:
     def sysrq(self, letter: str) -> None:
         """Send a serial BREAK and a sysrq letter to the guest's kernel."""
         self.monitor.execute("chardev-send-break", id="console")
-        self._console.sendall(letter.encode())
+        self._console.type(letter)
 
     def end(self) -> None:
         """End QEMU now, politely first, and reap it."""
@@ -60,26 +98,18 @@ class Machine:
                 self.process.kill()
         self.process.wait()
         self.monitor.close()
-        self._console.close()
-
-    def _drain_console(self) -> None:
-        # QEMU logs the console to its file; an unread socket would in time hold the guest up.
-        with contextlib.suppress(OSError):
-            while self._console.recv(65536):
-                pass
+        self._console.close(self._drain)
 
 
 @contextlib.contextmanager
 def running(spec: Spec, scratch: Path) -> Iterator[Machine]:
-    """Start a QEMU for spec (its console_fd and monitor_fd are filled in here); end it on leaving.
+    """Start a QEMU for spec (its console and monitor_fd are filled in here); end it on leaving.
 
     scratch holds QEMU's throw-away overlays. Raises DidNotStart with QEMU's own words if so.
     """
-    console, console_far = socket.socketpair()
+    console = Console(scratch / "console")
     monitor, monitor_far = socket.socketpair()
-    spec = dataclasses.replace(
-        spec, console_fd=console_far.fileno(), monitor_fd=monitor_far.fileno()
-    )
+    spec = dataclasses.replace(spec, console=console.base, monitor_fd=monitor_far.fileno())
     errors = scratch / "qemu-stderr.txt"
     with open(errors, "wb") as stderr:
         process = subprocess.Popen(
@@ -88,14 +118,12 @@ def running(spec: Spec, scratch: Path) -> Iterator[Machine]:
             stdout=stderr,
             stderr=stderr,
             pass_fds=[
-                console_far.fileno(),
                 monitor_far.fileno(),
                 *itertools.chain(*spec.fdsets.values()),
             ],
             env={**os.environ, "TMPDIR": str(scratch), **spec.environment},
             start_new_session=True,
         )
-    console_far.close()
     monitor_far.close()
     machine = Machine(process, console, Monitor(monitor))
     try:

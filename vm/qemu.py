@@ -46,7 +46,8 @@ class Ports:
 
 @dataclass(frozen=True)
 class Spec:
-    """One virtual machine. memory in bytes; fds are inherited by QEMU.
+    """One virtual machine. memory in bytes; fds are inherited by QEMU. console: of two FIFOs, but
+    for their ends .in and .out.
 
     mips: of a guest whose clock counts its instructions, so many a microsecond; None: it has the
     host's clock. seed: of all its randomness, there. library: of the disk model, preloaded, and
@@ -60,7 +61,7 @@ class Spec:
     memory: int
     cpus: int
     console_log: Path
-    console_fd: int = -1
+    console: Path = Path()
     monitor_fd: int = -1
     disks: list[Disk] = field(default_factory=list)
     ports: Ports | None = None
@@ -98,10 +99,11 @@ def command_line(spec: Spec) -> list[str]:
     argv += ["-no-reboot"]
     argv += ["-kernel", str(spec.kernel), "-initrd", str(spec.initrd), "-append", spec.append]
     # The console's input side carries sysrq to a kernel that hangs; its output is logged by QEMU
-    # itself, so that it is whole even if the runner dies.
+    # itself, so that it is whole even if the runner dies. Not a socket: that is full after some 300
+    # writes of a byte, and whoever writes the next one waits for the host.
     argv += [
         "-chardev",
-        f"socket,id=console,fd={spec.console_fd},logfile={_quoted(spec.console_log)}",
+        f"pipe,id=console,path={_quoted(spec.console)},logfile={_quoted(spec.console_log)}",
         "-serial",
         "chardev:console",
         "-chardev",

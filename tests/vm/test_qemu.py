@@ -27,7 +27,7 @@ SPEC = Spec(
     memory=512 << 20,
     cpus=2,
     console_log=Path("/a,b/console.log"),
-    console_fd=7,
+    console=Path("/c"),
     monitor_fd=8,
     disks=[Disk("work", "/dev/fdset/1", iops=150, bps=80 << 20)],
     ports=Ports(Path("/r"), ["events.jsonl", "kern.log"]),
