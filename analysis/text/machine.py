@@ -21,6 +21,12 @@ def size(run: Run, per_mib: float, what: str, *keys: str) -> str:
     return "" if found is None else f"{found / per_mib:,.0f} MiB{what}"
 
 
+def cpus(run: Run) -> str:
+    """'2 CPUs'."""
+    found = number(run.fact("cpus"))
+    return "" if found is None else f"{found:.0f} CPU{'s' if found != 1 else ''}"
+
+
 def listed(name: str, parts: Iterable[str]) -> list[str]:
     """The lines of one entry: the parts that are known."""
     return entry(name, ", ".join(part for part in parts if part) or NOT_AVAILABLE)
@@ -38,11 +44,7 @@ def reference(run: Run, limit: int = 60) -> str:
     changed = run.fact("machine", "changed")
     if isinstance(changed, list) and changed:
         name += f" with other {plain(', '.join(map(str, changed)), limit)}"
-    cpus = number(run.fact("cpus"))
-    parts = [
-        "" if cpus is None else f"{cpus:.0f} CPU{'s' if cpus != 1 else ''}",
-        known(run, "of {} MIPS", "machine", "mips", limit=limit),
-    ]
+    parts = [cpus(run), known(run, "of {} MIPS", "machine", "mips", limit=limit)]
     words = [" ".join(part for part in parts if part)]
     rate, bps = (number(run.fact("disk", key)) for key in ("iops", "bps"))
     if (kind := known(run, "{} disk", "disk", "kind", limit=limit)) and rate and bps:

@@ -28,7 +28,7 @@ from analysis.stall_causes.causes import RunCauses
 from analysis.text import causes as causes_text
 from analysis.text.campaign_summary import left_out, overview, run_elapsed, worst_stream
 from analysis.text.layout import entry, paragraph
-from analysis.text.machine import disk, known, listed, reference, size, workload
+from analysis.text.machine import cpus, disk, known, listed, reference, size, workload
 from analysis.verdicts import cause_table
 from analysis.verdicts.cause_table import Causes
 from analysis.verdicts.choice import LISTED_RUNS, in_order, median_run
@@ -158,7 +158,7 @@ def _facts(run: Run) -> Iterator[str]:
     if run.label != run.variant:
         yield from entry("variant", plain(run.variant))
     parts = [
-        known(run, "{} CPUs", "cpus"),
+        cpus(run),
         known(run, "{}", "cpu_model"),
         size(run, 1024, " of memory", "mem_total_kib"),
         {"none": "a real machine", "kvm": "KVM", "tcg": "TCG"}.get(

@@ -13,7 +13,7 @@ from analysis.reading.load import Run
 from analysis.reading.streams import Stream
 from analysis.reading.words import plain, plural, seconds
 from analysis.text.layout import WIDTH, entry, indented, paragraph
-from analysis.text.machine import disk, known, listed, reference, size, workload
+from analysis.text.machine import cpus, disk, known, listed, reference, size, workload
 from analysis.verdicts.compared import Compared
 from contract.run_files import COMPLETED, latency_log
 
@@ -163,7 +163,7 @@ def machine(compared: Compared) -> Iterator[str]:
     run = compared.campaign.runs[0]
 
     parts = [
-        known(run, "{} CPUs", "cpus", limit=LIMIT),
+        cpus(run),
         known(run, "{}", "cpu_model", limit=LIMIT),
         size(run, 1024, " of memory", "mem_total_kib"),
         known(run, "accelerator {}", "accelerator", limit=LIMIT),

@@ -8,7 +8,9 @@ import pytest
 
 from analysis.reading.facts import differences
 from analysis.reading.load import Campaign, load_campaign
+from analysis.text.compare_text import text as compare_text
 from analysis.text.layout import WIDTH
+from analysis.text.machine import references
 from analysis.verdicts.compare import compare
 from errors import UserError
 from tests.make_results import meta
@@ -31,6 +33,12 @@ EVERYWHERE = [
     ("disk.cache", {"disk": DISK | {"cache": "unsafe"}}, "none", "unsafe"),
     ("disk.iops", {"disk": DISK | {"iops": None}}, "400", "none"),
     ("disk.bps", {"disk": DISK | {"bps": 1000}}, "none", "1000"),
+    ("clock.kind", {"clock": {"kind": "guest", "why": "emulated"}}, "host", "guest"),
+    ("machine.mips", {"machine": MACHINE | {"mips": 500}}, "none", "500"),
+    *(
+        (f"disk.{key}", {"disk": DISK | {key: value}}, "none", str(value))
+        for key, value in (("kind", "flash"), ("parallel", 2), ("depth", 32), ("queues", 1))
+    ),
     ("swap.size_kib", {"swap": SWAP | {"size_kib": 1}}, "2097152", "1"),
     ("crypt", {"crypt": "none"}, "aes-xts-plain64", "none"),
     ("fs", {"fs": "xfs"}, "ext4", "xfs"),
@@ -123,3 +131,39 @@ def test_a_strangers_fact_stays_on_its_line(tmp_path: Path) -> None:
         compare(two(tmp_path, {"cpu_model": "evil\n\x1b[31m" + "x" * 5000}))
     text = str(caught.value)
     assert "\n" not in text and "\x1b" not in text and len(text) < 6 * WIDTH
+
+
+OWN = {"clock": {"kind": "guest", "why": "emulated"}}
+LAPTOP = {
+    "machine": MACHINE | {"name": "laptop", "changed": ["disk_iops"], "mips": 500},
+    "disk": DISK | {"kind": "rotating", "iops": 57, "bps": 58_000_000, "depth": 32, "parallel": 1},
+    "cpus": 1,
+}
+
+
+def test_a_guests_own_clock_knows_nothing_of_its_host(tmp_path: Path) -> None:
+    hosts = [{"host": {"cpu_model": name, "busy_by_others": 0.5}} for name in ("A", "B")]
+    for folder, clock in ((tmp_path / "own", OWN), (tmp_path / "host", {})):
+        for number, host in enumerate(hosts, 1):
+            stalling_run(folder / "6.12" / str(number), 5.0, **host, **clock)
+    assert differences(load_campaign(tmp_path / "own").runs) == []
+    assert not any("Others took" in note for note in compare(load_campaign(tmp_path / "own")).notes)
+    (found,) = differences(load_campaign(tmp_path / "host").runs)
+    assert found.startswith("host.cpu_model differs")
+
+
+def test_the_machine_in_a_line(tmp_path: Path) -> None:
+    stalling_run(tmp_path / "6.12" / "1", 5.0, **OWN, **LAPTOP)
+    stalling_run(tmp_path / "6.12" / "2", 5.0, **OWN, **LAPTOP)
+    runs = load_campaign(tmp_path).runs
+    line = (
+        "laptop with other disk_iops: 1 CPU of 500 MIPS, rotating disk of 57 accesses/s and "
+        "58 MB/s, 32 queued; the guest's clock"
+    )
+    assert references(runs) == [line]
+    assert f"Machine: {line}." in " ".join(compare_text(compare(load_campaign(tmp_path))).split())
+
+
+def test_results_of_before_say_no_machine(tmp_path: Path) -> None:
+    stalling_run(tmp_path / "6.12" / "1", 5.0)
+    assert references(load_campaign(tmp_path).runs) == []

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is said while a run goes on: by which clock something froze, and whose line it is."""
+
+from pathlib import Path
+
+import pytest
+
+from contract.run_record import Events
+from run.live import View
+from run.screen import Screen
+
+MEMINFO = "elapsed_s\tlate_s\tSwapTotal\tSwapFree\n"
+
+
+def begun(run_dir: Path, *, own_clock: bool, named: bool = False) -> tuple[View, Screen]:
+    """A view of a run of one gitk whose workload has begun."""
+    screen = Screen()
+    view = View("a", screen, run_dir, 1, 1000, 1, own_clock=own_clock, named=named)
+    events = Events(run_dir / "events.jsonl")
+    events.write("phase", name="workload")
+    events.write("start", t0=1.0)
+    events.close()
+    with screen, view:
+        view.tick()
+    return view, screen
+
+
+def add(path: Path, text: str) -> None:
+    with open(path, "a") as file:
+        file.write(text)
+
+
+def test_on_its_own_clock_a_slow_host_is_no_freeze(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("run.live.time.monotonic", lambda: now)
+    view, _ = begun(tmp_path, own_clock=True, named=True)
+    add(tmp_path / "meminfo.tsv", MEMINFO + "0.000\t0.000\t2048\t2048\n")
+    for name in ("heartbeat", "player", "gitk-1"):
+        add(tmp_path / f"latency-{name}.log", "0.500 0.500 line\n")
+    now = 160.0  # a minute of the host's, half a second of the guest's
+    view.tick()
+    said = capsys.readouterr().out
+    assert "froze" not in said and "a: workload, 0 s of the guest's in 60 s" in said
+    add(tmp_path / "meminfo.tsv", "3.000\t0.000\t2048\t1024\n")
+    add(tmp_path / "latency-player.log", "2.900 2.400 line\n")
+    now = 161.0
+    view.tick()
+    said = capsys.readouterr().out
+    assert "a: gitk-1 froze: silent for 2.5 s" in said
+    assert "a: player was silent for 2.4 s, and goes on" in said
+    add(tmp_path / "latency-gitk-1.log", "3.500 3.000 pass 1 commits 100\n")
+    now = 162.0
+    view.tick()
+    assert "a: gitk-1 was silent for 3.0 s, and goes on" in capsys.readouterr().out
+
+
+def test_on_the_hosts_clock_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("run.live.time.monotonic", lambda: now)
+    view, _ = begun(tmp_path, own_clock=False)
+    add(tmp_path / "latency-gitk-1.log", "0.500 0.500 line\n")
+    view.tick()
+    now = 103.0
+    view.tick()
+    said = capsys.readouterr().out
+    assert "] gitk-1 froze: silent for 3.0 s" in said and "guest" not in said
