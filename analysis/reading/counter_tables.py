@@ -54,18 +54,24 @@ class Table:
 
     def get(self, name: str) -> Floats | None:
         """The column, or None if this kernel does not have it or no cell of it could be read."""
-        if name not in self.columns and name in self.names and self.path:
-            self.columns[name] = self._read(self.path, name)
+        if name not in self.columns and name in self.names:
+            self.columns[name] = self.read((name,))[name]
         values = self.columns.get(name)
         return None if values is None or not np.isfinite(values).any() else values
 
-    def _read(self, path: Path, name: str) -> Floats:
-        raw = read_file(path, [])
+    def read(self, names: Collection[str]) -> dict[str, Floats]:
+        """These columns, which the file has, and the stamps: read at once, and not kept.
+
+        UserError if the file was changed since it was loaded.
+        """
+        if self.path is None:
+            return {name: self.columns[name] for name in {*names, STAMP}}
+        raw = read_file(self.path, [])
         if raw is None or zlib.crc32(raw) != self.digest:
-            raise UserError(f"{path}: was changed while it was read")
-        table = parse_table(raw, (name,))
+            raise UserError(f"{self.path}: was changed while it was read")
+        table = parse_table(raw, frozenset(names))
         assert table is not None, "the same bytes were a table before"
-        return table.columns[name]
+        return table.columns
 
 
 def load_table(path: Path, problems: list[str]) -> Table | None:

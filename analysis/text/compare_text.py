@@ -7,6 +7,7 @@ from textwrap import wrap
 from analysis.figures.metrics import METRICS, PRIMARY
 from analysis.reading.words import plain, plural
 from analysis.text import causes as causes_text
+from analysis.text import vmstat
 from analysis.text.layout import blocks, grid
 from analysis.text.machine import references
 from analysis.text.verdict_table import NAMES, metric_cell, spread_rows, verdict_rows
@@ -16,7 +17,7 @@ from analysis.verdicts.statistics import least_more_runs
 
 
 def text(compared: Compared, width: int = 100, colour: bool = False) -> str:
-    """Sentences, table of verdicts, table of spread and failures, all metrics, notes."""
+    """Sentences, tables of verdicts, spread and failures, causes, counters, metrics; notes."""
     lines: list[str] = []
     for variant in compared.variants:
         lines += wrap(compared.sentences[variant], width, subsequent_indent="  ")
@@ -31,6 +32,7 @@ def text(compared: Compared, width: int = 100, colour: bool = False) -> str:
     if compared.causes.samples:
         lines += ["", "Stalled seconds by cause (mean of the runs that ended and have evidence):"]
         lines += causes_text.table_lines(compared.causes, width)
+    lines += vmstat.section(compared, width)
     lines += ["", "All metrics (mean ±sd of the runs that ended, change of the mean):"]
     lines += _metrics(compared, width, colour)
     lines.append("")

@@ -8,13 +8,9 @@ stalled seconds is part of "other" in what people read; what no evidence explain
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from multiprocessing import get_context
-from os import sched_getaffinity
 from pathlib import Path
-from signal import SIG_IGN, SIGINT, signal
 
 from analysis.figures.metrics import Metric, counted, failed, lost
 from analysis.reading.load import Campaign, Run
@@ -22,13 +18,13 @@ from analysis.reading.words import plain, plural, some
 from analysis.stall_causes import run_causes
 from analysis.stall_causes.causes import CAUSES, UNEXPLAINED, RunCauses
 from analysis.verdicts.choice import SHOWN
+from analysis.verdicts.every_run import in_every_run
 from analysis.verdicts.verdict import Sample
 from contract.run_files import BLOCKED, TASKS, TRACE
 
 SMALL = 0.01  # of a variant's stalled seconds
 LEAST = 0.05  # s: less is shown as 0.0
 OTHER = "other"
-FORKS = 8  # runs with evidence, from which on further processes pay off
 FIGURE = re.compile(r"\d[\d.,]*")  # notes that differ in their figures only are told once
 METRICS = {
     cause.key: Metric(f"cause-{cause.key}", f"stalled seconds: {cause.short}", "s", 1)
@@ -96,33 +92,8 @@ def collect(campaign: Campaign) -> dict[Path, RunCauses]:
         for run in campaign.runs
         if any((run.path / name).is_file() for name in (TASKS, BLOCKED, TRACE))
     ]
-    if len(with_evidence) < FORKS:
-        found = [run_causes.run_causes(run) for run in with_evidence]
-    else:
-        # Forked, the workers have the runs already; only what they find is sent.
-        with ProcessPoolExecutor(
-            len(sched_getaffinity(0)),
-            mp_context=get_context("fork"),
-            initializer=_Worker.begin,
-            initargs=(with_evidence,),
-        ) as pool:
-            found = list(pool.map(_Worker.run, range(len(with_evidence)), chunksize=4))
+    found = in_every_run(with_evidence, run_causes.run_causes)
     return {run.path: one for run, one in zip(with_evidence, found, strict=True) if one is not None}
-
-
-class _Worker:
-    """What a process of the pool knows: the runs of the campaign."""
-
-    runs: list[Run]
-
-    @classmethod
-    def begin(cls, runs: list[Run]) -> None:
-        signal(SIGINT, SIG_IGN)
-        cls.runs = runs
-
-    @classmethod
-    def run(cls, index: int) -> RunCauses | None:
-        return run_causes.run_causes(cls.runs[index])
 
 
 def cause_table(

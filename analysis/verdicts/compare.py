@@ -17,7 +17,7 @@ from analysis.reading import facts
 from analysis.reading.load import Campaign, Run
 from analysis.reading.words import plain, plural
 from analysis.stall_causes.causes import RunCauses
-from analysis.verdicts import cause_table
+from analysis.verdicts import cause_table, vmstat
 from analysis.verdicts.blame import blame
 from analysis.verdicts.choice import display_labels
 from analysis.verdicts.compared import Compared
@@ -36,10 +36,12 @@ def compare(
     baseline: str | None = None,
     force: bool = False,
     causes: Mapping[Path, RunCauses] | None = None,
+    counters: vmstat.Figures | None = None,
 ) -> Compared:
     """The verdicts of a campaign; UserError names the fact in which its runs differ.
 
-    `causes`: analysis.verdicts.cause_table.collect's, if it is known already.
+    `causes`, `counters`: what `collect` of analysis.verdicts.cause_table and .vmstat finds, if it
+    is known already.
     """
     runs = [run for run in campaign.runs if counted(run)]
     differing = facts.differences(runs)
@@ -59,6 +61,7 @@ def compare(
     why = cause_table.cause_table(judged, variants, labels, found)
     samples = _samples(by_variant, variants)
     level = campaign.plan.level
+    figures = vmstat.collect(campaign) if counters is None else counters
     pairs = {
         metric.key: [
             Pair(metric, one, samples[metric.key][base], samples[metric.key][one]) for one in others
@@ -100,6 +103,7 @@ def compare(
         level=level,
         causes=why,
         blame=blamed,
+        counters=vmstat.kernel_counters(by_variant, variants, figures, level),
     )
 
 

@@ -7,6 +7,7 @@ from analysis.reading.load import Campaign
 from analysis.verdicts.blame import Blame
 from analysis.verdicts.cause_table import CauseTable
 from analysis.verdicts.verdict import Comparison, Failures, Sample
+from analysis.verdicts.vmstat import KernelCounters
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Compared:
     level: float  # of each look
     causes: CauseTable = field(default_factory=lambda: CauseTable({}))
     blame: dict[str, Blame] = field(default_factory=dict)  # of those that regressed or improved
+    counters: KernelCounters = field(default_factory=KernelCounters)
 
     @property
     def sure(self) -> bool:

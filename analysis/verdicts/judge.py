@@ -73,16 +73,16 @@ def judge_families(
 ) -> list[list[Comparison]]:
     """`judge` of each family, with the arithmetic of all of them at once."""
     pairs = [pair for family in families for pair in family]
-    p = _by_size([pair.all for pair in pairs], permutation_p)
-    delta = _by_size([pair.all for pair in pairs], cliffs_delta)
-    ratio = _by_size(
+    p = by_size([pair.all for pair in pairs], permutation_p)
+    delta = by_size([pair.all for pair in pairs], cliffs_delta)
+    ratio = by_size(
         [
             rows if (rows := pair.ended) and sum(rows[0]) and sum(rows[1]) else None
             for pair in pairs
         ],
         lambda sample, base: np.stack(ratio_interval(sample, base, INTERVAL), axis=1),
     )
-    outside = _by_size(
+    outside = by_size(
         [None if pair.base.failed or pair.sample.failed else pair.all for pair in pairs],
         lambda sample, base: equivalence_p(sample, base, margin),
     )
@@ -126,7 +126,7 @@ def judge_spread(pairs: list[Pair], *, level: float) -> list[Comparison]:
 
     Of the runs that ended; a family of its own, and `equivalent` is never claimed.
     """
-    p = _by_size([pair.ended for pair in pairs], spread_p)
+    p = by_size([pair.ended for pair in pairs], spread_p)
     adjusted = _adjusted(p)
     needed = _needed(p, [pair.ended for pair in pairs], level, attainable_spread_p)
     found: list[Comparison] = []
@@ -209,9 +209,7 @@ def _more_runs(one: Comparison, delta: float, needed: float) -> int:
     return MANY if more is None else max(1, more)
 
 
-def _by_size(
-    rows: Iterable[Rows | None], function: Callable[[Floats, Floats], Floats]
-) -> list[Any]:
+def by_size(rows: Iterable[Rows | None], function: Callable[[Floats, Floats], Floats]) -> list[Any]:
     """function(sample, base) of all rows with as many runs at once; None where there are none."""
     found: list[Any] = [*rows]
     groups: dict[tuple[int, int], list[int]] = {}

@@ -164,7 +164,13 @@ def _redacted(compared: Compared, redactor: Redactor) -> Compared:
         path: replace(why, notes=redactor.value(why.notes))
         for path, why in compared.causes.runs.items()
     }
-    return compare(campaign, baseline=baseline, force=bool(compared.forced), causes=found)
+    return compare(
+        campaign,
+        baseline=baseline,
+        force=bool(compared.forced),
+        causes=found,
+        counters=compared.counters.figures,
+    )
 
 
 def _redacted_config(config: str, redactor: Redactor) -> str:

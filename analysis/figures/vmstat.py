@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One figure a run of every counter of /proc/vmstat: its growth, or of a level its mean over time.
+
+What is a level is what the kernel's source says (mm/vmstat.c `vmstat_text` names the counters in
+the order of include/linux/mmzone.h and vm_event_item.h), never what the values did: a level may
+happen to grow all through a run. Items of a zone or a node are called nr_* and are levels, but for
+some that are only ever added to (mmzone.h: "page dirtyings since bootup"); so are all events.
+"""
+
+import re
+
+import numpy as np
+
+from analysis.reading.latency_log import Floats
+from analysis.reading.load import Run
+from contract.run_files import LATE, STAMP
+
+TABLE = "vmstat"
+NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")  # as kernels spell them; a stranger's file may not
+MOST = 1000  # counters of a file; Linux 7.2 has some 230
+DECIMALS = 3  # of a mean: one that never changed is that to the digit, whatever the stamps
+# Called nr_*, and only ever added to: NR_VMSCAN_WRITE, NR_VMSCAN_IMMEDIATE, NR_DIRTIED, NR_WRITTEN,
+# NR_THROTTLED_WRITTEN (8cd7c588decf), NR_FOLL_PIN_* (1970dc6f5226) and the events NR_TLB_*.
+GROWING = frozenset(
+    (
+        *("nr_vmscan_write", "nr_vmscan_immediate_reclaim"),
+        *("nr_dirtied", "nr_written", "nr_throttled_written"),
+        *("nr_foll_pin_acquired", "nr_foll_pin_released"),
+        *("nr_tlb_remote_flush", "nr_tlb_remote_flush_received"),
+        *("nr_tlb_local_flush_all", "nr_tlb_local_flush_one"),
+    )
+)
+# WORKINGSET_NODES: nodes of the page cache that hold shadow entries now (mm/workingset.c).
+LEVELS = frozenset(("workingset_nodes",))
+
+
+def is_level(counter: str) -> bool:
+    """Whether the counter says how much there is, not how much there has been."""
+    return counter in LEVELS or (counter.startswith("nr_") and counter not in GROWING)
+
+
+def figures(run: Run) -> dict[str, float | None]:
+    """Counter -> its figure, in the kernel's unit; None: it only grows, and yet it went back.
+
+    A counter that this kernel lacks, or of which fewer than two samples could be read, is not in
+    it; UserError if the file was changed since it was loaded.
+    """
+    table = run.tables.get(TABLE)
+    if table is None:
+        return {}
+    known = [one for one in table.names if NAME.fullmatch(one) and one not in (STAMP, LATE)]
+    columns = table.read(known[:MOST])
+    stamps = columns.pop(STAMP)
+    found: dict[str, float | None] = {}
+    for counter in known[:MOST]:
+        good = np.isfinite(columns[counter])
+        read = stamps[good]
+        if len(read) and read[-1] > read[0]:
+            found[counter] = figure(counter, read, columns[counter][good])
+    return found
+
+
+def figure(counter: str, stamps: Floats, values: Floats) -> float | None:
+    """Of one counter: its samples (n,) at stamps (n,), seconds in order, not all of them equal."""
+    if is_level(counter):
+        mean = float(np.trapezoid(values, stamps) / (stamps[-1] - stamps[0]))
+        return round(mean, DECIMALS)
+    if np.any(np.diff(values) < 0):
+        return None
+    return float(values[-1] - values[0])

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the kernel did differently, in letters: the counters that differ most, and how surely."""
+
+from collections.abc import Iterator
+from textwrap import wrap
+
+from analysis.figures.vmstat import is_level
+from analysis.reading.words import plain, plural, some
+from analysis.text.layout import grid
+from analysis.text.verdict_table import p_cell
+from analysis.verdicts.choice import SHOWN, extremes, median_run, shown_words
+from analysis.verdicts.compared import Compared
+from analysis.verdicts.sentences import runs_word, times
+from analysis.verdicts.statistics import least_more_runs
+from analysis.verdicts.verdict import Sample
+from analysis.verdicts.vmstat import LEAST, Difference, Differences
+
+TITLE = "What the kernel did differently"
+ROWS = 12  # of a variant's table
+ALL_ROWS = 36  # of the tables of all variants together, but for
+FEWEST = 3  # that each has at least
+NAMED = 5  # counters in a sentence
+LABEL = 20  # columns of a variant's name in a heading
+MEANING = (
+    "One figure a run of each counter of /proc/vmstat: how much it grew from the first sample to "
+    "the last, of a level the mean over that time. Separate: no run of one lies within the range "
+    "of the other's runs. Counters move together: where chance separates one, it may separate many "
+    "at once. Exploratory: none of this is a verdict."
+)
+
+
+def section(compared: Compared, width: int) -> Iterator[str]:
+    """The tables of compare.txt, after an empty line; nothing if no run has counters."""
+    found = shown(compared)
+    if not found:
+        return
+    yield from ["", f"{TITLE}:", "", *wrap(MEANING, width)]
+    rows = rows_each(len(found))
+    for variant in found:
+        yield ""
+        for sentence in sentences(compared, variant, rows):
+            yield from wrap(sentence, width, subsequent_indent="  ", break_on_hyphens=False)
+        if compared.counters.differences[variant].told:
+            table = table_rows(compared, variant)[: 1 + rows]
+            yield from ["", *grid(table, width, whole_names=True)]
+    if words := shown_words(SHOWN, len(compared.variants)):
+        yield from ["", *wrap(f"{words}; compare.csv and compare.json have all.", width)]
+
+
+def rows_each(variants: int, whole: int = ALL_ROWS, most: int = ROWS) -> int:
+    """How many counters the table of each of so many variants has, `whole` of all together."""
+    return max(FEWEST, min(most, whole // max(1, variants)))
+
+
+def shown(compared: Compared) -> list[str]:
+    """The variants that have a table: all others, of many those that stalled least and most."""
+    if not compared.counters.figures:
+        return []
+    runs = compared.campaign.variants()
+    medians = {one: run for one in compared.variants if (run := median_run(runs.get(one, [])))}
+    return [one for one in extremes(medians) if one != compared.baseline]
+
+
+def sentences(compared: Compared, variant: str, rows: int = ROWS) -> Iterator[str]:
+    """What was found, what can be concluded from it, and what was not compared."""
+    one = compared.counters.differences[variant]
+    label, base = (plain(compared.labels[of], 40) for of in (variant, compared.baseline))
+    if not all(one.runs):
+        yield f"{label}: no counters to compare, for want of runs that ended with some."
+        return
+    yield f"{label} against {base}: {_found(one)}"
+    if lacking := [
+        f"only {who} has {some(names, NAMED)}"
+        for who, names in ((base, one.only_base), (label, one.only_here))
+        if names
+    ]:
+        yield f"Not compared: {'; '.join(lacking)}."
+    if one.went_back:
+        yield (
+            "A counter that only grows went back (it wrapped, or was reset): that run has no "
+            f"figure of {some(one.went_back, NAMED)}."
+        )
+    if one.tested and not one.told:
+        yield f"None differs by {100 * (LEAST - 1):.0f} % or more."
+    if len(one.told) > rows:
+        yield f"The {rows} with the largest ratios, of {len(one.told)}:"
+
+
+def _found(one: Differences) -> str:
+    """How many counters are separate, how many chance would make so, and what is established."""
+    tested = plural(len(one.tested), "counter")
+    runs = runs_word(*one.runs)
+    if not one.tested:
+        return f"no counter differs between any two runs ({runs})."
+    if max(one.runs) == 1:
+        verb = "differs" if len(one.tested) == 1 else "differ"
+        return f"{tested} {verb}, by 1 run each: a sign, not a finding."
+    apart = len(one.separate)
+    digits = ".2g" if one.by_chance < 0.95 else ".1f" if one.by_chance < 9.95 else ",.0f"
+    chance = f"{one.by_chance:{digits}}"
+    text = (
+        f"{apart:,} of {tested} {'is' if apart == 1 else 'are'} separate ({runs}; chance alone "
+        f"would separate {chance} on the average). "
+    )
+    after = f"p {one.level:.2g} after Holm over {tested}"
+    if not one.too_few:
+        return text + f"{one.established or 'None'} reached {after}."
+    more = least_more_runs(1, 1, one.level / len(one.tested))
+    enough = "" if more is None else f"; {1 + more} runs of each could"
+    return text + f"None can reach {after}, whatever was counted{enough}."
+
+
+def table_rows(compared: Compared, variant: str) -> list[list[str]]:
+    """The heads, then a row for each counter that is told, those that differ most first."""
+    one = compared.counters.differences[variant]
+    labels = [plain(compared.labels[of], LABEL) for of in (compared.baseline, variant)]
+    size, others = one.runs
+    return [
+        ["counter", *labels, "ratio", "runs", "p", "p (Holm)"],
+        *(
+            [
+                name(each.counter),
+                _range(each.base, others),
+                _range(each.sample, size),
+                ratio_cell(each),
+                "separate" if each.separate else "overlap",
+                p_cell(each.p),
+                p_cell(each.p_adjusted),
+            ]
+            for each in one.told
+        ),
+    ]
+
+
+def name(counter: str) -> str:
+    """'pswpin', 'nr_free_pages (level)'."""
+    return f"{counter} (level)" if is_level(counter) else counter
+
+
+def ratio_cell(one: Difference) -> str:
+    """'10.4', '0.0031', 'from 0', 'to 0': the means' ratio."""
+    ratio = one.ratio
+    if ratio is None:
+        return "from 0"
+    if not ratio:
+        return "to 0"
+    return times(ratio) if ratio >= 0.0995 else f"{ratio:.2g}"
+
+
+def _range(sample: Sample, runs: int) -> str:
+    """'5,100-7,001', one value if all are alike; with the runs, if they are fewer than others'."""
+    ends = dict.fromkeys(_figure(value) for value in (min(sample.values), max(sample.values)))
+    fewer = f" ({len(sample.values)} of {runs})" if len(sample.values) < runs else ""
+    return "-".join(ends) + fewer
+
+
+def _figure(value: float) -> str:
+    if value >= 999_999.5:
+        return f"{value / 1e6:,.2f}M"
+    return f"{value:,.0f}" if value == int(value) or value >= 99.5 else f"{value:.1f}"
