@@ -4,13 +4,14 @@
 from collections.abc import Iterator
 from textwrap import wrap
 
+from analysis.figures.metrics import BY_KEY
 from analysis.figures.vmstat import is_level
 from analysis.reading.words import plain, plural, some
 from analysis.text.layout import grid
 from analysis.text.verdict_table import p_cell
 from analysis.verdicts.choice import SHOWN, extremes, median_run, shown_words
 from analysis.verdicts.compared import Compared
-from analysis.verdicts.sentences import runs_word, times
+from analysis.verdicts.sentences import amount, runs_word, times
 from analysis.verdicts.statistics import least_more_runs
 from analysis.verdicts.verdict import Sample
 from analysis.verdicts.vmstat import LEAST, Difference, Differences
@@ -68,7 +69,7 @@ def sentences(compared: Compared, variant: str, rows: int = ROWS) -> Iterator[st
     if not all(one.runs):
         yield f"{label}: no counters to compare, for want of runs that ended with some."
         return
-    yield f"{label} against {base}: {_found(one)}"
+    yield f"{label} against {base}: {_found(one)}{_lengths(compared, variant)}"
     if lacking := [
         f"only {who} has {some(names, NAMED)}"
         for who, names in ((base, one.only_base), (label, one.only_here))
@@ -83,7 +84,17 @@ def sentences(compared: Compared, variant: str, rows: int = ROWS) -> Iterator[st
     if one.tested and not one.told:
         yield f"None differs by {100 * (LEAST - 1):.0f} % or more."
     if len(one.told) > rows:
-        yield f"The {rows} with the largest ratios, of {len(one.told)}:"
+        yield f"The {rows} that differ most, of {len(one.told)}:"
+
+
+def _lengths(compared: Compared, variant: str) -> str:
+    """That the runs took longer, or not so long, if they did: more then happens in them anyway."""
+    metric = BY_KEY["elapsed"]
+    base, mean = (compared.samples[metric.key][of].mean for of in (compared.baseline, variant))
+    if not base or not mean or 1 / LEAST < mean / base < LEAST:
+        return ""
+    took = f"{amount(metric, mean)} against {amount(metric, base)} ({times(mean / base)} times)"
+    return f" Its runs took {took}: what happens at a steady pace differs by as much."
 
 
 def _found(one: Differences) -> str:

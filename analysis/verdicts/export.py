@@ -17,11 +17,13 @@ from dataclasses import replace
 from typing import Any
 
 from analysis.figures.metrics import METRICS, PRIMARY, Metric
+from analysis.figures.vmstat import is_level
 from analysis.stall_causes.run_causes import as_json
 from analysis.verdicts.cause_table import METRICS as CAUSES
 from analysis.verdicts.choice import LISTED_RUNS
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.verdict import Comparison, Sample
+from analysis.verdicts.vmstat import FLOOR, Difference
 
 EXPORT_VERSION = 1  # of compare.json and of causes.json
 CAUSES_JSON = "causes.json"
@@ -32,6 +34,7 @@ FIGURES = (
     *("ratio", "low", "high", "p", "p_adjusted", "delta", "p_equivalent"),
     *("smallest", "needed", "verdict", "more_runs", "least_runs"),
 )
+VMSTAT = ("ratio", "p", "p_adjusted", "delta")
 HEADER = (
     *("variant", "label", "family", "metric", "unit", *SAMPLE, *FIGURES),
     *("values", "numbers", "orders"),
@@ -59,6 +62,12 @@ def json_text(compared: Compared) -> str:
         found["causes"] = [
             {"key": key, "title": m.title, "unit": m.unit} for key, m in CAUSES.items()
         ]
+    if compared.counters.figures:
+        found["vmstat"] = {
+            "floor": FLOOR,
+            "levels": list(filter(is_level, compared.counters.samples)),
+            "alike": compared.counters.alike,
+        }
     return json.dumps(found, indent=1, allow_nan=False) + "\n"
 
 
@@ -72,6 +81,8 @@ def _variant(compared: Compared, variant: str) -> dict[str, Any]:
     }
     if compared.causes.samples:
         found["causes"] = {key: _sample(of[variant]) for key, of in compared.causes.samples.items()}
+    if compared.counters.figures:
+        found["vmstat"] = _vmstat(compared, variant)
     if variant in compared.blame:
         blamed = compared.blame[variant]
         found["blame"] = {
@@ -114,12 +125,53 @@ def _sample(sample: Sample) -> dict[str, Any]:
     }
 
 
+def _vmstat(compared: Compared, variant: str) -> dict[str, Any]:
+    """The counters that are not alike in all runs, those first that differ most.
+
+    Of the baseline their figures only.
+    """
+    samples = {
+        counter: {
+            "missing": of[variant].missing,
+            "mean": of[variant].mean,
+            "values": list(of[variant].values),
+            "numbers": list(of[variant].numbers),
+        }
+        for counter, of in compared.counters.samples.items()
+        if counter not in compared.counters.alike
+    }
+    one = compared.counters.differences.get(variant)
+    if one is None:
+        return {"counters": samples}
+    tests = {each.counter: _difference(each) for each in one.tested}
+    return {
+        "tested": len(one.tested),
+        "separate": len(one.separate),
+        "by_chance": one.by_chance,
+        "only_baseline": one.only_base,
+        "only_here": one.only_here,
+        "went_back": one.went_back,
+        "counters": {name: samples[name] | tests.get(name, {}) for name in {**tests, **samples}},
+    }
+
+
+def _difference(one: Difference) -> dict[str, Any]:
+    return {
+        "ratio": one.ratio,
+        "effect": one.effect,
+        "separate": one.separate,
+        "p": one.p,
+        "p_adjusted": one.p_adjusted,
+        "delta": one.delta,
+    }
+
+
 def _comparison(one: Comparison) -> dict[str, Any]:
     return {key: getattr(one, key) for key in (*FIGURES, "why")}
 
 
 def csv_text(compared: Compared) -> str:
-    """A row for each variant and metric, each of its causes, its spread and its failures."""
+    """A row for each variant and metric, its causes, its counters, its spread and its failures."""
     text = io.StringIO()
     rows = csv.DictWriter(text, HEADER, lineterminator="\n")
     rows.writeheader()
@@ -139,6 +191,7 @@ def _rows(compared: Compared, variant: str) -> Iterator[dict[str, Any]]:
             row |= {key: getattr(by_variant[variant], key) for key in FIGURES}
         yield row
     yield from _cause_rows(compared, variant)
+    yield from _vmstat_rows(compared, variant)
     if variant in compared.spread:
         one, ends = compared.spread[variant], compared.failures[variant]
         yield {"family": "spread", "metric": PRIMARY.key, "unit": PRIMARY.unit} | {
@@ -161,6 +214,19 @@ def _cause_rows(compared: Compared, variant: str) -> Iterator[dict[str, Any]]:
         row = _sample_row("cause", CAUSES[key], of_variants[variant])
         if key in tests:
             row |= {name: getattr(tests[key], name) for name in FIGURES}
+        yield row
+
+
+def _vmstat_rows(compared: Compared, variant: str) -> Iterator[dict[str, Any]]:
+    one = compared.counters.differences.get(variant)
+    tests = {each.counter: each for each in one.tested} if one else {}
+    for counter in {**tests, **compared.counters.samples}:
+        if counter in compared.counters.alike:
+            continue
+        metric = Metric(counter, counter, "level" if is_level(counter) else "growth", 0)
+        row = _sample_row("vmstat", metric, compared.counters.samples[counter][variant])
+        if counter in tests:
+            row |= {key: getattr(tests[counter], key) for key in VMSTAT}
         yield row
 
 

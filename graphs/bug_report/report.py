@@ -16,10 +16,11 @@ from analysis.reading.load import Run
 from analysis.reading.words import number_word, plain, plural
 from analysis.text.layout import WIDTH, grid, paragraph
 from analysis.text.verdict_table import IN_REPORT, mean_and_sd, verdict_rows
+from analysis.text.vmstat import TITLE
 from analysis.verdicts.choice import extremes, fourth_gitk, median_run, shown_words
 from analysis.verdicts.compared import Compared
 from graphs import allocation_failures
-from graphs.bug_report import causes, facts, reproduce
+from graphs.bug_report import causes, facts, reproduce, vmstat
 from graphs.bug_report.sawtooth import round_up, sawtooth
 
 DRAWN = 6  # variants whose sawtooth is in the text
@@ -46,6 +47,7 @@ def build(compared: Compared, contents: Contents, clean: Clean) -> str:
         ("Answer", _answer(compared)),
         ("Verdicts", _verdicts(compared)),
         ("Why it stalled", causes.section(compared, shown, clean)),
+        (TITLE, vmstat.section(compared, shown)),
         ("Sawtooth", _sawteeth(compared, shown)),
         ("Where to look", facts.places(compared, shown, contents.runs, clean)),
         ("Failed allocations", allocation_failures.section(compared)),

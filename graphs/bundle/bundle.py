@@ -315,7 +315,9 @@ class _Draft:
         if chosen.narrow:
             self.remarks.append(
                 f"For want of room ({size}) its *.tsv hold only the counters that the figures and "
-                "pictures use; figures are recomputed to the digit all the same."
+                "pictures use; figures are recomputed to the digit all the same. What the kernel "
+                "did differently is recomputed of these counters only: compare.txt, compare.csv "
+                "and compare.json here are of all."
             )
         if chosen.without_evidence:
             self.remarks.append(

@@ -18,10 +18,11 @@ from markupsafe import Markup
 from analysis.reading.words import plain, plural
 from analysis.text import compare_text
 from analysis.text.campaign_summary import tally
+from analysis.text.vmstat import MEANING, TITLE
 from analysis.verdicts.choice import SHOWN
 from analysis.verdicts.compared import Compared
 from errors import UserError
-from graphs.page import causes, chart_data, tables
+from graphs.page import causes, chart_data, tables, vmstat
 from graphs.pictures.style import VERDICTS
 
 PARTS = Path(__file__).parent / "assets"
@@ -77,6 +78,10 @@ def _page(compared: Compared) -> str:
         configs=campaign["configs"],
         causes=causes.causes_table(compared),
         cards=causes.run_cards(compared),
+        kernel_title=TITLE,
+        kernel_words=MEANING,
+        counters=vmstat.counter_tables(compared),
+        counters_open=vmstat.OPEN,
         whole=campaign["whole"],
     )
 

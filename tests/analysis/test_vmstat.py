@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Counters of /proc/vmstat: a run's figure of each, and what differs between made-up kernels."""
 
+import csv
+import io
 import itertools
 import json
 import math
@@ -18,6 +20,7 @@ from analysis.reading.counter_tables import parse_table
 from analysis.reading.load import load_campaign
 from analysis.text import compare_text
 from analysis.text import vmstat as vmstat_text
+from analysis.verdicts import export
 from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.vmstat import FLOOR, Differences
@@ -26,6 +29,7 @@ from tests.make_results import meta, table
 from tests.support.counters import Cells, campaign_of_counters
 from tests.support.loading import one_run
 from tests.support.synthetic import golden
+from tests.support.verdicts import stalling_run
 
 Runs = Sequence[Mapping[str, float | Cells] | str]
 # 10.4 times as many refaults, about as many faults: each of the five below is one run.
@@ -193,7 +197,7 @@ def test_counters_that_few_runs_cannot_establish(tmp_path: Path) -> None:
     assert (
         "20 of 20 counters are separate (3 runs each; chance alone would separate 2.0 on the "
         "average). None can reach p 0.05 after Holm over 20 counters, whatever was counted; 6 runs "
-        "of each could. The 12 with the largest ratios, of 20:" in text_of(compared)
+        "of each could. The 12 that differ most, of 20:" in text_of(compared)
     )
     assert sum(line.startswith("thp_") for line in compare_text.text(compared).splitlines()) == 12
 
@@ -307,7 +311,7 @@ def test_many_variants_have_short_tables(tmp_path: Path) -> None:
         for v in range(14)
     }
     text = compare_text.text(judged(tmp_path, **variants))
-    assert text.count("The 3 with the largest ratios, of 20:") == 11
+    assert text.count("The 3 that differ most, of 20:") == 11
     assert text.count("\ncompact_") == 11 * 3
     assert "12 of 14 variants shown" in text and "compare.csv and compare.json have all." in text
     assert max(map(len, text.splitlines())) <= 100
@@ -321,6 +325,65 @@ def test_a_real_kernels_longest_names_fit(tmp_path: Path) -> None:
     assert max(map(len, text.splitlines())) <= 100
     assert "compact_daemon_migrate_scanned" in text
     assert "100.00M-500.00M" in text
+
+
+def test_every_figure_is_in_the_exports(tmp_path: Path) -> None:
+    """Ranked as in the table; what is alike in all runs stands once, what is missing is null."""
+    compared = judged(
+        tmp_path,
+        a=refaults(FEW, pgfault=1, nr_mapped=50, nr_unstable=0),
+        b=refaults(MANY, pgfault=1, nr_mapped=90, pgskip_dma=2),
+    )
+    found = json.loads(export.json_text(compared))
+    assert found["vmstat"] == {
+        "floor": 100,
+        "levels": ["nr_mapped", "nr_unstable"],
+        "alike": {"pgfault": 1},
+    }
+    base, variant = (one["vmstat"] for one in found["variants"])
+    assert list(base) == ["counters"] and base["counters"]["nr_mapped"] == {
+        "missing": 0,
+        "mean": 50,
+        "values": [50] * 5,
+        "numbers": [1, 2, 3, 4, 5],
+    }
+    assert (variant["tested"], variant["separate"]) == (2, 2)
+    assert variant["by_chance"] == pytest.approx(4 / 252) and variant["went_back"] == []
+    assert variant["only_baseline"] == ["nr_unstable"] and variant["only_here"] == ["pgskip_dma"]
+    ranked = ["workingset_refault_file", "nr_mapped", "nr_unstable", "pgskip_dma"]
+    assert list(variant["counters"]) == ranked
+    first = variant["counters"]["workingset_refault_file"]
+    assert first["values"] == list(MANY) and first["separate"] is True and first["delta"] == 1
+    assert first["p_adjusted"] == pytest.approx(4 / 252)
+    assert variant["counters"]["nr_unstable"] == {
+        "missing": 5,
+        "mean": None,
+        "values": [],
+        "numbers": [],
+    }
+    rows = [
+        row
+        for row in csv.DictReader(io.StringIO(export.csv_text(compared)))
+        if row["family"] == "vmstat" and row["variant"] == "b"
+    ]
+    assert [row["metric"] for row in rows] == ranked
+    assert [row["unit"] for row in rows] == ["growth", "level", "level", "growth"]
+    assert rows[0]["values"].split() == [repr(float(value)) for value in MANY]
+    assert float(rows[0]["ratio"]) == first["ratio"] and rows[2]["missing"] == "5"
+    without = judged(tmp_path / "none", a=["completed"], b=["completed"])
+    assert "vmstat" not in export.json_text(without) + export.csv_text(without)
+
+
+def test_runs_that_took_longer_are_said_to(tmp_path: Path) -> None:
+    """Ten gaps of 0.5 s and one of 5 s against one of 25 s: 10 s and 30 s."""
+    folder = campaign_of_counters(tmp_path, {"a": refaults(FEW), "b": refaults(MANY)})
+    assert "Its runs took" not in text_of(compare(load_campaign(folder)))
+    for run in (folder / "b").iterdir():
+        stalling_run(run, 25.0)
+    assert (
+        "Its runs took 30.0 s against 10.0 s (3.00 times): what happens at a steady pace differs "
+        "by as much." in text_of(compare(load_campaign(folder)))
+    )
 
 
 def test_levels_are_marked(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from analysis.reading.load import load_campaign
 from analysis.reading.words import plain
-from analysis.text import compare_text
+from analysis.text import compare_text, vmstat
 from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
 from errors import UserError
@@ -193,6 +193,25 @@ def test_every_figure_of_the_tables_is_one_of_the_text_report(
     for value, run in zip(values[:5], small.campaign.runs, strict=False):
         sample = small.samples["stalled"][run.variant]
         assert value == round(sample.values[sample.numbers.index(run.number)], 1)
+
+
+def test_the_page_has_the_counters_that_differ_most(tmp_path: Path) -> None:
+    """One variant: none; some: open tables, as in compare.txt; many: one behind each sentence."""
+    for variants, tables_of, hidden in ((1, 0, 0), (3, 2, 0), (5, 4, 4)):
+        compared = judged(make_campaign(tmp_path / str(variants), variants, 2, all_counters=True))
+        path = page.write(compared, tmp_path / "index.html")
+        part = path.read_text().partition('<section id="kernel"')[2].partition("</section>")[0]
+        assert bool(part) == (variants > 1) == ('href="#kernel"' in path.read_text())
+        assert part.count("<table>") == tables_of and part.count("<details") == hidden
+        text = re.sub(r"\s+", " ", compare_text.text(compared, width=1000))
+        shown = re.sub(r"\s+", " ", Page(path).text)
+        for variant in compared.variants[1:]:
+            heads, *rows = vmstat.table_rows(compared, variant)
+            assert len(rows) > 20 and heads[1] == compared.labels[compared.baseline]
+            for cells in rows[:3]:
+                assert " ".join(cells) in text and " ".join(cells) in shown
+            assert " ".join(rows[11]) in shown and " ".join(rows[12]) not in shown
+            assert next(vmstat.sentences(compared, variant)) in shown
 
 
 def test_the_distribution_is_the_share_of_time_in_gaps_of_at_least_x(tmp_path: Path) -> None:

@@ -261,6 +261,26 @@ def test_another_run_is_chosen_and_a_hung_one_says_so(opened: Page) -> None:
     expect(opened.locator("#card")).to_contain_text("No stall chosen")
 
 
+def test_what_the_kernel_did_differently_is_read_by_keyboard_on_any_screen(
+    browser: Browser, folder: Path
+) -> None:
+    campaign = load_campaign(make_campaign(folder / "k", 5, 2, all_counters=True))
+    watched = Watched(browser, page.write(compare(campaign), folder / "kernel.html"))
+    opened = watched.page
+    opened.set_viewport_size({"width": 400, "height": 800})
+    opened.get_by_role("link", name="Kernel").click()
+    part = opened.locator("#kernel")
+    expect(part.locator("table")).to_have_count(4)
+    expect(part.locator("table").first).not_to_be_visible()
+    part.locator("summary").first.focus()
+    opened.keyboard.press("Enter")
+    expect(part.locator("table").first).to_be_visible()
+    expect(part.locator("tbody tr:visible")).to_have_count(12)
+    assert opened.evaluate("document.documentElement.scrollWidth") <= 400
+    assert watched.complaints == []
+    opened.close()
+
+
 def test_dark_and_light_follow_the_system_also_while_it_is_open(opened: Page) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     tick = "getComputedStyle(document.querySelector('#sawtooth .ytick text')).fill"

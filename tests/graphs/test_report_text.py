@@ -22,6 +22,7 @@ from graphs.bug_report.report import Contents, build
 from graphs.bug_report.sawtooth import round_up, sawtooth
 from run.arguments import parse
 from tests.make_results import line_log, make_campaign, meta, write_run
+from tests.support.counters import campaign_of_counters
 
 
 def report(folder: Path) -> tuple[Compared, str]:
@@ -54,6 +55,29 @@ def test_a_sawtooth_worked_out_by_hand() -> None:
         "      ++------------------+",
         "       0                 20",
     ]
+
+
+def test_what_the_kernel_did_differently_is_in_the_report(tmp_path: Path) -> None:
+    """Two variants: eight separate counters, in 75 columns; overlapping ones are in compare.txt."""
+    counters = [f"compact_{n}" for n in range(9)]
+    runs = [
+        [{name: side * n for name in counters} | {"pswpin": odd} for n, odd in pairs]
+        for side, pairs in (
+            (1_000, ((3, 10_000), (4, 10_001), (5, 10_002), (6, 10_003), (7, 11_500))),
+            (9_000_000, ((3, 11_000), (4, 80_000), (5, 80_001), (6, 80_002), (7, 80_003))),
+        )
+    ]
+    folder = campaign_of_counters(tmp_path, {"6.12.117": runs[0], "7.2.13": runs[1]})
+    compared, text = report(folder)
+    part = text.partition("What the kernel did differently\n---")[2].partition("Sawtooth\n---")[0]
+    assert max(map(len, part.splitlines())) <= 75
+    assert "7.2.13 against 6.12.117: 9 of 10 counters are separate (5 runs each;" in part
+    assert re.search(r"\ncompact_0 +3,000-7,000 +27.00M-63.00M +9,000\n", part)
+    assert part.count("\ncompact_") == 8 and "pswpin" not in part
+    assert re.search(r"\npswpin +10,000-11,500 .* overlap ", compare_text.text(compared))
+    assert "none of this is a verdict" in " ".join(part.split())
+    without = report(make_campaign(tmp_path / "one", 1, 2, all_counters=True))[1]
+    assert "What the kernel did differently" not in without
 
 
 @pytest.mark.parametrize(("value", "scale"), [(0.0, 0.1), (0.37, 0.4), (11, 15), (20, 20)])
