@@ -8,6 +8,7 @@ some that are only ever added to (mmzone.h: "page dirtyings since bootup"); so a
 """
 
 import re
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -48,23 +49,32 @@ def figures(run: Run) -> dict[str, float | None]:
     table = run.tables.get(TABLE)
     if table is None:
         return {}
-    known = [one for one in table.names if NAME.fullmatch(one) and one not in (STAMP, LATE)]
-    columns = table.read(known[:MOST])
-    stamps = columns.pop(STAMP)
-    found: dict[str, float | None] = {}
-    for counter in known[:MOST]:
+    named = [one for one in table.names if NAME.fullmatch(one) and one not in (STAMP, LATE)]
+    known = named[:MOST]
+    columns = table.read(known)
+    stamps = columns[STAMP]
+    found = figures_of([one for one in known if np.isfinite(columns[one]).all()], stamps, columns)
+    for counter in known:
         good = np.isfinite(columns[counter])
-        read = stamps[good]
-        if len(read) and read[-1] > read[0]:
-            found[counter] = figure(counter, read, columns[counter][good])
+        if not good.all():
+            found |= figures_of((counter,), stamps[good], {counter: columns[counter][good]})
+    return {counter: found[counter] for counter in known if counter in found}
+
+
+def figures_of(
+    counters: Sequence[str], stamps: Floats, columns: Mapping[str, Floats]
+) -> dict[str, float | None]:
+    """Of counters with a value, (n,), at each of the stamps (n,): seconds in order."""
+    if not counters or not len(stamps) or stamps[-1] == stamps[0]:
+        return {}
+    values = np.array([columns[counter] for counter in counters])
+    growth = values[:, -1] - values[:, 0]
+    back = np.any(values[:, 1:] < values[:, :-1], axis=1)
+    means = np.trapezoid(values, stamps, axis=1) / (stamps[-1] - stamps[0])
+    found: dict[str, float | None] = {}
+    for place, counter in enumerate(counters):
+        if is_level(counter):
+            found[counter] = round(float(means[place]), DECIMALS)
+        else:
+            found[counter] = None if back[place] else float(growth[place])
     return found
-
-
-def figure(counter: str, stamps: Floats, values: Floats) -> float | None:
-    """Of one counter: its samples (n,) at stamps (n,), seconds in order, not all of them equal."""
-    if is_level(counter):
-        mean = float(np.trapezoid(values, stamps) / (stamps[-1] - stamps[0]))
-        return round(mean, DECIMALS)
-    if np.any(np.diff(values) < 0):
-        return None
-    return float(values[-1] - values[0])

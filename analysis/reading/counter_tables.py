@@ -135,6 +135,8 @@ def undamaged(rest: bytes, width: int, stamp: int, indices: list[int]) -> list[F
 
 def _column(rest: bytes, chars: Chars, begins: Places, ends: Places) -> Floats:
     """The numbers of undamaged cells, NaN for empty ones."""
+    if _never_moved(rest, chars, begins, ends):
+        return np.full(len(begins), float(rest[begins[0] : ends[0]]))
     found = digits(chars, begins, ends)
     if found is not None:
         found[begins == ends] = np.nan
@@ -144,6 +146,15 @@ def _column(rest: bytes, chars: Chars, begins: Places, ends: Places) -> Floats:
         return thousandths / 1000
     pairs = zip(begins.tolist(), ends.tolist(), strict=True)
     return np.array([float(rest[begin:end] or b"nan") for begin, end in pairs])
+
+
+def _never_moved(rest: bytes, chars: Chars, begins: Places, ends: Places) -> bool:
+    """Whether every cell is the first one, and that not empty: so are half of a kernel's."""
+    if not len(begins) or rest[begins[0] : ends[0]] != rest[begins[-1] : ends[-1]]:
+        return False
+    width = int(ends[0] - begins[0])
+    cells = chars[np.minimum(begins[:, np.newaxis] + np.arange(width), len(chars) - 1)]
+    return width > 0 and bool(np.all(ends - begins == width) and np.all(cells == cells[0]))
 
 
 def _ends(rest: bytes, chars: Chars, width: int, stamp: int) -> Places | None:

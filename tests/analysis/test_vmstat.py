@@ -122,15 +122,16 @@ def test_a_figure_depends_on_neither_the_order_of_rows_nor_on_gaps(
     text = f"{STAMP}\tpgscan_direct\tnr_mapped\tnr_memmap_pages\n" + "".join(rows)
     parsed = parse_table(text.encode())
     assert parsed is not None
-    good = np.isfinite(parsed.columns["pgscan_direct"])
-    stamps = parsed.columns[STAMP]
-    found = vmstat.figure("pgscan_direct", stamps[good], parsed.columns["pgscan_direct"][good])
-    assert found == growth
-    levels = [level for _, _, level, _ in steps]
-    mean = vmstat.figure("nr_mapped", stamps, parsed.columns["nr_mapped"])
-    assert mean is not None and min(levels) - 0.001 <= mean <= max(levels) + 0.001
+    columns = parsed.columns
+    good = np.isfinite(columns["pgscan_direct"])
+    kept = {name: column[good] for name, column in columns.items()}
+    assert vmstat.figures_of(("pgscan_direct",), kept[STAMP], kept) == {"pgscan_direct": growth}
     # What never changes is that in every run, or it would look like a difference.
-    assert vmstat.figure("nr_memmap_pages", stamps, parsed.columns["nr_memmap_pages"]) == first
+    found = vmstat.figures_of(("nr_mapped", "nr_memmap_pages"), columns[STAMP], columns)
+    levels = [level for _, _, level, _ in steps]
+    mean = found["nr_mapped"]
+    assert mean is not None and min(levels) - 0.001 <= mean <= max(levels) + 0.001
+    assert found["nr_memmap_pages"] == first
 
 
 def test_ten_times_as_many_refaults(tmp_path: Path) -> None:
