@@ -160,12 +160,14 @@ def ratio_cell(one: Difference) -> str:
 
 def _range(sample: Sample, runs: int) -> str:
     """'5,100-7,001', one value if all are alike; with the runs, if they are fewer than others'."""
-    ends = dict.fromkeys(_figure(value) for value in (min(sample.values), max(sample.values)))
+    least, most = min(sample.values), max(sample.values)
+    ends = dict.fromkeys(_figure(value, most) for value in (least, most))
     fewer = f" ({len(sample.values)} of {runs})" if len(sample.values) < runs else ""
     return "-".join(ends) + fewer
 
 
-def _figure(value: float) -> str:
-    if value >= 999_999.5:
+def _figure(value: float, most: float) -> str:
+    """Exact, or in millions if the larger end of the range is beyond them."""
+    if most >= 999_999.5:
         return f"{value / 1e6:,.2f}M"
     return f"{value:,.0f}" if value == int(value) or value >= 99.5 else f"{value:.1f}"
