@@ -163,12 +163,14 @@ def _sums(chars: Chars, begins: Places, ends: Places, places: list[int]) -> Floa
     A place before `begins` is taken for a 0. Up to 15 digits are exact, in whatever order they are
     added up; divided by a power of ten they then round as float() does.
     """
-    at = ends[:, np.newaxis] - np.array(places, dtype=np.intp)
-    digit = chars[np.maximum(at, 0)] - ZERO
-    digit[at < begins[:, np.newaxis]] = 0
+    if not len(chars):
+        return np.zeros(len(begins))
+    at = ends - np.array(places, dtype=np.intp)[:, np.newaxis]  # a row a place: faster
+    digit = chars.take(at, mode="clip") - ZERO
+    digit *= at >= begins
     if digit.max(initial=0) > 9:
         return None
-    return digit @ 10.0 ** np.arange(len(places) - 1, -1, -1)
+    return np.asarray(10.0 ** np.arange(len(places) - 1, -1, -1) @ digit)
 
 
 def line_by_line(body: bytes, problems: list[str]) -> tuple[Floats, Floats, Texts]:
