@@ -52,6 +52,9 @@ RANGE = "document.getElementById('run-chart').layout.xaxis.range"
 DRAWN = "document.querySelector('#run-chart').classList.contains('js-plotly-plot')"
 # What plotly itself would make bold, a link, a figure and an ampersand of.
 PSEUDO = "<b>b</b><a href='javascript:window.owned = 5'>%{y}</a>&amp;"
+# Whether plotly knows that the mouse is over the mark of the stall at this place.
+HOVERED = """(document.getElementById('run-chart')._hoverdata ?? []).some(
+  (one) => one.data.stalls?.[one.pointNumber] === %d)"""
 # Pixels of a stall's mark in the run's chart, by its place in the run's list.
 MARK = """(place) => {
   const chart = document.getElementById('run-chart');
@@ -219,6 +222,7 @@ def test_a_click_on_a_stall_shows_its_card(opened: Page, index: Path) -> None:
         x, y = opened.evaluate(MARK, place)
         opened.mouse.move(x - 2, y)
         opened.mouse.move(x, y)
+        until(opened, HOVERED % place)  # plotly hears no click on what it has not seen hovered
         opened.mouse.click(x, y)
         expect_card(opened, figures)
         chosen = opened.locator("#stalls tr[aria-selected=true]")
