@@ -7,11 +7,10 @@ from typing import Any, NoReturn
 
 from contract import machine_model
 from contract.option_rows import PROFILES, Row
-from contract.options import ROWS, Options
+from contract.options import MADE, ROWS, Options
 from contract.spelling import defaults, flag
 from contract.variant import RUNNING, Variant
 
-LEAST_MEMORY = 128 << 20
 IN_VARIANTS = ("kernel", "label", "append", "knob", "plan")  # what the variants were made of
 EXAMPLES = """\
 examples:
@@ -93,8 +92,6 @@ def check(parser: Parser, said: argparse.Namespace) -> None:
         parser.error("--bare needs --repo and --music")
     if said.repo is not None and said.commits is not None:
         parser.error("--commits is for the made history, not for --repo")
-    if said.memory is not None and said.memory < LEAST_MEMORY:
-        parser.error(f"--memory: at least {LEAST_MEMORY >> 20}M")
 
 
 def filled(said: argparse.Namespace, **more: Any) -> Options:
@@ -116,7 +113,7 @@ def filled(said: argparse.Namespace, **more: Any) -> Options:
         **unneeded,
         memory=0 if options.device else options.memory,
         commits=0 if options.repo else options.commits,
-        history="repo" if options.repo else "made",
+        history="repo" if options.repo else MADE,
         music_kind="own" if options.music else "made",
         **more,
     )

@@ -6,7 +6,7 @@ of --disk-KEY.
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,16 @@ MIPS = (1000, 500, 250, 125)  # what a counter of instructions can make of a nan
 PLAIN = ("cpus", "cpu_mips", "memory")
 OF_DISK = ("kind", "iops", "bps", "parallel", "depth", "queues")
 NEEDED = ("cpus", "memory")
+# How each is read, on a command line and in a file.
+READERS: dict[str, Callable[[str], Any]] = {
+    "cpus": values.count,
+    "memory": values.memory,
+    "disk_iops": values.count,
+    "disk_bps": values.size,
+    "disk_parallel": values.up_to(256),
+    "disk_depth": values.power_of_two(4, 1024),
+    "disk_queues": values.up_to(64),
+}
 
 
 def named() -> list[str]:
@@ -88,15 +98,18 @@ def _checked(tables: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"{', '.join(missing)}: not said")
     found: dict[str, Any] = {key: tables.get(key) for key in PLAIN}
     found |= {f"disk_{key}": disk.get(key) for key in OF_DISK}
+    return {key: None if value is None else _read(key, value) for key, value in found.items()}
+
+
+def _read(key: str, value: Any) -> Any:
+    """A value as its option reads it; a number is written as one, a size as a text."""
+    if type(value) is not (str if key in ("memory", "disk_kind") else int):
+        raise ValueError(f"{key.replace('disk_', 'disk.')}: not {value!r}")
+    if key == "cpu_mips" and value not in MIPS:
+        raise ValueError(f"cpu_mips: {', '.join(map(str, MIPS))}, not {value}")
+    if key == "disk_kind" and value not in KINDS:
+        raise ValueError(f"disk.kind: {' or '.join(KINDS)}, not {value!r}")
     try:
-        memory = values.size(str(found["memory"]))
-        for key, value in found.items():
-            if key not in ("memory", "disk_kind") and value is not None:
-                values.count(str(value))
+        return READERS[key](str(value)) if key in READERS else value
     except values.Refused as error:
-        raise ValueError(str(error)) from None
-    if found["cpu_mips"] not in (None, *MIPS):
-        raise ValueError(f"cpu_mips: {', '.join(map(str, MIPS))}, not {found['cpu_mips']}")
-    if found["disk_kind"] not in (None, *KINDS):
-        raise ValueError(f"disk.kind: {' or '.join(KINDS)}, not {found['disk_kind']!r}")
-    return found | {"memory": memory}
+        raise ValueError(f"{key.replace('disk_', 'disk.')}: {error}") from None

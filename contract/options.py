@@ -27,6 +27,8 @@ from contract.option_rows import (
 )
 from contract.variant import Variant
 
+MADE = "made, uncompressed"  # the history; `made` was one whose objects each reader had to inflate
+
 
 @dataclass(frozen=True)
 class Options:
@@ -120,7 +122,7 @@ class Options:
     memory: int = option(
         LOAD,
         "memory of the VM",
-        values.size,
+        values.memory,
         "512M",
         default=PROFILED,
         table=PARAMETERS,
@@ -276,7 +278,7 @@ class Options:
     disk_parallel: int | None = option(
         MACHINE,
         "accesses at a time (flash)",
-        values.up_to(256),
+        machine_model.READERS["disk_parallel"],
         "N",
         default=MODELLED,
         table=IN_MACHINE,
@@ -286,7 +288,7 @@ class Options:
     disk_depth: int | None = option(
         MACHINE,
         "requests that it takes at a time",
-        values.up_to(1024),
+        machine_model.READERS["disk_depth"],
         "N",
         default=MODELLED,
         table=IN_MACHINE,
@@ -296,7 +298,7 @@ class Options:
     disk_queues: int | None = option(
         MACHINE,
         "queues of it",
-        values.up_to(64),
+        machine_model.READERS["disk_queues"],
         "N",
         default=MODELLED,
         table=IN_MACHINE,
@@ -355,7 +357,7 @@ class Options:
     variants: tuple[Variant, ...] = ()
     looks: tuple[int, ...] = ()
     hang_after: int = 0
-    history: str = "made"  # or "repo" and which (run.identity)
+    history: str = MADE  # or "repo" and which (run.identity)
     music_kind: str = "made"  # or "own" and which
 
     @property

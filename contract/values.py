@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 Refused = argparse.ArgumentTypeError
+LEAST_MEMORY = 128 << 20
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")  # a label names a folder
 
 
@@ -31,6 +32,26 @@ def up_to(most: int) -> Callable[[str], int]:
         found = count(text)
         if found > most:
             raise Refused(f"at most {most}: {text!r}")
+        return found
+
+    return number
+
+
+def memory(text: str) -> int:
+    """Bytes of a VM's memory."""
+    found = size(text)
+    if found < LEAST_MEMORY:
+        raise Refused(f"at least {LEAST_MEMORY >> 20}M: {text!r}")
+    return found
+
+
+def power_of_two(least: int, most: int) -> Callable[[str], int]:
+    """A power of two from least to most."""
+
+    def number(text: str) -> int:
+        found = count(text)
+        if not least <= found <= most or found & (found - 1):
+            raise Refused(f"not a power of two from {least} to {most}: {text!r}")
         return found
 
     return number

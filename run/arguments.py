@@ -8,7 +8,7 @@ from pathlib import Path
 
 from contract.command_line import Parser, build_parser, check, filled, running
 from contract.levels import looks as looks_up_to
-from contract.options import Options
+from contract.options import ROWS, Options
 from contract.run_files import PLAN_FILE
 from contract.spelling import flag
 from contract.variant import Variant
@@ -30,7 +30,23 @@ def parse(argv: list[str]) -> Options:
     variants = _variants(parser, given, stored)
     looks = _looks(parser, given, args, stored.looks, len(variants))
     runs = looks[-1] if looks else args.runs or 1
-    return filled(args, variants=variants, looks=looks, runs=runs)
+    options = filled(args, variants=variants, looks=looks, runs=runs)
+    if options.device is None:
+        _check_machine(parser, options)
+    if given.cpu_mips and options.clock == "host":
+        parser.error("--cpu-mips is of a clock of the guest's own, and this one is the host's")
+    return options
+
+
+def _check_machine(parser: Parser, options: Options) -> None:
+    """A usage error for what no machine heeds."""
+    asked = {name: getattr(options, name) for name in ROWS if name.startswith("disk_")}
+    model = [name for name in asked if name not in ("disk_iops", "disk_bps")]
+    if options.disk_kind == "rotating" and (options.disk_parallel or 1) > 1:
+        parser.error("--disk-parallel: a rotating disk does one at a time")
+    if any(asked[name] for name in model) and not all(asked.values()):
+        missing = ", ".join(flag(name) for name, value in asked.items() if not value)
+        parser.error(f"a disk without {missing} is no model (or take a --machine that says it)")
 
 
 def _stored(parser: Parser, given: argparse.Namespace) -> AskedPlan:

@@ -2,14 +2,21 @@
 """Which clock a guest waits by, and whether its disk can be a model (docs/MACHINES.md)."""
 
 import os
+import re
+import shutil
 from pathlib import Path
 from typing import NamedTuple
 
 from contract.options import Options
-from errors import UserError
+from errors import Exit, UserError
+from setup import cache
 from vm import disk_model
 from vm.disk_model import DiskModel
 from vm.qemu import GUEST, HOST, PROGRAM
+
+HINT = "leave it out, or say --clock host"
+QEMU_BYTES = 512 << 20  # of memory beside the guest's
+DISK_BYTES = 3 << 30  # of a guest's throw-away disk, at the most
 
 
 class Timing(NamedTuple):
@@ -22,10 +29,37 @@ class Timing(NamedTuple):
 
 
 def at_once(options: Options, clock: str) -> int:
-    """How many runs are done side by side: on the host's clock they would measure each other."""
+    """How many runs are done side by side: on the host's clock they would measure each other.
+
+    One for each core, as far as there are memory (/proc/meminfo, MemAvailable) and room for them.
+    """
     if clock == HOST:
         return 1
-    return options.jobs or len(os.sched_getaffinity(0))
+    if options.jobs:
+        return options.jobs
+    available = re.search(r"^MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text(), re.M)
+    memory = int(available[1]) << 10 if available else 0
+    nearest = next(place for place in (cache.place(), *cache.place().parents) if place.exists())
+    fit = memory // (options.memory + QEMU_BYTES), shutil.disk_usage(nearest).free // DISK_BYTES
+    return max(1, min(len(os.sched_getaffinity(0)), *fit))
+
+
+def wanted(options: Options) -> str:
+    """The clock that these options will have, if nothing is missing here; UserError if none can.
+
+    An accelerator that is not chosen yet counts as emulation, and is that if --clock guest says so.
+    """
+    if options.device is not None or options.clock == HOST:
+        return HOST
+    reason = why_not(options, "kvm" if options.accel == "kvm" else "tcg")
+    if options.clock == GUEST and reason:
+        raise UserError(f"--clock guest: {reason}", hint=HINT, status=Exit.USAGE)
+    return HOST if reason else GUEST
+
+
+def accelerator(options: Options) -> str:
+    """The accelerator to ask for."""
+    return "tcg" if options.accel == "auto" and options.clock == GUEST else options.accel
 
 
 def modelled(options: Options) -> DiskModel | None:
@@ -69,5 +103,5 @@ def timing(options: Options, accel: str) -> Timing:
     if not reason:
         return Timing(GUEST, "emulated: instructions are counted", disk, library)
     if options.clock == GUEST:
-        raise UserError(f"--clock guest: {reason}", hint="leave it out, or say --clock host")
+        raise UserError(f"--clock guest: {reason}", hint=HINT)
     return Timing(HOST, reason, disk, library)

@@ -10,12 +10,12 @@ from contract.variant import Variant
 from errors import UserError, run_command
 from run import campaign, checkout, durations
 from run.arguments import parse
-from run.clock import at_once, modelled, why_not
+from run.clock import at_once, modelled, wanted
 from run.identity import identified
 from run.measure_command import guest_command, measure_argv
 from run.run_folders import folder
 from setup import crypt_lvm, device_check, image, kernels, stack_build
-from vm.qemu import GUEST, HOST
+from vm.qemu import GUEST
 from vm.session import WORK_DISK_BYTES, append
 
 
@@ -69,7 +69,7 @@ def lines(options: Options) -> list[str]:
             "then: unmount, swap off, destroy the stack, swap as before",
             report,
         ]
-    clock = clock_without_accelerator(options)
+    clock = wanted(options)
     opened = campaign.Campaign(options, ())
     return [
         f"packages: {packages}{install}",
@@ -87,12 +87,6 @@ def lines(options: Options) -> list[str]:
         *_order(options),
         report,
     ]
-
-
-def clock_without_accelerator(options: Options) -> str:
-    """The guest's clock (vm.qemu.GUEST or HOST), if it is emulated wherever it may be."""
-    accel = "kvm" if options.accel == "kvm" else "tcg"
-    return HOST if options.clock == HOST or why_not(options, accel) else GUEST
 
 
 def _disk(options: Options) -> str:
@@ -123,7 +117,7 @@ def _order(options: Options) -> list[str]:
     todo = campaign.remaining(folder(options), options)
     if not todo:
         return ["runs: nothing is missing"]
-    jobs = at_once(options, clock_without_accelerator(options))
+    jobs = at_once(options, wanted(options))
     kind = options.parameters | options.in_machine | {"jobs": jobs}
     about = durations.estimate(kind, options.accel, -(-len(todo) // jobs))
     time = (

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from errors import UserError
+from setup import cache
 
 NAME = "desktop-freeze.lock"
 
@@ -69,6 +70,26 @@ def held(beside_others: bool = False) -> Iterator[Held]:
         os.pwrite(fd, f"pid {os.getpid()}, since {time.strftime('%H:%M:%S')}\n".encode(), 0)
         yield machine
         os.truncate(fd, 0)
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def campaign(folder: Path) -> Iterator[None]:
+    """Hold a campaign, which may not be there yet; UserError if another command has it open."""
+    locks = cache.root() / "locks"
+    with cache.writing():
+        locks.mkdir(exist_ok=True)
+        name = f"campaign-{cache.key(str(folder.resolve()))}"
+        fd = os.open(locks / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"another run_test.sh is at work in {folder}", hint="wait for it, or end it"
+            ) from None
+        yield
     finally:
         os.close(fd)
 

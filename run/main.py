@@ -13,18 +13,17 @@ from typing import Any
 from contract.options import Options
 from contract.run_files import ABORTED, HUNG, LOST, PANICKED, REPORT
 from errors import Exit, run_command
-from run import machine_lock, on_device
+from run import clock, machine_lock, on_device
 from run.arguments import parse
 from run.campaign import Campaign
-from run.clock import why_not
 from run.identity import identified
 from run.preparation import Ready, make_ready, say
+from run.run_folders import folder
 from run.runner import Outcome, Runner
 from setup import cache
 from vm import session
-from vm.qemu import GUEST, HOST
+from vm.qemu import GUEST
 
-SCRATCH_BYTES = 3 << 30
 RESULT_BYTES = 64 << 20
 KERNEL_LOST = {HUNG, PANICKED, LOST}
 
@@ -60,7 +59,7 @@ def in_vms(
     if machine.alone:
         cache.sweep("vm-", "probe-")
     opened = Campaign(options, command)
-    session.check_space(cache.root(), SCRATCH_BYTES, "the VM's throw-away disk")
+    session.check_space(cache.root(), clock.DISK_BYTES, "the VM's throw-away disk")
     session.check_space(opened.path.resolve(), RESULT_BYTES, "a result")
     ready = make_ready(options, opened.pinned)
     if all(one.guest.clock == GUEST for one in ready):
@@ -103,14 +102,15 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     stopped = Stopped()
-    may_share = options.device is None and options.clock != HOST and not why_not(options, "tcg")
+    may_share = clock.wanted(options) == GUEST
     with machine_lock.held(beside_others=may_share) as machine:
         if options.device is not None:
             run_dir, state, why = on_device.run(options, stopped, argv)
             say(f"{run_dir}: {state}: {why}")
             outcome = Outcome(run_dir.parent.parent, [state])
         else:
-            outcome = in_vms(options, stopped, argv, machine)
+            with machine_lock.campaign(folder(options)):
+                outcome = in_vms(options, stopped, argv, machine)
     drawn = report(outcome.folder)
     if outcome.left:
         say(f"\n{outcome.left}\n  ./run_test.sh --resume {shlex.quote(str(outcome.folder))}")

@@ -15,7 +15,7 @@ from contract import machine_model
 from contract.options import Options
 from contract.variant import Variant
 from errors import UserError
-from run.clock import timing
+from run.clock import accelerator, timing
 from setup import disk, history, image, initramfs, kconfig, kernels, music
 from vm import probe
 from vm.qemu import GUEST
@@ -97,7 +97,7 @@ def make_ready(
         spec, kernel = next(iter(kernel_of.items()))
         accel, why = timed(
             "whether KVM works here",
-            lambda: probe.choose(options.accel, kernel.image, initrds[spec]),
+            lambda: probe.choose(accelerator(options), kernel.image, initrds[spec]),
         )
         return initrds, accel, why
 

@@ -57,7 +57,8 @@ class Runner:
         self._jobs = min((at_once(options, one.guest.clock) for one in ready.values()), default=1)
         self._lock = threading.Lock()  # of the campaign, and of what is below
         self._busy: dict[Future[str | None], tuple[str, int]] = {}
-        self._cut_short: dict[str, int] = {}  # times in a row
+        self._cut_short: dict[tuple[str, int], int] = {}  # times, of a run that was not ended yet
+        self._given_up: set[str] = set()
         # A single run is not repeated: whoever asked for it sees what cut it short.
         self._alone = campaign.asked == 1
         self._attempts = 1 if self._alone else ATTEMPTS
@@ -78,9 +79,9 @@ class Runner:
                 if self._stopped() or (look and self._sure(look)):
                     break
         left = len(self._campaign.left())
-        given_up = [label for label, cut in self._cut_short.items() if cut >= self._attempts]
-        if given_up and not self._alone:
-            outcome.left = f"given up after {ATTEMPTS} runs cut short: {', '.join(given_up)}"
+        if self._given_up and not self._alone:
+            names = ", ".join(sorted(self._given_up))
+            outcome.left = f"given up after a run was cut short {ATTEMPTS} times: {names}"
         elif left and self._stopped():
             outcome.left = f"interrupted; {left} of {total} runs are missing. To go on:"
         return outcome
@@ -120,7 +121,7 @@ class Runner:
         return [
             (label, number)
             for label, number in self._campaign.left(look)
-            if self._cut_short.get(label, 0) < self._attempts
+            if label not in self._given_up
         ]
 
     def _one(self, label: str, number: int, place: str, left: int, screen: Screen) -> str | None:
@@ -178,10 +179,11 @@ class Runner:
     ) -> str | None:
         """The state of a run that is over; None if it was cut short and is to be repeated."""
         if state != ABORTED or self._stopped():
-            self._cut_short.pop(label, None)
             return state
-        self._cut_short[label] = 1 + self._cut_short.get(label, 0)
-        if self._cut_short[label] >= self._attempts:
+        one = label, number
+        self._cut_short[one] = 1 + self._cut_short.get(one, 0)
+        if self._cut_short[one] >= self._attempts:
+            self._given_up.add(label)
             return state
         screen.say(f"  once more, since it was cut short: {label} {number}")
         self._campaign.set_aside(run_dir)

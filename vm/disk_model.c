@@ -88,8 +88,12 @@ __attribute__((constructor)) static void read_model(void)
 		exit(1);
 	}
 	model.rotates = rotates;
+	if (rotates)
+		model.parallel = 1;
 	model.bytes_per_ns = bytes_per_s / 1e9;
 	model.on = true;
+	if (getenv("DISK_MODEL_SAY"))
+		fprintf(stderr, "disk model: on\n");
 }
 
 static int64_t bytes_of(const struct io_uring_sqe *sqe)
@@ -115,9 +119,18 @@ static bool is_modelled(const struct io_uring_sqe *sqe)
 	       found.st_ino == model.inode;
 }
 
-static int submit_and_wait(struct io_uring *ring)
+/* Until all of it is done: what would be left, QEMU would take for submitted, and the guest hang. */
+static void submit_and_wait(struct io_uring *ring)
 {
-	return io_uring_submit_and_wait(ring, io_uring_cq_ready(ring) + io_uring_sq_ready(ring));
+	while (io_uring_sq_ready(ring)) {
+		int found = io_uring_submit_and_wait(
+			ring, io_uring_cq_ready(ring) + io_uring_sq_ready(ring));
+
+		if (found < 0 && found != -EAGAIN && found != -EINTR) {
+			fprintf(stderr, "disk model: io_uring: %s\n", strerror(-found));
+			abort();
+		}
+	}
 }
 
 /* What the drive itself would choose: the request that goes on where it is, else the oldest. */
@@ -253,7 +266,6 @@ int io_uring_submit(struct io_uring *ring)
 {
 	struct io_uring_sq *sq = &ring->sq;
 	unsigned int mask = *sq->kring_mask, kept = sq->sqe_head, all = sq->sqe_tail - sq->sqe_head;
-	int submitted;
 
 	if (model.on && runstate_is_running()) {
 		for (unsigned int i = sq->sqe_head; i != sq->sqe_tail; i++) {
@@ -272,11 +284,7 @@ int io_uring_submit(struct io_uring *ring)
 		}
 		sq->sqe_tail = kept;
 	}
-	if (sq->sqe_tail != sq->sqe_head) {
-		submitted = submit_and_wait(ring);
-		if (submitted < 0)
-			return submitted;
-	}
+	submit_and_wait(ring);
 	if (n_waiting)
 		dispatch();
 	return all;

@@ -17,6 +17,7 @@ SOURCE = Path(__file__).with_suffix(".c")
 COMPILE = ("gcc", "-O2", "-Wall", "-shared", "-fPIC")
 LIBRARIES = ("-luring", "-lpthread")
 PROBE_S = 30.0
+SAYS = "disk model: on"
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ def library(qemu: str) -> Path:
         version = subprocess.run([qemu, "--version"], capture_output=True, text=True).stdout
     except OSError as error:
         raise Unusable(f"{qemu}: {error.strerror}") from None
+    if " " in str(cache.place()) or ":" in str(cache.place()):
+        raise Unusable(f"no library can be preloaded from {cache.place()}: a blank or colon in it")
     name = cache.key(SOURCE.read_text(), version) + ".so"
 
     def build(path: Path) -> None:
@@ -73,11 +76,16 @@ def _try(qemu: str, made: Path) -> None:
         command += ["-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off,align=off"]
         command += ["-drive", f"if=none,id=disk,file={disk.name},format=raw,aio=io_uring"]
         model = DiskModel(True, 100, 1 << 20, 1, 32, 1)
-        environment = {"LD_PRELOAD": str(made), **model.environment(disk.fileno())}
-        _run(command, environment, "QEMU does not take the disk model", "quit\n")
+        environment = {"LD_PRELOAD": str(made), "DISK_MODEL_SAY": "1"}
+        environment |= model.environment(disk.fileno())
+        what = "QEMU does not take the disk model"
+        # What the loader cannot take it leaves out, and says so.
+        if SAYS not in (said := _run(command, environment, what, "quit\n")):
+            raise Unusable(f"{what}: {(said.strip().splitlines() or ['not a word'])[0]}")
 
 
-def _run(command: list[str], environment: dict[str, str], what: str, said: str = "") -> None:
+def _run(command: list[str], environment: dict[str, str], what: str, said: str = "") -> str:
+    """What it said on stderr."""
     try:
         done = subprocess.run(
             command,
@@ -94,3 +102,4 @@ def _run(command: list[str], environment: dict[str, str], what: str, said: str =
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
         raise Unusable(f"{what}: {next((one for one in lines if 'error' in one), lines[-1])}")
+    return done.stderr

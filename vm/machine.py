@@ -49,10 +49,13 @@ class Console:
         """Say this to the guest."""
         os.write(self._in, letters.encode())
 
-    def close(self, drain: threading.Thread) -> None:
-        """Close our ends, when the thread that drains has ended."""
+    def close(self, drain: threading.Thread | None = None) -> None:
+        """Close our ends, once, when the thread that drains has ended."""
+        if self._over:
+            return
         self._over = True
-        drain.join()
+        if drain is not None:
+            drain.join()
         os.close(self._in)
         os.close(self._out)
 
@@ -111,20 +114,23 @@ def running(spec: Spec, scratch: Path) -> Iterator[Machine]:
     monitor, monitor_far = socket.socketpair()
     spec = dataclasses.replace(spec, console=console.base, monitor_fd=monitor_far.fileno())
     errors = scratch / "qemu-stderr.txt"
-    with open(errors, "wb") as stderr:
-        process = subprocess.Popen(
-            command_line(spec),
-            stdin=subprocess.DEVNULL,
-            stdout=stderr,
-            stderr=stderr,
-            pass_fds=[
-                monitor_far.fileno(),
-                *itertools.chain(*spec.fdsets.values()),
-            ],
-            env={**os.environ, "TMPDIR": str(scratch), **spec.environment},
-            start_new_session=True,
-        )
-    monitor_far.close()
+    try:
+        with open(errors, "wb") as stderr:
+            process = subprocess.Popen(
+                command_line(spec),
+                stdin=subprocess.DEVNULL,
+                stdout=stderr,
+                stderr=stderr,
+                pass_fds=[monitor_far.fileno(), *itertools.chain(*spec.fdsets.values())],
+                env={**os.environ, "TMPDIR": str(scratch), **spec.environment},
+                start_new_session=True,
+            )
+    except BaseException:
+        console.close()
+        monitor.close()
+        raise
+    finally:
+        monitor_far.close()
     machine = Machine(process, console, Monitor(monitor))
     try:
         try:

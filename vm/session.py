@@ -208,18 +208,18 @@ class Session:
         slow = self._slow
         if self._status_at is not None:
             if now - self._status_at > POWER_OFF_S * slow:
-                return HUNG, f"the guest did not power off within {POWER_OFF_S:.0f} s of its end"
+                return HUNG, f"no power-off within {POWER_OFF_S * slow:.0f} s of the guest's end"
             return None
         silent = now - self._heard
         if self._size == 0:
             # No result yet: the boot. The console counts as a sign of life there.
             if now - max(self._heard, self._console_heard) > BOOT_DEADLINE_S * slow:
-                return HUNG, f"the guest did not boot: silent for {BOOT_DEADLINE_S:.0f} s"
+                return HUNG, f"the guest did not boot: silent for {BOOT_DEADLINE_S * slow:.0f} s"
         elif silent > (self._errand.hang_after_s if self._started else PREPARE_DEADLINE_S) * slow:
             return HUNG, f"the guest sent nothing for {silent:.0f} s"
         limit = self._errand.timeout_s + BOOT_DEADLINE_S + PREPARE_DEADLINE_S
         if now - self._began > limit * slow:
-            return HUNG, f"the guest did not end within {self._errand.timeout_s} s"
+            return HUNG, f"the guest did not end within {self._errand.timeout_s * slow} s"
         return None
 
     def _look(self, now: float) -> None:

@@ -15,7 +15,7 @@ from analysis.reading.words import NOT_AVAILABLE, plain, plural
 from analysis.text.layout import WIDTH, indented, paragraph
 from analysis.verdicts.compared import Compared
 from contract import values
-from contract.option_rows import PARAMETERS
+from contract.option_rows import IN_MACHINE, PARAMETERS
 from contract.options import ROWS
 from contract.plan import TABLES, Plan
 from contract.spelling import flag, in_table, sized, spelled
@@ -77,7 +77,7 @@ def _options(plan: Plan) -> list[str]:
         if not isinstance(table, dict):
             return []
         for key, row in in_table(name).items():
-            value = table.get(key)
+            value = table.get(key, row.before if table else None)
             if row.default is True:
                 switches += spelled(key, value) if value is False else []
             elif row.was_given(value):
@@ -86,7 +86,8 @@ def _options(plan: Plan) -> list[str]:
     for key, value in pairs:
         if value is None:
             continue
-        text = sized(value) if ROWS[key].read is values.size else str(value)
+        is_size = ROWS[key].read in (values.size, values.memory)
+        text = sized(value) if is_size else str(value)
         option = f"{flag(key)} {shlex.quote(text)}"
         if isinstance(value, bool | list | dict) or not VALUE.fullmatch(text):
             return []
@@ -112,6 +113,9 @@ def _obstacles(plan: Plan) -> Iterator[str]:
     sources = [known.get(key) for key, row in in_table(PARAMETERS).items() if row.source]
     files = [one.kernel for one in plan.variants if not one.kernel.startswith("debian:")]
     files += [source for source in sources if isinstance(source, str) and "://" not in source]
+    machine = plan.tables.get(IN_MACHINE, {})
+    name = machine.get("machine") if isinstance(machine, dict) else None
+    files += [name] if isinstance(name, str) and name.endswith(".toml") else []
     if files:
         shown = ", ".join(plain(file, 100) for file in dict.fromkeys(files[:4]))
         yield from paragraph(f"Of the machine that ran it, and not in this bundle: {shown}.")

@@ -81,7 +81,12 @@ def test_a_test_of_this_machine_is_none_of_them() -> None:
         (WHOLE.replace("250", "300"), "cpu_mips: 1000, 500, 250, 125, not 300"),
         (WHOLE.replace("flash", "tape"), "rotating or flash, not 'tape'"),
         (WHOLE.replace("384M", "much"), "not a size: 'much'"),
-        (WHOLE.replace("iops = 9000", "iops = -1"), "not a number of 1 or more: '-1'"),
+        (WHOLE.replace("iops = 9000", "iops = -1"), "disk.iops: not a number of 1 or more: '-1'"),
+        (WHOLE.replace("iops = 9000", 'iops = "9000"'), "disk.iops: not '9000'"),
+        (WHOLE.replace("cpus = 1", "cpus = true"), "cpus: not True"),
+        (WHOLE.replace("384M", "64M"), "memory: at least 128M"),
+        (WHOLE.replace("parallel = 4", "parallel = 300"), "disk.parallel: at most 256"),
+        (WHOLE.replace("depth = 64", "depth = 33"), "disk.depth: not a power of two"),
         ("disk = 3\n" + WHOLE.partition("[disk]")[0], r"\[disk\] is no table"),
     ],
 )
@@ -91,6 +96,23 @@ def test_what_will_not_do_is_named(tmp_path: Path, text: str, said: str) -> None
     with pytest.raises(ValueError, match=said) as error:
         machine_model.read(str(path))
     assert str(path) in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--machine", "host", "--disk-depth", "32"], "a disk without --disk-kind, --disk-iops"),
+        (["--disk-parallel", "2"], "a rotating disk does one at a time"),
+        (["--clock", "host", "--cpu-mips", "250"], "this one is the host's"),
+        (["--memory", "64M"], "at least 128M"),
+    ],
+)
+def test_what_no_machine_would_heed_is_a_usage_error(
+    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse(argv)
+    assert ended.value.code == 2 and said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("machine", ["netbook", "/nonesuch/mine.toml"])

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which clock a guest gets, and what is said where it cannot be the one that was asked for."""
 
+import os
+
 import pytest
 
-from errors import UserError
+from errors import Exit, UserError
 from run import clock
 from run.arguments import parse
 from vm import disk_model
@@ -48,3 +50,21 @@ def test_without_the_library_the_clock_is_the_hosts(monkeypatch: pytest.MonkeyPa
     assert "/nonesuch/qemu" in found.why
     with pytest.raises(UserError, match="--clock guest: /nonesuch/qemu"):
         clock.timing(parse(["--clock", "guest"]), "tcg")
+
+
+def test_what_cannot_be_is_said_before_anything_is_made() -> None:
+    assert clock.wanted(parse([])) == GUEST and clock.wanted(parse(["--clock", "host"])) == HOST
+    assert clock.wanted(parse(["--accel", "kvm"])) == HOST
+    assert clock.accelerator(parse(["--clock", "guest"])) == "tcg"
+    assert clock.accelerator(parse([])) == "auto"
+    with pytest.raises(UserError, match="--clock guest: only an emulated") as error:
+        clock.wanted(parse(["--clock", "guest", "--accel", "kvm"]))
+    assert error.value.status == Exit.USAGE
+
+
+def test_no_more_at_once_than_there_is_memory_for() -> None:
+    cores = len(os.sched_getaffinity(0))
+    assert 1 <= clock.at_once(parse([]), GUEST) <= cores
+    assert clock.at_once(parse(["--memory", "100000G"]), GUEST) == 1
+    assert clock.at_once(parse(["--jobs", "9"]), GUEST) == 9
+    assert clock.at_once(parse(["--jobs", "9"]), HOST) == 1

@@ -42,3 +42,17 @@ def test_those_with_clocks_of_their_own_are_beside_each_other() -> None:
     with machine_lock.held(beside_others=True) as alone:
         alone.keep()
         assert alone.alone
+
+
+def test_a_campaign_is_one_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with machine_lock.campaign(tmp_path / "c"):
+        with (
+            pytest.raises(UserError, match=f"at work in {tmp_path / 'c'}"),
+            machine_lock.campaign(tmp_path / "c"),
+        ):
+            pass
+        with machine_lock.campaign(tmp_path / "other"):
+            pass
+    with machine_lock.campaign(tmp_path / "c"):
+        assert not (tmp_path / "c").exists()

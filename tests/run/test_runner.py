@@ -258,3 +258,31 @@ def test_a_bug_in_one_ends_the_others(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(ZeroDivisionError):
         Play(tmp_path / "c", [*TWO, "--runs", "9", "--jobs", "2"], played, monkeypatch, GUEST)
     assert len(list((tmp_path / "c").glob("*/*/status.json"))) < 17
+
+
+def test_two_that_are_cut_short_once_each_are_both_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = threading.Barrier(2)
+
+    def played(label: str, attempt: int) -> tuple[str, float]:
+        together.wait(20)
+        return "aborted" if attempt <= 2 else "completed", 2.0
+
+    argv = ["--kernel", "debian:6.1", "--runs", "4", "--jobs", "2"]
+    play = Play(tmp_path / "c", argv, played, monkeypatch, GUEST)
+    assert sorted(play.ran) == ["6.1/1", "6.1/1", "6.1/2", "6.1/2", "6.1/3", "6.1/4"]
+    assert not play.outcome.left
+
+
+def test_what_is_given_up_stays_so_beside_a_run_that_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play = Play(
+        tmp_path / "c",
+        ["--kernel", "debian:6.1", "--runs", "3", "--jobs", "3"],
+        lambda _, attempt: ("aborted" if attempt in (1, 4) else "completed", 2.0),
+        monkeypatch,
+        GUEST,
+    )
+    assert "given up after a run was cut short 2 times: 6.1" in play.outcome.left
