@@ -77,7 +77,7 @@ def _options(plan: Plan) -> list[str]:
         if not isinstance(table, dict):
             return []
         for key, row in in_table(name).items():
-            value = table.get(key, row.before if table else None)
+            value = table.get(key)
             if row.default is True:
                 switches += spelled(key, value) if value is False else []
             elif row.was_given(value):

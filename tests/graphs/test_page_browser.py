@@ -52,9 +52,15 @@ RANGE = "document.getElementById('run-chart').layout.xaxis.range"
 DRAWN = "document.querySelector('#run-chart').classList.contains('js-plotly-plot')"
 # What plotly itself would make bold, a link, a figure and an ampersand of.
 PSEUDO = "<b>b</b><a href='javascript:window.owned = 5'>%{y}</a>&amp;"
-# Whether plotly knows that the mouse is over the mark of the stall at this place.
-HOVERED = """(document.getElementById('run-chart')._hoverdata ?? []).some(
-  (one) => one.data.stalls?.[one.pointNumber] === %d)"""
+# Whether plotly knows that the mouse is over the mark of the stall at this place, or over the
+# point of the curve that it marks: what it has not seen hovered, it hears no click on.
+HOVERED = """(place) => {
+  const chart = document.getElementById('run-chart');
+  const trace = chart.data.find((one) => one.stalls?.includes(place));
+  const x = trace.x[trace.stalls.indexOf(place)];
+  return (chart._hoverdata ?? []).some(
+    (one) => one.yaxis?._id === trace.yaxis && Math.abs(one.x - x) < 0.5);
+}"""
 # Pixels of a stall's mark in the run's chart, by its place in the run's list.
 MARK = """(place) => {
   const chart = document.getElementById('run-chart');
@@ -214,16 +220,25 @@ def test_a_drag_zooms_all_rows_and_a_button_shows_the_whole_run(opened: Page) ->
     until(opened, f"{RANGE}[0] > 1")
 
 
+def click_mark(opened: Page, place: int) -> None:
+    """Click on a stall's mark, as a user does whose page may still be moving under the mouse."""
+    give_up = time.monotonic() + PATIENCE / 1000
+    x, y = opened.evaluate(MARK, place)
+    while not opened.evaluate(HOVERED, place):
+        assert time.monotonic() < give_up, "plotly does not see the mouse over the mark"
+        x, y = opened.evaluate(MARK, place)
+        opened.mouse.move(x - 2, y)
+        opened.mouse.move(x, y)
+        opened.wait_for_timeout(200)
+    opened.mouse.click(x, y)
+
+
 def test_a_click_on_a_stall_shows_its_card(opened: Page, index: Path) -> None:
     show_run(opened)
     run = int(opened.locator("#run-choice").input_value())
     for place in (9, 10):
         figures = figures_of(index, run, place)
-        x, y = opened.evaluate(MARK, place)
-        opened.mouse.move(x - 2, y)
-        opened.mouse.move(x, y)
-        until(opened, HOVERED % place)  # plotly hears no click on what it has not seen hovered
-        opened.mouse.click(x, y)
+        click_mark(opened, place)
         expect_card(opened, figures)
         chosen = opened.locator("#stalls tr[aria-selected=true]")
         expect(chosen).to_contain_text(f"{figures['begin'] / 1000:.1f} s")

@@ -163,7 +163,7 @@ class Here:
         self.options = arguments.parse([*argv, "--out", str(self.out), "--label", "v"])
 
         class View:
-            def __init__(self, *_: object) -> None: ...
+            def __init__(self, *_: object, **__: object) -> None: ...
 
             def __enter__(self) -> "View":
                 return self
