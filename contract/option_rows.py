@@ -33,8 +33,8 @@ class Profile:
 
 PROFILES = {
     "quick": Profile(320 << 20, 40_000, 1, 600, 60, 0.25),
-    "standard": Profile(None, 165_000, 1, 1_800, 120, 0.25),
-    "full": Profile(None, 165_000, 4, 7_200, 120, 0.25),
+    "standard": Profile(None, 165_000, 1, 5_400, 120, 0.25),
+    "full": Profile(None, 165_000, 4, 21_600, 120, 0.25),
 }
 
 
