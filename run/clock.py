@@ -3,7 +3,6 @@
 
 import os
 import re
-import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from setup import cache
 from vm import disk_model
 from vm.disk_model import DiskModel
 from vm.qemu import GUEST, HOST, PROGRAM
+from vm.session import free_bytes
 
 HINT = "leave it out, or say --clock host"
 QEMU_BYTES = 512 << 20  # of memory beside the guest's
@@ -39,8 +39,7 @@ def at_once(options: Options, clock: str) -> int:
         return options.jobs
     available = re.search(r"^MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text(), re.M)
     memory = int(available[1]) << 10 if available else 0
-    nearest = next(place for place in (cache.place(), *cache.place().parents) if place.exists())
-    fit = memory // (options.memory + QEMU_BYTES), shutil.disk_usage(nearest).free // DISK_BYTES
+    fit = memory // (options.memory + QEMU_BYTES), free_bytes(cache.place()) // DISK_BYTES
     return max(1, min(len(os.sched_getaffinity(0)), *fit))
 
 

@@ -356,10 +356,15 @@ def work_disk(scratch: Path) -> Iterator[list[int]]:
             yield [work.fileno(), reader.fileno()]
 
 
+def free_bytes(folder: Path) -> int:
+    """What the file system where folder is, or will be, has free."""
+    nearest = next(place for place in (folder, *folder.parents) if place.exists())
+    return shutil.disk_usage(nearest).free
+
+
 def check_space(folder: Path, needed: int, what: str) -> None:
     """UserError unless the file system where folder is, or will be, has needed bytes free."""
-    nearest = next(place for place in (folder, *folder.parents) if place.exists())
-    free = shutil.disk_usage(nearest).free
+    free = free_bytes(folder)
     if free < needed:
         raise UserError(
             f"{what} needs {needed >> 20} MiB free at {folder}, and {free >> 20} MiB are",
