@@ -156,6 +156,15 @@ class Options:
         default=PROFILED,
         table=PARAMETERS,
     )
+    step: int = option(
+        LOAD,
+        "commits loaded between two of its looks back, on average (default: 1024)",
+        values.step,
+        "N",
+        default=1024,
+        table=PARAMETERS,
+        before=12288,
+    )
     repo: str | None = option(
         LOAD,
         "a real git repository instead of a made one",

@@ -84,6 +84,14 @@ def touch(text: str) -> float:
     return value
 
 
+def step(text: str) -> int:
+    """A whole number from 2 on."""
+    value = count(text)
+    if value < 2:
+        raise Refused(f"not a whole number from 2 on: {text!r}")
+    return value
+
+
 def margin(text: str) -> float:
     """A ratio between 0 and 1."""
     value = _number(text)

@@ -12,7 +12,7 @@ from setup import cache
 from vm import disk_model
 from vm.disk_model import DiskModel
 from vm.qemu import GUEST, HOST, PROGRAM
-from vm.session import free_bytes
+from vm.room import free_bytes
 
 HINT = "leave it out, or say --clock host"
 QEMU_BYTES = 512 << 20  # of memory beside the guest's

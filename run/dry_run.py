@@ -16,7 +16,8 @@ from run.measure_command import guest_command, measure_argv
 from run.run_folders import folder
 from setup import crypt_lvm, device_check, image, kernels, stack_build
 from vm.qemu import GUEST
-from vm.session import WORK_DISK_BYTES, append
+from vm.room import WORK_DISK_BYTES
+from vm.session import append
 
 
 def lines(options: Options) -> list[str]:
@@ -40,7 +41,7 @@ def lines(options: Options) -> list[str]:
         f"history: {size} ({source}), cloned to {crypt_lvm.MOUNT}/linux-2.6",
         f"music: {options.music or 'made, incompressible'}, by rsync with a bandwidth limit",
         f"workload: heartbeat, player, {options.gitk} gitk's, {options.passes} pass(es), a line "
-        f"every {options.every} commits, touch {options.touch:g}; "
+        f"every {options.every} commits, touch {options.touch:g}, step {options.step}; "
         f"ended after {options.timeout} s at the latest",
         *(
             [

@@ -21,7 +21,7 @@ from run.preparation import Ready, make_ready, say
 from run.run_folders import folder
 from run.runner import Outcome, Runner
 from setup import cache
-from vm import session
+from vm import room
 from vm.qemu import GUEST
 
 RESULT_BYTES = 64 << 20
@@ -59,8 +59,8 @@ def in_vms(
     if machine.alone:
         cache.sweep("vm-", "probe-")
     opened = Campaign(options, command)
-    session.check_space(cache.root(), clock.DISK_BYTES, "the VM's throw-away disk")
-    session.check_space(opened.path.resolve(), RESULT_BYTES, "a result")
+    room.check_space(cache.root(), clock.DISK_BYTES, "the VM's throw-away disk")
+    room.check_space(opened.path.resolve(), RESULT_BYTES, "a result")
     ready = make_ready(options, opened.pinned)
     if all(one.guest.clock == GUEST for one in ready):
         machine.share()

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One run in a VM: boots the guest, follows what it sends, ends it, and says how it ended."""
 
-import contextlib
-import os
 import shlex
 import shutil
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +12,7 @@ from typing import Any
 from contract.run_files import ABORTED, CONSOLE_LOG, EVENTS, HANG, HUNG
 from contract.run_record import close, read_events, write_meta, write_status
 from errors import UserError
-from setup import cache, disk, rsync_daemon
+from setup import disk, rsync_daemon
 from setup.kernels import Kernel
 from vm import hang_dump, relay
 from vm.classify import classify
@@ -23,11 +20,9 @@ from vm.disk_model import DiskModel
 from vm.host import Others, cpu_model
 from vm.machine import Machine, running
 from vm.qemu import CACHE, CPU, GUEST, HOST, MACHINE, Disk, Ports, Spec
+from vm.room import WORK_DISK_BYTES, copied_disk, reserved, scratch_folder, work_disk
 
-WORK_DISK_BYTES = 8 << 30
 HOST_RESERVE_BYTES = 16 << 20
-# Held while the guest runs, so that a full disk still takes status.json and the report.
-REPORT_RESERVE_BYTES = 8 << 20
 BOOT_DEADLINE_S = 90.0
 # Building the stack and cloning say nothing, and a slow disk or a large history take long.
 PREPARE_DEADLINE_S = 900.0
@@ -278,7 +273,12 @@ def _supervise(
     stopped: Callable[[], bool],
     booted: Callable[[Machine], None],
 ) -> tuple[str, str] | None:
-    with reserved(run_dir), scratch_folder() as scratch, work_disk(scratch) as work:
+    with (
+        reserved(run_dir),
+        scratch_folder() as scratch,
+        work_disk(scratch) as work,
+        copied_disk(scratch, guest.root_image) as root,
+    ):
         job = scratch / "job.img"
         command = scratch / "run" / "command"
         command.parent.mkdir()
@@ -286,7 +286,7 @@ def _supervise(
         disk.job_disk(job, {"run": command.parent})
         own = guest.clock == GUEST
         disks = [
-            Disk("root", str(guest.root_image), snapshot=True),
+            Disk("root", "/dev/fdset/2"),
             Disk("job", str(job), read_only=True),
             Disk("history", str(guest.history_image), read_only=True),
         ]
@@ -307,7 +307,7 @@ def _supervise(
             disks=disks,
             ports=Ports(run_dir, errand.files),
             music_command=None if own else music_command(guest.music, scratch),
-            fdsets={1: work},
+            fdsets={1: work, 2: root},
             mips=guest.mips if own else None,
             seed=errand.seed,
             library=guest.library,
@@ -319,54 +319,3 @@ def _supervise(
             reason = Session(errand, run_dir, scratch, tick, slow).follow(machine, stopped)
         tick()
     return reason
-
-
-@contextlib.contextmanager
-def reserved(folder: Path) -> Iterator[None]:
-    """Hold REPORT_RESERVE_BYTES of folder's disk within; UserError if they are not there."""
-    reserve = folder / ".reserve"
-    try:
-        try:
-            with open(reserve, "wb") as file:
-                os.posix_fallocate(file.fileno(), 0, REPORT_RESERVE_BYTES)
-        except OSError as error:
-            raise UserError(f"{folder}: {error.strerror}", hint="free some space") from error
-        yield
-    finally:
-        reserve.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def scratch_folder() -> Iterator[Path]:
-    """A folder in the cache for what only this run needs; `cache.sweep` clears what is left."""
-    with tempfile.TemporaryDirectory(prefix="vm-", dir=cache.root()) as folder:
-        yield Path(folder)
-
-
-@contextlib.contextmanager
-def work_disk(scratch: Path) -> Iterator[list[int]]:
-    """File descriptors of the disk under test: a sparse file without a name.
-
-    So nothing is left of it, whoever dies. One is for reading only: QEMU opens a disk so at first,
-    and takes an fd of just that mode.
-    """
-    with tempfile.TemporaryFile(dir=scratch) as work:
-        os.truncate(work.fileno(), WORK_DISK_BYTES)
-        with open(f"/proc/self/fd/{work.fileno()}", "rb") as reader:
-            yield [work.fileno(), reader.fileno()]
-
-
-def free_bytes(folder: Path) -> int:
-    """What the file system where folder is, or will be, has free."""
-    nearest = next(place for place in (folder, *folder.parents) if place.exists())
-    return shutil.disk_usage(nearest).free
-
-
-def check_space(folder: Path, needed: int, what: str) -> None:
-    """UserError unless the file system where folder is, or will be, has needed bytes free."""
-    free = free_bytes(folder)
-    if free < needed:
-        raise UserError(
-            f"{what} needs {needed >> 20} MiB free at {folder}, and {free >> 20} MiB are",
-            hint="free some, or name another place",
-        )

@@ -62,7 +62,7 @@ def streams(options: Options, scratch: Path, music: str) -> list[Stream]:
                 str(options.every),
             ]
             argv += ["--passes", str(options.passes), "--touch", str(options.touch)]
-            argv += ["--seed", name.removeprefix(GITK)]
+            argv += ["--step", str(options.step), "--seed", name.removeprefix(GITK)]
         env = {
             "PATH": os.environ["PATH"],
             "HOME": os.environ.get("HOME", "/"),

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from analysis.reading.load import Run, load_campaign
+from contract.run_files import META
 from run.arguments import parse
 from tests.support.vms import command, guest, nothing_left, run_in_vm
 
@@ -80,14 +81,39 @@ def test_flash_does_several_at_a_time(tmp_path: Path) -> None:
     assert found["read_bytes_per_s"] == pytest.approx(250e6, rel=0.1)
 
 
-def test_a_run_on_the_laptop(tmp_path: Path) -> None:
-    out = tmp_path / "c"
+def small_run(out: Path) -> str:
+    """What run_test.sh said of a run that has everything, but little of it."""
     with (
         nothing_left(),
         command(*SMALL, "--kernel", "debian:6.12", "--memory", "192M", "--out", str(out)) as done,
     ):
         said, errors = done.communicate(timeout=800)
     assert done.returncode == 0, errors
+    return said
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A campaign of one run, and what was said."""
+    out = tmp_path_factory.mktemp("campaign") / "c"
+    return out, small_run(out)
+
+
+def test_the_whole_run_again_beside_others_at_work(
+    campaign: tuple[Path, str], tmp_path: Path
+) -> None:
+    with busy(2):
+        small_run(tmp_path / "again")
+    (once,), (again,) = (folder.glob("*/1") for folder in (campaign[0], tmp_path / "again"))
+    names = {path.name for path in once.iterdir()}
+    assert {path.name for path in again.iterdir()} == names
+    assert {"vmstat.tsv", "latency-gitk-1.log", "tasks.tsv", "console.log", META} <= names
+    for name in names:
+        assert (once / name).read_bytes() == (again / name).read_bytes(), name
+
+
+def test_a_run_on_the_laptop(campaign: tuple[Path, str]) -> None:
+    out, said = campaign
     assert "on the guest's clock" in said and "of the guest's in" in said
     (run,) = load_campaign(out).runs
     assert isinstance(run, Run) and run.state == "completed"

@@ -13,7 +13,7 @@ from contract.run_record import read_events, write_meta, write_status
 from run.arguments import parse
 from setup import disk, image, initramfs, kernels
 from tests.support.vms import must_be_the_kernels
-from vm import session
+from vm import room, session
 from vm.machine import running
 from vm.qemu import Disk, Ports, Spec
 
@@ -32,7 +32,11 @@ def play(kernel_spec: str, out: Path, scenes: list[str], deadline_s: float) -> d
     kernel = kernels.resolve(kernel_spec)
     initrd, root = initramfs.build(kernel), image.build()
     out.mkdir(parents=True, exist_ok=True)
-    with session.scratch_folder() as scratch, session.work_disk(scratch) as work:
+    with (
+        room.scratch_folder() as scratch,
+        room.work_disk(scratch) as work,
+        room.copied_disk(scratch, root) as root_copy,
+    ):
         command = scratch / "run" / "command"
         command.parent.mkdir()
         program = "python3 /suite/tests/guest/stall_run.py"
@@ -50,14 +54,14 @@ def play(kernel_spec: str, out: Path, scenes: list[str], deadline_s: float) -> d
                 cpus=2,
                 console_log=out / "console.log",
                 disks=[
-                    Disk("root", str(root), snapshot=True),
+                    Disk("root", "/dev/fdset/2"),
                     Disk("job", str(job), read_only=True),
                     Disk("work", "/dev/fdset/1"),
                     Disk("slow", slow.name),
                 ],
                 ports=Ports(out, ["events.jsonl", "runs.tar"]),
                 music_command="true",  # nobody calls; but guest_init.sh wants a network
-                fdsets={1: work},
+                fdsets={1: work, 2: root_copy},
             )
             with running(spec, scratch) as machine:
                 off = dict.fromkeys(("bps", "bps_rd", "bps_wr", "iops_rd", "iops_wr"), 0)

@@ -73,13 +73,19 @@ def test_a_clock_of_instructions_and_a_modelled_disk(tmp_path: Path) -> None:
     assert "-icount shift=2,sleep=off,align=off -rtc base=2009-11-02T12:00:00,clock=vm" in text
     assert text.count("aio=io_uring") == 2 and "throttling" not in text
     assert text.count("ioeventfd=off") == len(re.findall("-device virtio-", text)) == 4
+    assert text.count("write-cache=off,discard=off,write-zeroes=off") == 2
     assert "num-queues=2,seg-max-adjust=off,queue-size=64" in text
     assert (
         environment["LD_PRELOAD"] == "/lib,x.so"
         and f" {disk.stat().st_ino} " in (environment["DISK_MODEL"])
     )
     plain = " ".join(command_line(SPEC))
-    assert "icount" not in plain and "io_uring" not in plain and SPEC.environment == {}
+    assert (
+        "write-cache" not in plain
+        and "icount" not in plain
+        and "io_uring" not in plain
+        and SPEC.environment == {}
+    )
 
 
 def test_no_bus_has_more_ports_than_it_has_room_for() -> None:

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A run's room on the host: its throw-away disks."""
+
+import os
+import resource
+from pathlib import Path
+
+import pytest
+
+from errors import UserError
+from vm.room import copied_disk
+
+HOLE = 1 << 20
+
+
+@pytest.mark.parametrize("ends_in_data", [True, False])
+def test_a_copy_has_the_bytes_and_the_holes(tmp_path: Path, ends_in_data: bool) -> None:
+    image = tmp_path / "image"
+    with open(image, "wb") as file:
+        file.seek(HOLE)
+        file.write(os.urandom(200_000))
+        file.seek(3 * HOLE)
+        file.write(b"end" if ends_in_data else b"")
+        file.truncate(3 * HOLE + 3)
+    before = image.read_bytes()
+    with copied_disk(tmp_path, image) as (copy, reader):
+        assert os.pread(reader, 4 * HOLE, 0) == before
+        assert os.fstat(copy).st_blocks * 512 < 2 * HOLE
+        os.pwrite(copy, b"guest's", HOLE)
+        assert list(tmp_path.iterdir()) == [image]
+    assert image.read_bytes() == before
+
+
+def test_no_room_for_it(tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    image.write_bytes(bytes(HOLE))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (HOLE // 2, before[1]))
+    try:
+        with pytest.raises(UserError, match="File too large"), copied_disk(tmp_path, image):
+            pytest.fail("there was room")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(tmp_path.iterdir()) == [image]

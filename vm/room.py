@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The room that a run takes on the host: its throw-away disks, and what it needs to be there."""
+
+import contextlib
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from errors import UserError
+from setup import cache
+
+WORK_DISK_BYTES = 8 << 30
+# Held while the guest runs, so that a full disk still takes status.json and the report.
+REPORT_RESERVE_BYTES = 8 << 20
+
+
+@contextlib.contextmanager
+def reserved(folder: Path) -> Iterator[None]:
+    """Hold REPORT_RESERVE_BYTES of folder's disk within; UserError if they are not there."""
+    reserve = folder / ".reserve"
+    try:
+        try:
+            with open(reserve, "wb") as file:
+                os.posix_fallocate(file.fileno(), 0, REPORT_RESERVE_BYTES)
+        except OSError as error:
+            raise UserError(f"{folder}: {error.strerror}", hint="free some space") from error
+        yield
+    finally:
+        reserve.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A folder in the cache for what only this run needs; `cache.sweep` clears what is left."""
+    with tempfile.TemporaryDirectory(prefix="vm-", dir=cache.root()) as folder:
+        yield Path(folder)
+
+
+@contextlib.contextmanager
+def work_disk(scratch: Path) -> Iterator[list[int]]:
+    """File descriptors of the disk under test, a sparse file."""
+    with _nameless(scratch) as (work, fds):
+        os.truncate(work, WORK_DISK_BYTES)
+        yield fds
+
+
+@contextlib.contextmanager
+def copied_disk(scratch: Path, image: Path) -> Iterator[list[int]]:
+    """File descriptors of a copy of image, as sparse as it is, which the guest may write to.
+
+    Not an overlay: that grows in a thread of QEMU's own, at times of the host's.
+    """
+    with _nameless(scratch) as (copy, fds), open(image, "rb") as source:
+        with cache.writing():
+            os.truncate(copy, os.fstat(source.fileno()).st_size)
+            for first, end in _extents(source.fileno()):
+                os.lseek(copy, first, os.SEEK_SET)
+                while first < end:
+                    first += os.sendfile(copy, source.fileno(), first, end - first)
+        yield fds
+
+
+def _extents(file: int) -> Iterator[tuple[int, int]]:
+    """Where a sparse file has data: from, to."""
+    size, end = os.fstat(file).st_size, 0
+    while end < size:
+        try:
+            first = os.lseek(file, end, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return
+            raise
+        end = os.lseek(file, first, os.SEEK_HOLE)
+        yield first, end
+
+
+@contextlib.contextmanager
+def _nameless(scratch: Path) -> Iterator[tuple[int, list[int]]]:
+    """A file without a name, so that nothing is left of it, whoever dies: itself, and two of it.
+
+    One is for reading only: QEMU opens a disk so at first, and takes an fd of just that mode.
+    """
+    with (
+        tempfile.TemporaryFile(dir=scratch) as file,
+        open(f"/proc/self/fd/{file.fileno()}", "rb") as reader,
+    ):
+        yield file.fileno(), [file.fileno(), reader.fileno()]
+
+
+def free_bytes(folder: Path) -> int:
+    """What the file system where folder is, or will be, has free."""
+    nearest = next(place for place in (folder, *folder.parents) if place.exists())
+    return shutil.disk_usage(nearest).free
+
+
+def check_space(folder: Path, needed: int, what: str) -> None:
+    """UserError unless the file system where folder is, or will be, has needed bytes free."""
+    free = free_bytes(folder)
+    if free < needed:
+        raise UserError(
+            f"{what} needs {needed >> 20} MiB free at {folder}, and {free >> 20} MiB are",
+            hint="free some, or name another place",
+        )
