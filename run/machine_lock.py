@@ -16,6 +16,8 @@ from errors import UserError
 from setup import cache
 
 NAME = "desktop-freeze.lock"
+READYING = "making ready"  # of an owner that may share the machine soon
+POLL_S = 0.2
 
 
 def path() -> Path:
@@ -34,6 +36,7 @@ class Held:
 
     def share(self) -> None:
         """Let others in whose guests have clocks of their own: ours have."""
+        _sign(self._fd)
         fcntl.flock(self._fd, fcntl.LOCK_SH)
         self.alone = False
 
@@ -42,13 +45,15 @@ class Held:
         if not self.alone:
             _take(self._fd, fcntl.LOCK_EX)
             self.alone = True
+        _sign(self._fd)
 
 
 @contextlib.contextmanager
 def held(beside_others: bool = False) -> Iterator[Held]:
     """Hold the machine; UserError that names the owner if somebody else does.
 
-    beside_others: it will do to be one of several that share() it.
+    beside_others: it will do to be one of several that share() it; who is still making ready, and
+    may share it, is waited for.
     """
     # fs.protected_regular forbids O_CREAT on another user's file in a sticky folder.
     try:
@@ -58,18 +63,9 @@ def held(beside_others: bool = False) -> Iterator[Held]:
         with contextlib.suppress(OSError):
             os.fchmod(fd, 0o666)
     try:
-        try:
-            _take(fd, fcntl.LOCK_EX)
-            machine = Held(fd, alone=True)
-        except UserError:
-            if not beside_others:
-                raise
-            _take(fd, fcntl.LOCK_SH)
-            machine = Held(fd, alone=False)
-        os.truncate(fd, 0)
-        os.pwrite(fd, f"pid {os.getpid()}, since {time.strftime('%H:%M:%S')}\n".encode(), 0)
+        machine = _enter(fd, beside_others)
+        _sign(fd, f", {READYING}" if beside_others else "")
         yield machine
-        os.truncate(fd, 0)
     finally:
         os.close(fd)
 
@@ -94,11 +90,37 @@ def campaign(folder: Path) -> Iterator[None]:
         os.close(fd)
 
 
+def _enter(fd: int, beside_others: bool) -> Held:
+    while True:
+        try:
+            _take(fd, fcntl.LOCK_EX)
+            return Held(fd, alone=True)
+        except UserError:
+            if not beside_others:
+                raise
+        try:
+            _take(fd, fcntl.LOCK_SH)
+            return Held(fd, alone=False)
+        except UserError:
+            if not _owner(fd).endswith(READYING):
+                raise
+        time.sleep(POLL_S)
+
+
+def _sign(fd: int, what: str = "") -> None:
+    os.truncate(fd, 0)
+    os.pwrite(fd, f"pid {os.getpid()}, since {time.strftime('%H:%M:%S')}{what}\n".encode(), 0)
+
+
+def _owner(fd: int) -> str:
+    return os.pread(fd, 200, 0).decode(errors="replace").strip() or "an unknown process"
+
+
 def _take(fd: int, how: int) -> None:
     try:
         fcntl.flock(fd, how | fcntl.LOCK_NB)
     except BlockingIOError:
-        owner = os.pread(fd, 200, 0).decode(errors="replace").strip() or "an unknown process"
+        owner = _owner(fd)
         raise UserError(
             f"another run is measuring on this machine: {owner}",
             hint="two at once would measure each other; wait for it, or end it",

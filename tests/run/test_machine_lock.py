@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Who may measure beside whom on a machine."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,23 @@ def test_those_with_clocks_of_their_own_are_beside_each_other() -> None:
     with machine_lock.held(beside_others=True) as alone:
         alone.keep()
         assert alone.alone
+
+
+def test_who_makes_ready_is_waited_for() -> None:
+    entered = threading.Event()
+
+    def second() -> None:
+        with machine_lock.held(beside_others=True) as machine:
+            assert not machine.alone
+            entered.set()
+
+    waiting = threading.Thread(target=second)
+    with machine_lock.held(beside_others=True) as first:
+        waiting.start()
+        assert not entered.wait(3 * machine_lock.POLL_S)
+        first.share()
+        assert entered.wait(60)
+        waiting.join()
 
 
 def test_a_campaign_is_one_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
