@@ -21,7 +21,7 @@ from run.preparation import Ready, make_ready, say
 from run.run_folders import folder
 from run.runner import Outcome, Runner
 from setup import cache
-from vm import room
+from vm import probe, room, session
 from vm.qemu import GUEST
 
 RESULT_BYTES = 64 << 20
@@ -56,8 +56,8 @@ def in_vms(
     options: Options, stopped: Stopped, command: list[str], machine: machine_lock.Held
 ) -> Outcome:
     """The campaign, in VMs: every run that it still lacks."""
-    if machine.alone:
-        cache.sweep("vm-", "probe-")
+    for kind in (session.SCRATCH, probe.SCRATCH):
+        cache.sweep(kind)
     opened = Campaign(options, command)
     room.check_space(cache.root(), clock.DISK_BYTES, "the VM's throw-away disk")
     room.check_space(opened.path.resolve(), RESULT_BYTES, "a result")

@@ -79,11 +79,41 @@ def built(kind: str, name: str, build: Callable[[Path], None]) -> Path:
     return target
 
 
-def sweep(*prefixes: str) -> None:
-    """Remove folders whose names begin with these: what runs that were killed left in the cache.
+@contextlib.contextmanager
+def scratch(kind: str) -> Iterator[Path]:
+    """A folder for what only this process needs, within; sweep() removes what killed ones left."""
+    with contextlib.ExitStack() as opened:
+        with lock("scratch"):
+            folder = opened.enter_context(
+                tempfile.TemporaryDirectory(prefix=f"{kind}-", dir=root())
+            )
+            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            opened.callback(os.close, held)
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield Path(folder)
 
-    Only for the holder of the machine: nobody else has a run going on.
-    """
-    for path in root().iterdir():
-        if path.name.startswith(prefixes):
+
+def abandoned(kind: str) -> list[Path]:
+    """The scratch folders of this kind that no process holds."""
+    return [path for path in sorted(root().glob(f"{kind}-*")) if path.is_dir() and _is_free(path)]
+
+
+def sweep(kind: str) -> None:
+    """Remove what processes that were killed have left of their scratch folders."""
+    with lock("scratch"):
+        for path in abandoned(kind):
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_free(folder: Path) -> bool:
+    try:
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False  # gone meanwhile
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(held)
+    return True

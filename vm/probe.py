@@ -9,7 +9,6 @@ import json
 import os
 import platform
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from setup import cache
 from vm.machine import DidNotStart, running
 from vm.qemu import PROGRAM, Spec
 
+SCRATCH = "probe"  # the kind of folder in the cache that it has
 MARK = b"DESKTOP-FREEZE-PROBE"
 DEADLINE_S = 20.0
 
@@ -33,8 +33,8 @@ def qemu_version() -> str:
 
 def boots(accel: str, kernel: Path, initrd: Path, deadline: float = DEADLINE_S) -> bool:
     """Whether this kernel reaches user space under this accelerator within deadline seconds."""
-    with tempfile.TemporaryDirectory(prefix="probe-", dir=cache.root()) as folder:
-        log = Path(folder) / "console.log"
+    with cache.scratch(SCRATCH) as folder:
+        log = folder / "console.log"
         spec = Spec(
             accel=accel,
             kernel=kernel,
@@ -45,7 +45,7 @@ def boots(accel: str, kernel: Path, initrd: Path, deadline: float = DEADLINE_S) 
             console_log=log,
         )
         end = time.monotonic() + deadline
-        with running(spec, Path(folder)) as machine:
+        with running(spec, folder) as machine:
             while time.monotonic() < end:
                 alive = machine.alive
                 if log.exists() and MARK in log.read_bytes():

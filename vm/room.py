@@ -33,13 +33,6 @@ def reserved(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def scratch_folder() -> Iterator[Path]:
-    """A folder in the cache for what only this run needs; `cache.sweep` clears what is left."""
-    with tempfile.TemporaryDirectory(prefix="vm-", dir=cache.root()) as folder:
-        yield Path(folder)
-
-
-@contextlib.contextmanager
 def work_disk(scratch: Path) -> Iterator[list[int]]:
     """File descriptors of the disk under test, a sparse file."""
     with _nameless(scratch) as (work, fds):

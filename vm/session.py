@@ -12,7 +12,7 @@ from typing import Any
 from contract.run_files import ABORTED, CONSOLE_LOG, EVENTS, HANG, HUNG
 from contract.run_record import close, read_events, write_meta, write_status
 from errors import UserError
-from setup import disk, rsync_daemon
+from setup import cache, disk, rsync_daemon
 from setup.kernels import Kernel
 from vm import hang_dump, relay
 from vm.classify import classify
@@ -20,8 +20,9 @@ from vm.disk_model import DiskModel
 from vm.host import Others, cpu_model
 from vm.machine import Machine, running
 from vm.qemu import CACHE, CPU, GUEST, HOST, MACHINE, Disk, Ports, Spec
-from vm.room import WORK_DISK_BYTES, copied_disk, reserved, scratch_folder, work_disk
+from vm.room import WORK_DISK_BYTES, copied_disk, reserved, work_disk
 
+SCRATCH = "vm"  # the kind of folder in the cache that a run has
 HOST_RESERVE_BYTES = 16 << 20
 BOOT_DEADLINE_S = 90.0
 # Building the stack and cloning say nothing, and a slow disk or a large history take long.
@@ -275,7 +276,7 @@ def _supervise(
 ) -> tuple[str, str] | None:
     with (
         reserved(run_dir),
-        scratch_folder() as scratch,
+        cache.scratch(SCRATCH) as scratch,
         work_disk(scratch) as work,
         copied_disk(scratch, guest.root_image) as root,
     ):

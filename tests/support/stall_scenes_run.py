@@ -11,7 +11,7 @@ from typing import Any
 
 from contract.run_record import read_events, write_meta, write_status
 from run.arguments import parse
-from setup import disk, image, initramfs, kernels
+from setup import cache, disk, image, initramfs, kernels
 from tests.support.vms import must_be_the_kernels
 from vm import room, session
 from vm.machine import running
@@ -33,7 +33,7 @@ def play(kernel_spec: str, out: Path, scenes: list[str], deadline_s: float) -> d
     initrd, root = initramfs.build(kernel), image.build()
     out.mkdir(parents=True, exist_ok=True)
     with (
-        room.scratch_folder() as scratch,
+        cache.scratch(session.SCRATCH) as scratch,
         room.work_disk(scratch) as work,
         room.copied_disk(scratch, root) as root_copy,
     ):

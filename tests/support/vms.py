@@ -22,6 +22,9 @@ from vm import session
 from vm.machine import Machine
 
 SUITE = Path(__file__).resolve().parents[2]
+# In the environment of all that a test process starts, so that each looks for its own only.
+STARTED_BY = "DESKTOP_FREEZE_TESTS"
+os.environ[STARTED_BY] = str(os.getpid())
 START_S = 300.0  # within which the workload of a run has to start
 # On the host's clock: these tests stop, hang and crash a guest at moments of the host's.
 SMALL = ["--profile", "quick", "--commits", "6000", "--gitk", "2", "--accel", "tcg"]
@@ -197,11 +200,14 @@ def command(*argv: str, **env: str) -> Iterator["subprocess.Popen[str]"]:
 
 
 def processes() -> list[str]:
-    """Command lines of QEMUs and music servers of the suite that run now."""
+    """Command lines of QEMUs and music servers of the suite that these tests have running now."""
+    mark = f"{STARTED_BY}={os.environ[STARTED_BY]}".encode()
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             line = path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            if mark not in path.with_name("environ").read_bytes().split(b"\0"):
+                continue
         except OSError:
             continue
         if "-name desktop-freeze" in line or ("rsync --daemon" in line and "rsyncd.conf" in line):
@@ -217,7 +223,7 @@ def machine_state() -> dict[str, Any]:
         "swaps": Path("/proc/swaps").read_text(),
         "loops": loops,
         "mappings": sorted(str(path) for path in Path("/dev/mapper").glob("*")),
-        "scratch": sorted(path.name for path in cache.root().glob("vm-*")),
+        "scratch": sorted(path.name for path in cache.abandoned(session.SCRATCH)),
     }
 
 
