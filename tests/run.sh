@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # All checks and tests, with all set-up: `tests/run.sh`; `tests/run.sh -m 'not vm'` for the fast ones.
-# Arguments go to pytest. Without any, the fast tests share the CPUs, and then each VM has them alone.
+# Arguments go to pytest. Without any, the fast tests share the CPUs, then the VMs on clocks of their
+# own do, and then each other VM has them alone.
 set -euo pipefail
 
 export PATH=$PATH:/usr/sbin:/sbin
@@ -21,5 +22,7 @@ if (($#)); then
 fi
 failed=0
 $bin/python -m pytest -m "not vm" -n auto || failed=1
-$bin/python -m pytest -m vm || failed=1
+vm=(--durations 15 --durations-min 1)
+$bin/python -m pytest -m "vm and own_clock" -n auto --dist loadfile "${vm[@]}" || failed=1
+$bin/python -m pytest -m "vm and not own_clock" "${vm[@]}" || failed=1
 exit $failed

@@ -31,6 +31,8 @@ from errors import UserError, run_command
 LOOKS = (5, 7, 10, 14, 20)
 RUNS = ((3,), (5,), (10,), LOOKS)
 JUST_OUTSIDE = 1 + MARGIN
+FOUND, POWER = 1.25, 0.8  # what a verdict costs: until this ratio is found in so many campaigns
+ENOUGH = (4, 5, 6, 7, 8, 10, 12, 14, 17, 20, 25, 30, 40, 50)  # runs of each that are tried
 CALM = 0.1  # of the real scatter: with more of it nobody shows equivalence within 10 %
 
 
@@ -41,6 +43,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("dir", type=Path, nargs="+", help="a campaign of real runs")
     parser.add_argument("--campaigns", type=int, default=1000, metavar="N")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--run-s", type=float, metavar="S", help="seconds of this machine's that a run takes"
+    )
     asked = parser.parse_args(arguments)
     loaded = [load_campaign(folder) for folder in asked.dir]
     pool = pools(loaded)
@@ -50,6 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(line)
     table = Table(pool, asked.campaigns, asked.seed)
     table.primary()
+    table.cost(asked.run_s)
     table.spread()
     if with_evidence := cause_pools(loaded):
         table.blames(with_evidence)
@@ -92,7 +98,7 @@ class Table:
             for effect in (1.0, JUST_OUTSIDE, 1 / JUST_OUTSIDE):
                 truth = "the same" if effect == 1 else f"{effect:.3f} times (the margin)"
                 self._row(f"{truth}, scatter a tenth", Setting(runs, 1, effect, CALM))
-        for effect in (1.5, 2.0):
+        for effect in (FOUND, 1.5, 2.0):
             for runs in RUNS:
                 self._row(f"{effect:g} times", Setting(runs, 1, effect))
 
@@ -104,6 +110,25 @@ class Table:
         if len(setting.runs) > 1:
             runs = f"until sure, {setting.runs[0]} to {setting.runs[-1]} ({tally.runs:.1f})"
         print(f"| {truth} | {setting.variants} | {runs} | {_shares(tally)} |", flush=True)
+
+    def cost(self, run_s: float | None) -> None:
+        print(
+            f"\n| drawn from | runs of each until {FOUND:g} times is found in {POWER:.0%} "
+            "| found | minutes |\n|---|---|---|---|"
+        )
+        for one in self.pool:
+            self.seed += 1
+            for runs in ENOUGH:
+                setting = Setting((runs,), 1, FOUND)
+                drawn = campaigns([one], setting, self.number, self.seed)
+                found = simulate(drawn, setting, alpha=ALPHA, margin=MARGIN).regressed
+                if found >= POWER:
+                    break
+            enough = str(runs) if found >= POWER else f"more than {runs}"
+            minutes = "" if run_s is None else f"{2 * runs * run_s / 60:.0f}"
+            if found < POWER and minutes:
+                minutes = f"more than {minutes}"
+            print(f"| {one.name} | {enough} | {_percent(found)} | {minutes} |", flush=True)
 
     def spread(self) -> None:
         print("\n| truth | variants | runs of each | scatters more | scatters less | either |")
@@ -131,7 +156,7 @@ class Table:
     def blames(self, pool: list[Pool]) -> None:
         print("\n| causes drawn from | real runs |\n|---|---|")
         for one in pool:
-            print(f"| {one.name} | {len(one.runs)} |")
+            print(f"| {one.name} | {len(one.real)} |")
         print(
             "\n| truth | runs of each | regressed or improved | only the right cause "
             "| it and others | others only | none named |"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Whether the cause that a regression is said to come from is the one that made it.
 
-Campaigns as in simulate.py, but each block holds its stalled seconds by cause, from the evidence of
-the real runs. Of the variant one cause is made longer, so that the truth is known.
+Campaigns as in simulate.py, but each run's stalled seconds are by cause, from the evidence of the
+real runs. Of the variant one cause is made longer, so that the truth is known.
 """
 
 from collections.abc import Sequence
@@ -50,8 +50,8 @@ class Blames:
 
 
 def cause_pools(campaigns: list[Campaign]) -> list[Pool]:
-    """Of the runs that have evidence: blocks x causes (of KEYS)."""
-    return pools(campaigns, _by_cause, (len(KEYS),))
+    """Of the runs that have evidence: runs x causes (of KEYS)."""
+    return pools(campaigns, _by_cause, len(KEYS))
 
 
 def _by_cause(run: Run) -> list[tuple[Stall, Floats]] | None:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Campaigns in which the truth is known, drawn from the streams of real runs.
+"""Campaigns in which the truth is known, drawn from real runs.
 
-A simulated run draws one real run of the variant, and then as many of that run's 10 s blocks as it
-had, with replacement; a block holds the stalls of all gitk streams that begin in it, whole. So the
-runs keep their spread and the stalls their lengths and company, while no two runs are alike.
+A simulated run is a real run of the variant, drawn with replacement, all of whose stalled seconds
+are a little longer or shorter: the smoothed bootstrap with shrinkage (Silverman and Young, "The
+bootstrap: to smooth or not to smooth?", Biometrika 1987) of the logarithm of their sum. So the runs
+keep their mean and their spread, while no two are alike.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,33 +19,34 @@ from analysis.reading.load import Campaign, Run
 from analysis.verdicts.judge import Pair, judge_families, judge_spread
 from analysis.verdicts.verdict import Comparison, Sample
 
-BLOCK = 10.0  # s
 FEWEST = 2  # real runs of a variant from which campaigns are drawn
+LEAST_S = 1.0  # what a run that stalled for less counts as, where its logarithm is taken
 
 
 @dataclass(frozen=True)
 class Pool:
-    """The real runs of one variant: for each of them the stalled seconds of its blocks.
-
-    A block's are a number, or a row of numbers (its seconds by cause).
-    """
+    """The real runs of one variant: runs, or runs x causes; stalled seconds."""
 
     name: str
-    runs: list[Floats]
+    real: Floats
 
     @property
-    def real(self) -> Floats:
-        """Stalled seconds of the real runs."""
-        return np.array([run.sum(axis=0) for run in self.runs])
+    def totals(self) -> Floats:
+        """Stalled seconds of each run, by all causes."""
+        found: Floats = self.real if self.real.ndim == 1 else self.real.sum(axis=1)
+        return found
 
     def draw(self, rng: np.random.Generator, runs: int) -> Floats:
         """Stalled seconds of simulated runs."""
-        return np.array(
-            [
-                rng.choice(blocks, size=len(blocks)).sum(axis=0)
-                for blocks in (self.runs[i] for i in rng.integers(len(self.runs), size=runs))
-            ]
-        )
+        logs = np.log(np.maximum(self.totals, LEAST_S))
+        number, spread = len(logs), logs.std(ddof=1)
+        width = number**-0.2  # of the normal kernel, in standard deviations
+        chosen = rng.integers(number, size=runs)
+        moved = logs[chosen] - logs.mean() + width * spread * rng.standard_normal(runs)
+        # The drawn ones' variance is then that of the real ones.
+        moved /= np.sqrt((number - 1) / number + width**2)
+        longer = np.exp(moved + logs.mean() - logs[chosen])
+        return self.real[chosen] * (longer if self.real.ndim == 1 else longer[:, np.newaxis])
 
 
 def all_stalls(run: Run) -> list[tuple[Stall, float]]:
@@ -55,30 +57,23 @@ def all_stalls(run: Run) -> list[tuple[Stall, float]]:
 def pools(
     campaigns: list[Campaign],
     told: Callable[[Run], Sequence[tuple[Stall, float | Floats]] | None] = all_stalls,
-    shape: tuple[int, ...] = (),
+    causes: int = 0,
 ) -> list[Pool]:
     """One for each variant of each campaign that has enough runs that ended and are all known.
 
-    told: a run's stalls, each with the seconds that are drawn (of this shape); None: not known.
+    told: a run's stalls, each with the seconds that are drawn (of so many causes, or their sum);
+    None: not known.
     """
     found = []
     for campaign in campaigns:
         for variant, runs in campaign.variants().items():
             whole = [run for run in runs if counted(run) and not failed(run) and not lost(run)]
-            blocks = [_blocks(run, each, shape) for run in whole if (each := told(run)) is not None]
-            if len(blocks) >= FEWEST:
-                found.append(Pool(f"{campaign.path.resolve().name}/{variant}", blocks))
+            known = [each for run in whole if (each := told(run)) is not None]
+            if len(known) >= FEWEST:
+                none = np.zeros(causes) if causes else 0.0
+                sums = [sum((seconds for _, seconds in each), start=none) for each in known]
+                found.append(Pool(f"{campaign.path.resolve().name}/{variant}", np.array(sums)))
     return found
-
-
-def _blocks(
-    run: Run, told: Sequence[tuple[Stall, float | Floats]], shape: tuple[int, ...]
-) -> Floats:
-    lasted = max(gitk.until for gitk in run.gitks)
-    sums = np.zeros((max(1, int(np.ceil(lasted / BLOCK))), *shape))
-    for stall, seconds in told:
-        sums[min(int(max(0.0, stall.begin) // BLOCK), len(sums) - 1)] += seconds
-    return sums
 
 
 @dataclass(frozen=True)

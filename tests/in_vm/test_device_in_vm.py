@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from contract.run_record import read_events
+from run.arguments import parse
 from tests.guest.device_run import LINES
-from tests.support.vms import SMALL, guest, options, run_in_vm
+from tests.support.vms import OWN_CLOCK, guest, run_in_vm
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(1200)]
 STREAMS = ("gitk-1", "gitk-2", "player", "heartbeat")
 
 
@@ -20,8 +21,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     folder = tmp_path_factory.mktemp("device")
     state, why = run_in_vm(
         folder,
-        options(),
-        ready=guest(*SMALL, "--fs", "xfs"),  # which crypt_lvm_check.py also makes
+        parse(OWN_CLOCK),
+        ready=guest(*OWN_CLOCK, "--fs", "xfs"),  # which crypt_lvm_check.py also makes
         program="python3 /suite/tests/guest/device_run.py",
     )
     return folder, state, why

@@ -15,7 +15,7 @@ from run.arguments import parse
 from tests.support.vms import command, nothing_left
 
 RUN_S = 900  # within which one run is over, with what it has to make ready first
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(RUN_S + 60)]
+pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(RUN_S + 60)]
 COMMITS = 40000
 CONTROL_COMMITS = 20000
 CONTROL = ["--commits", str(CONTROL_COMMITS), "--memory", "2G"]

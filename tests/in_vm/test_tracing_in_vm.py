@@ -13,9 +13,9 @@ import pytest
 from contract.run_record import read_events
 from run.arguments import parse
 from tests.guest.tracing_check import FAILING_WRITES, READS
-from tests.support.vms import SMALL, guest, run_in_vm
+from tests.support.vms import OWN_CLOCK, guest, run_in_vm
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(900)]
 KERNELS = os.environ.get("TRACE_KERNELS", "debian:5.10").split()
 NOWARN = 0x2000
 
@@ -25,7 +25,7 @@ Facts = dict[str, Any]
 @pytest.fixture(scope="module", params=KERNELS)
 def events(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Facts]:
     """What tests/guest/tracing_check.py said on this kernel."""
-    argv = [*SMALL, "--kernel", request.param]
+    argv = [*OWN_CLOCK, "--kernel", request.param]
     folder = tmp_path_factory.mktemp("tracing")
     program = "python3 /suite/tests/guest/tracing_check.py"
     state, why = run_in_vm(folder, parse(argv), ready=guest(*argv), program=program)

@@ -29,6 +29,8 @@ START_S = 300.0  # within which the workload of a run has to start
 # On the host's clock: these tests stop, hang and crash a guest at moments of the host's.
 SMALL = ["--profile", "quick", "--commits", "6000", "--gitk", "2", "--accel", "tcg"]
 SMALL += ["--machine", "host", "--memory", "256M"]
+# The same on a clock of its own: nothing there is at a moment of the host's.
+OWN_CLOCK = [*SMALL, "--cpus", "1", "--cpu-mips", "500", "--clock", "guest"]
 
 
 # A fault of a kernel, but for the panics that tests bring about.
