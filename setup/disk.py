@@ -17,9 +17,13 @@ from errors import UserError, run_command
 from setup import apt, cache
 
 SUITE = Path(__file__).resolve().parent.parent
-# Not needed in the guest, or not of the suite at all: results may be gigabytes.
-# Hidden folders (.git, .venv, caches) are left out, too.
-LEFT_OUT = frozenset({"results", "docs", "node_modules"})
+# Not needed in the guest, or not of the suite at all: results may be gigabytes. Hidden folders
+# (.git, .venv, caches) are left out, too. What is there takes the guest instructions to copy, so
+# that a change of it makes another run of the same seed.
+LEFT_OUT = frozenset(
+    {"analysis", "benchmarks", "docs", "graphs", "node_modules", "results", "tests"}
+)
+TESTS = "tests/guest"  # which only run there
 LEFT_OUT_ANYWHERE = frozenset({"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
 IN_GUEST = (
     *("contract", "echo_load", "fake_gitk", "fake_player", "measure", "monitors", "setup"),
@@ -42,8 +46,8 @@ def _suite_files(root: Path) -> Iterator[Path]:
 
 
 def copy_suite(target: Path, root: Path = SUITE) -> None:
-    """Copy the suite's own files (code, no results, no caches) into the folder target."""
-    for path in _suite_files(root):
+    """Copy what a guest needs of the suite into the folder target."""
+    for path in (*_suite_files(root), *sorted((root / TESTS).glob("*.py"))):
         copied = target / path.relative_to(root)
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, copied, follow_symlinks=False)

@@ -46,7 +46,10 @@ class Pool:
         # The drawn ones' variance is then that of the real ones.
         moved /= np.sqrt((number - 1) / number + width**2)
         longer = np.exp(moved + logs.mean() - logs[chosen])
-        return self.real[chosen] * (longer if self.real.ndim == 1 else longer[:, np.newaxis])
+        if self.real.ndim > 1:
+            longer = longer[:, np.newaxis]
+        drawn: Floats = self.real[chosen] * longer
+        return drawn
 
 
 def all_stalls(run: Run) -> list[tuple[Stall, float]]:
