@@ -158,10 +158,10 @@ class Options:
     )
     step: int = option(
         LOAD,
-        "commits loaded between two of its looks back, on average (default: 1024)",
+        "commits loaded between two of its looks back, on average (default: 512)",
         values.step,
         "N",
-        default=1024,
+        default=512,
         table=PARAMETERS,
         before=12288,
     )

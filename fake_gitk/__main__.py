@@ -97,7 +97,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--every", type=int, default=100, metavar="N", help="commits a line")
     parser.add_argument("--passes", type=int, default=1, metavar="N")
     parser.add_argument(
-        "--touch", type=float, default=0.06, metavar="F", help="commits looked up per commit loaded"
+        "--touch", type=float, default=0.12, metavar="F", help="commits looked up per commit loaded"
     )
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the access pattern")
     parser.add_argument(

@@ -13,7 +13,7 @@ import random
 
 from fake_gitk.history import History
 
-STEP = 1024  # commits
+STEP = 512  # commits
 RUN = 16  # rows looked at
 STRIDE = 32  # rows from one to the next
 
