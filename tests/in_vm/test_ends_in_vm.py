@@ -100,6 +100,8 @@ def test_the_kernel_panics(tmp_path: Path) -> None:
     assert state == "panicked"
     assert "sysrq triggered crash" in why
     assert "sysrq triggered crash" in (run_dir / "console.log").read_text(errors="replace")
+    meta = json.loads((run_dir / "meta.json").read_text())
+    assert 0 <= meta["host"]["busy_by_others"] <= 1
     assert_kept_to_the_last_second(run_dir, *ran)
 
 
