@@ -8,120 +8,124 @@ import contextlib
 import fcntl
 import os
 import tempfile
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from errors import UserError
 from setup import cache
 
 NAME = "desktop-freeze.lock"
-READYING = "making ready"  # of an owner that may share the machine soon
-POLL_S = 0.2
+READYING = "desktop-freeze-ready.lock"  # of who may share the machine, until it is known
 
 
-def path() -> Path:
-    """The lock file: in /run/lock where all users share it, else in the temporary folder."""
+def folder() -> Path:
+    """Where the lock files are: /run/lock where all users share it, else the temporary folder."""
     shared = Path("/run/lock")
     usable = shared.is_dir() and os.access(shared, os.W_OK)
-    return (shared if usable else Path(tempfile.gettempdir())) / NAME
+    return shared if usable else Path(tempfile.gettempdir())
 
 
 class Held:
-    """The machine, held alone until share() is called."""
+    """The machine, held alone until share() is called; ready: a lock that is held until then."""
 
-    def __init__(self, fd: int, alone: bool) -> None:
+    def __init__(self, fd: int, alone: bool, ready: contextlib.ExitStack) -> None:
         self._fd = fd
+        self._ready = ready
         self.alone = alone
 
     def share(self) -> None:
         """Let others in whose guests have clocks of their own: ours have."""
-        _sign(self._fd)
-        fcntl.flock(self._fd, fcntl.LOCK_SH)
+        # The kernel lets go before it takes: another may have come between.
+        _take(self._fd, fcntl.LOCK_SH)
         self.alone = False
+        self._ready.close()
 
     def keep(self) -> None:
         """UserError unless the machine is ours alone."""
         if not self.alone:
             _take(self._fd, fcntl.LOCK_EX)
             self.alone = True
-        _sign(self._fd)
+        self._ready.close()
 
 
 @contextlib.contextmanager
-def held(beside_others: bool = False) -> Iterator[Held]:
-    """Hold the machine; UserError that names the owner if somebody else does.
+def held(
+    beside_others: bool = False, waits: Callable[[str], None] = lambda why: None
+) -> Iterator[Held]:
+    """Hold the machine; UserError that names the owners if others do.
 
     beside_others: it will do to be one of several that share() it; who is still making ready, and
-    may share it, is waited for.
+    may share it, is waited for, and that is said to waits.
     """
+    with contextlib.ExitStack() as ready, _opened(NAME) as fd:
+        if beside_others:
+            before = ready.enter_context(_opened(READYING))
+            try:
+                fcntl.flock(before, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waits(f"waiting for another that makes ready: {_owners(before)}")
+                fcntl.flock(before, fcntl.LOCK_EX)
+        try:
+            _take(fd, fcntl.LOCK_EX)
+            alone = True
+        except UserError:
+            if not beside_others:
+                raise
+            _take(fd, fcntl.LOCK_SH)
+            alone = False
+        yield Held(fd, alone, ready)
+
+
+@contextlib.contextmanager
+def _opened(name: str) -> Iterator[int]:
+    path = folder() / name
     # fs.protected_regular forbids O_CREAT on another user's file in a sticky folder.
     try:
-        fd = os.open(path(), os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
-        fd = os.open(path(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         with contextlib.suppress(OSError):
             os.fchmod(fd, 0o666)
     try:
-        machine = _enter(fd, beside_others)
-        _sign(fd, f", {READYING}" if beside_others else "")
-        yield machine
+        yield fd
     finally:
         os.close(fd)
 
 
 @contextlib.contextmanager
-def campaign(folder: Path) -> Iterator[None]:
+def campaign(path: Path) -> Iterator[None]:
     """Hold a campaign, which may not be there yet; UserError if another command has it open."""
     locks = cache.root() / "locks"
     with cache.writing():
         locks.mkdir(exist_ok=True)
-        name = f"campaign-{cache.key(str(folder.resolve()))}"
+        name = f"campaign-{cache.key(str(path.resolve()))}"
         fd = os.open(locks / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UserError(
-                f"another run_test.sh is at work in {folder}", hint="wait for it, or end it"
+                f"another run_test.sh is at work in {path}", hint="wait for it, or end it"
             ) from None
         yield
     finally:
         os.close(fd)
 
 
-def _enter(fd: int, beside_others: bool) -> Held:
-    while True:
-        try:
-            _take(fd, fcntl.LOCK_EX)
-            return Held(fd, alone=True)
-        except UserError:
-            if not beside_others:
-                raise
-        try:
-            _take(fd, fcntl.LOCK_SH)
-            return Held(fd, alone=False)
-        except UserError:
-            if not _owner(fd).endswith(READYING):
-                raise
-        time.sleep(POLL_S)
-
-
-def _sign(fd: int, what: str = "") -> None:
-    os.truncate(fd, 0)
-    os.pwrite(fd, f"pid {os.getpid()}, since {time.strftime('%H:%M:%S')}{what}\n".encode(), 0)
-
-
-def _owner(fd: int) -> str:
-    return os.pread(fd, 200, 0).decode(errors="replace").strip() or "an unknown process"
-
-
 def _take(fd: int, how: int) -> None:
     try:
         fcntl.flock(fd, how | fcntl.LOCK_NB)
     except BlockingIOError:
-        owner = _owner(fd)
         raise UserError(
-            f"another run is measuring on this machine: {owner}",
+            f"another run is measuring on this machine: {_owners(fd)}",
             hint="two at once would measure each other; wait for it, or end it",
         ) from None
+
+
+def _owners(fd: int) -> str:
+    """Who holds the lock on this file (/proc/locks), in words."""
+    inode, lines = os.fstat(fd).st_ino, []
+    with contextlib.suppress(OSError):
+        lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    pids = [one[4] for one in lines if one[1] == "FLOCK" and one[5].endswith(f":{inode}")]
+    return ", ".join(f"pid {pid}" for pid in pids) or "an unknown process"

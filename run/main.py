@@ -104,7 +104,7 @@ def main() -> int:
         signal.signal(number, signal.default_int_handler)
     stopped = Stopped()
     may_share = clock.wanted(options) == GUEST
-    with machine_lock.held(beside_others=may_share) as machine:
+    with machine_lock.held(may_share, say) as machine:
         if options.device is not None:
             run_dir, state, why = on_device.run(options, stopped, argv)
             say(f"{run_dir}: {state}: {why}")

@@ -13,6 +13,7 @@ from pathlib import Path
 from errors import UserError
 
 NAME = "desktop-freeze"
+SCRATCH = "scratch"  # the lock of who makes, looks for or sweeps scratch folders
 
 
 def place() -> Path:
@@ -82,34 +83,39 @@ def built(kind: str, name: str, build: Callable[[Path], None]) -> Path:
 @contextlib.contextmanager
 def scratch(kind: str) -> Iterator[Path]:
     """A folder for what only this process needs, within; sweep() removes what killed ones left."""
-    with contextlib.ExitStack() as opened:
-        with lock("scratch"):
-            folder = opened.enter_context(
-                tempfile.TemporaryDirectory(prefix=f"{kind}-", dir=root())
-            )
-            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            opened.callback(os.close, held)
-            fcntl.flock(held, fcntl.LOCK_EX)
-        yield Path(folder)
+    with lock(SCRATCH), writing():
+        folder = Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=root()))
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fcntl.flock(held, fcntl.LOCK_EX)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(held)
 
 
 def abandoned(kind: str) -> list[Path]:
     """The scratch folders of this kind that no process holds."""
-    return [path for path in sorted(root().glob(f"{kind}-*")) if path.is_dir() and _is_free(path)]
+    with lock(SCRATCH):
+        return _abandoned(kind)
 
 
 def sweep(kind: str) -> None:
     """Remove what processes that were killed have left of their scratch folders."""
-    with lock("scratch"):
-        for path in abandoned(kind):
+    with lock(SCRATCH):
+        for path in _abandoned(kind):
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _abandoned(kind: str) -> list[Path]:
+    return [path for path in sorted(root().glob(f"{kind}-*")) if path.is_dir() and _is_free(path)]
 
 
 def _is_free(folder: Path) -> bool:
     try:
         held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False  # gone meanwhile
+    except OSError:
+        return False  # gone meanwhile, or another user's
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -108,7 +108,7 @@ class Machine:
 def running(spec: Spec, scratch: Path) -> Iterator[Machine]:
     """Start a QEMU for spec (its console and monitor_fd are filled in here); end it on leaving.
 
-    scratch holds QEMU's throw-away overlays. Raises DidNotStart with QEMU's own words if so.
+    scratch: for its FIFOs and what it says. Raises DidNotStart with QEMU's own words if so.
     """
     console = Console(scratch / "console")
     monitor, monitor_far = socket.socketpair()
@@ -122,7 +122,7 @@ def running(spec: Spec, scratch: Path) -> Iterator[Machine]:
                 stdout=stderr,
                 stderr=stderr,
                 pass_fds=[monitor_far.fileno(), *itertools.chain(*spec.fdsets.values())],
-                env={**os.environ, "TMPDIR": str(scratch), **spec.environment},
+                env={**os.environ, **spec.environment},
                 start_new_session=True,
             )
     except BaseException:

@@ -136,7 +136,7 @@ def _at_once(spec: Spec) -> str:
     return ",ioeventfd=off" if spec.library else ""
 
 
-def _no_worker(spec: Spec) -> str:
+def _no_cache(spec: Spec) -> str:
     # A flush of what needs none and a discard end in QEMU's main loop, at a time of the host's. The
     # model's writes are over when the platter has them: it has no cache to flush.
     return ",write-cache=off,discard=off,write-zeroes=off" if spec.library else ""
@@ -153,7 +153,7 @@ def _disk(disk: Disk, spec: Spec) -> list[str]:
     if disk.bps:
         drive += f",throttling.bps-total={disk.bps}"
     device = f"virtio-blk-pci,drive={disk.serial},serial={disk.serial}"
-    device += _at_once(spec) + _no_worker(spec)
+    device += _at_once(spec) + _no_cache(spec)
     if disk.model is not None:
         device += f",num-queues={disk.model.queues},seg-max-adjust=off"
         device += f",queue-size={max(LEAST_DEPTH, _power_of_two(disk.model.depth))}"

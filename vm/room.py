@@ -52,7 +52,9 @@ def copied_disk(scratch: Path, image: Path) -> Iterator[list[int]]:
             for first, end in _extents(source.fileno()):
                 os.lseek(copy, first, os.SEEK_SET)
                 while first < end:
-                    first += os.sendfile(copy, source.fileno(), first, end - first)
+                    if not (sent := os.sendfile(copy, source.fileno(), first, end - first)):
+                        raise OSError(errno.EIO, "cut short while it was copied", str(image))
+                    first += sent
         yield fds
 
 
@@ -76,10 +78,10 @@ def _nameless(scratch: Path) -> Iterator[tuple[int, list[int]]]:
 
     One is for reading only: QEMU opens a disk so at first, and takes an fd of just that mode.
     """
-    with (
-        tempfile.TemporaryFile(dir=scratch) as file,
-        open(f"/proc/self/fd/{file.fileno()}", "rb") as reader,
-    ):
+    with contextlib.ExitStack() as opened:
+        with cache.writing():
+            file = opened.enter_context(tempfile.TemporaryFile(dir=scratch))
+            reader = opened.enter_context(open(f"/proc/self/fd/{file.fileno()}", "rb"))
         yield file.fileno(), [file.fileno(), reader.fileno()]
 
 

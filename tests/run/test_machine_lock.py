@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Who may measure beside whom on a machine."""
 
-import threading
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,10 +11,12 @@ import pytest
 from errors import UserError
 from run import machine_lock
 
+SUITE = Path(__file__).resolve().parents[2]
+
 
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine_lock, "path", lambda: tmp_path / "lock")
+    monkeypatch.setattr(machine_lock, "folder", lambda: tmp_path)
 
 
 def test_one_at_a_time() -> None:
@@ -45,21 +49,46 @@ def test_those_with_clocks_of_their_own_are_beside_each_other() -> None:
         assert alone.alone
 
 
-def test_who_makes_ready_is_waited_for() -> None:
-    entered = threading.Event()
+ENTERS = """
+import sys
+from pathlib import Path
+from run import machine_lock
+machine_lock.folder = lambda: Path(sys.argv[1])
+with machine_lock.held(True, lambda why: print(why, flush=True)) as machine:
+    print("in, alone" if machine.alone else "in", flush=True)
+"""
 
-    def second() -> None:
-        with machine_lock.held(beside_others=True) as machine:
-            assert not machine.alone
-            entered.set()
 
-    waiting = threading.Thread(target=second)
-    with machine_lock.held(beside_others=True) as first:
-        waiting.start()
-        assert not entered.wait(3 * machine_lock.POLL_S)
-        first.share()
-        assert entered.wait(60)
-        waiting.join()
+@pytest.mark.parametrize(("first_does", "then"), [("share", "in"), ("keep", "refused")])
+def test_who_makes_ready_is_waited_for(tmp_path: Path, first_does: str, then: str) -> None:
+    with (
+        machine_lock.held(beside_others=True) as first,
+        subprocess.Popen(
+            [sys.executable, "-c", ENTERS, str(tmp_path)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=SUITE,
+        ) as second,
+    ):
+        assert second.stdout and second.stderr
+        said = second.stdout.readline().strip()
+        assert said == f"waiting for another that makes ready: pid {os.getpid()}"
+        with pytest.raises(UserError, match="another run"), machine_lock.held():
+            pass
+        getattr(first, first_does)()
+        rest, errors = second.communicate(timeout=60)
+    if then == "in":
+        assert rest == "in\n"
+    else:
+        assert rest == "" and f"on this machine: pid {os.getpid()}" in errors
+
+
+def test_who_ends_while_making_ready_is_followed(tmp_path: Path) -> None:
+    with machine_lock.held(beside_others=True):
+        pass
+    with machine_lock.held(beside_others=True) as second:
+        assert second.alone
 
 
 def test_a_campaign_is_one_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

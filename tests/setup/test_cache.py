@@ -10,6 +10,7 @@ import pytest
 
 from setup import cache
 
+SUITE = Path(__file__).resolve().parents[2]
 HOLDS = "from setup import cache\nwith cache.scratch('vm') as f:\n print(f, flush=True); input()"
 
 
@@ -20,10 +21,15 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_a_living_process_holds_stays_and_what_a_dead_one_left_goes() -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", HOLDS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLDS],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=SUITE,
     ) as owner:
         assert owner.stdout is not None
         folder = Path(owner.stdout.readline().strip())
+        assert folder.parent == cache.root()
         (folder / "file").write_text("here")
         with cache.scratch("vm") as ours:
             cache.sweep("vm")

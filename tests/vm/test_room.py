@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A run's room on the host: its throw-away disks."""
 
+import errno
 import os
 import resource
 from pathlib import Path
@@ -41,4 +42,21 @@ def test_no_room_for_it(tmp_path: Path) -> None:
             pytest.fail("there was room")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert list(tmp_path.iterdir()) == [image]
+
+
+def test_the_host_is_full_midway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = tmp_path / "image"
+    image.write_bytes(bytes(HOLE))
+    sendfile, sizes = os.sendfile, iter([4096])
+
+    def some(to: int, source: int, offset: int, count: int) -> int:
+        if (size := next(sizes, None)) is None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return sendfile(to, source, offset, size)
+
+    monkeypatch.setattr(os, "sendfile", some)
+    with pytest.raises(UserError, match="No space left"), copied_disk(tmp_path, image):
+        pytest.fail("there was room")
+    monkeypatch.setattr(os, "sendfile", lambda *args: 0)
+    with pytest.raises(UserError, match="cut short"), copied_disk(tmp_path, image):
+        pytest.fail("it was whole")
