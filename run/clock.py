@@ -16,7 +16,7 @@ from vm.room import free_bytes
 
 HINT = "leave it out, or say --clock host"
 QEMU_BYTES = 512 << 20  # of memory beside the guest's
-DISK_BYTES = 3 << 30  # of a guest's throw-away disk, at the most
+DISK_BYTES = 3 << 30  # of a guest's throw-away disks, at the most
 
 
 class Timing(NamedTuple):

@@ -59,10 +59,11 @@ def in_vms(
     for kind in (session.SCRATCH, probe.SCRATCH):
         cache.sweep(kind)
     opened = Campaign(options, command)
-    jobs = clock.at_once(options, clock.wanted(options))
-    room.check_space(cache.root(), jobs * clock.DISK_BYTES, f"a disk for each run ({jobs} at once)")
+    room.check_space(cache.root(), clock.DISK_BYTES, "the VM's throw-away disks")
     room.check_space(opened.path.resolve(), RESULT_BYTES, "a result")
     ready = make_ready(options, opened.pinned)
+    jobs = min(clock.at_once(options, one.guest.clock) for one in ready)
+    room.check_space(cache.root(), jobs * clock.DISK_BYTES, f"a run's disks, {jobs} runs at once")
     if all(one.guest.clock == GUEST for one in ready):
         machine.share()
     else:

@@ -17,37 +17,33 @@ from errors import UserError, run_command
 from setup import apt, cache
 
 SUITE = Path(__file__).resolve().parent.parent
-# Not needed in the guest, or not of the suite at all: results may be gigabytes. Hidden folders
-# (.git, .venv, caches) are left out, too. What is there takes the guest instructions to copy, so
-# that a change of it makes another run of the same seed.
-LEFT_OUT = frozenset(
-    {"analysis", "benchmarks", "docs", "graphs", "node_modules", "results", "tests"}
-)
-TESTS = "tests/guest"  # which only run there
-LEFT_OUT_ANYWHERE = frozenset({"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
-IN_GUEST = (
+# What a guest needs of the suite, and no more: what is there takes it instructions to copy, so that
+# a change of it makes another run of the same seed.
+PACKAGES = (
     *("contract", "echo_load", "fake_gitk", "fake_player", "measure", "monitors", "setup"),
     "workloads",
 )
+IN_GUEST = (
+    *PACKAGES,
+    *("errors.py", "latency_output.py", "machines", "run", "run_test.sh", "tests/guest", "vm"),
+)
+LEFT_OUT = "__pycache__"
 BLOCK = 4096
 FORMAT = 2
 
 
 def _suite_files(root: Path) -> Iterator[Path]:
-    for path in sorted(root.iterdir()):
-        if path.name.startswith(".") or path.name in LEFT_OUT | LEFT_OUT_ANYWHERE:
-            continue
-        if path.is_dir() and not path.is_symlink():
-            for folder, names, files in os.walk(path):
-                names[:] = sorted(set(names) - LEFT_OUT_ANYWHERE)
-                yield from (Path(folder) / name for name in sorted(files))
-        else:
-            yield path
+    for name in IN_GUEST:
+        if (root / name).is_file():
+            yield root / name
+        for folder, names, files in os.walk(root / name):
+            names[:] = sorted(set(names) - {LEFT_OUT})
+            yield from (Path(folder) / file for file in sorted(files))
 
 
 def copy_suite(target: Path, root: Path = SUITE) -> None:
     """Copy what a guest needs of the suite into the folder target."""
-    for path in (*_suite_files(root), *sorted((root / TESTS).glob("*.py"))):
+    for path in _suite_files(root):
         copied = target / path.relative_to(root)
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, copied, follow_symlinks=False)
@@ -114,7 +110,7 @@ def job_disk(out: Path, extra: dict[str, Path] | None = None) -> None:
         copy_suite(suite)
         # An emulated guest takes seconds to compile what the host compiles in a moment. Guests with
         # another Python than the host's do not look at these.
-        for folder in IN_GUEST:
+        for folder in PACKAGES:
             compileall.compile_dir(
                 suite / folder, quiet=2, invalidation_mode=PycInvalidationMode.UNCHECKED_HASH
             )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from setup.disk import IN_GUEST
+from setup.disk import PACKAGES
 
 SUITE = Path(__file__).resolve().parent.parent
 NOT_THE_SUITE = {"tests", "benchmarks", "results"}
@@ -178,7 +178,7 @@ def test_the_guest_needs_the_standard_library_and_pexpect_only() -> None:
         assert imports(module) <= allowed, (module, imports(module) - allowed)
         assert module.split(".")[0] not in JUDGING | {"run", "vm"}, module
     # And is compiled before it goes there, for an emulated machine takes seconds to.
-    assert {module.split(".")[0] for module in guest if "." in module} == set(IN_GUEST)
+    assert {module.split(".")[0] for module in guest if "." in module} == set(PACKAGES)
 
 
 def test_the_files_of_a_folder_can_be_overseen() -> None:

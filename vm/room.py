@@ -96,6 +96,6 @@ def check_space(folder: Path, needed: int, what: str) -> None:
     free = free_bytes(folder)
     if free < needed:
         raise UserError(
-            f"{what} needs {needed >> 20} MiB free at {folder}, and {free >> 20} MiB are",
+            f"{what}: {needed >> 20} MiB must be free at {folder}, and {free >> 20} MiB are",
             hint="free some, or name another place",
         )

@@ -44,7 +44,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--campaigns", type=int, default=1000, metavar="N")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
-        "--run-s", type=float, metavar="S", help="seconds of this machine's that a run takes"
+        "--run-s",
+        type=_seconds,
+        metavar="S",
+        help="how long a run keeps this machine: its whole time over the runs side by side",
     )
     asked = parser.parse_args(arguments)
     loaded = [load_campaign(folder) for folder in asked.dir]
@@ -113,7 +116,7 @@ class Table:
 
     def cost(self, run_s: float | None) -> None:
         print(
-            f"\n| drawn from | runs of each until {FOUND:g} times is found in {POWER:.0%} "
+            f"\n| drawn from | runs of each until {FOUND:g} times is found in {_percent(POWER)} "
             "| found | minutes |\n|---|---|---|---|"
         )
         for one in self.pool:
@@ -175,6 +178,13 @@ class Table:
                 )
                 shares = " | ".join(_percent(share) for share in vars(found).values())
                 print(f"| {truth} | {setting.runs} | {shares} |", flush=True)
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise ValueError
+    return value
 
 
 def _shares(tally: Tally) -> str:

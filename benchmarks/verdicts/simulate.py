@@ -3,8 +3,8 @@
 
 A simulated run is a real run of the variant, drawn with replacement, all of whose stalled seconds
 are a little longer or shorter: the smoothed bootstrap with shrinkage (Silverman and Young, "The
-bootstrap: to smooth or not to smooth?", Biometrika 1987) of the logarithm of their sum. So the runs
-keep their mean and their spread, while no two are alike.
+bootstrap: to smooth or not to smooth?", Biometrika 1987) of the logarithm of their sum. So the
+logarithms keep their mean and their variance, while no two runs are alike.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from analysis.verdicts.judge import Pair, judge_families, judge_spread
 from analysis.verdicts.verdict import Comparison, Sample
 
 FEWEST = 2  # real runs of a variant from which campaigns are drawn
-LEAST_S = 1.0  # what a run that stalled for less counts as, where its logarithm is taken
+LEAST_S = 1.0  # a run that stalled for less has no logarithm worth the name
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Pool:
 
     def draw(self, rng: np.random.Generator, runs: int) -> Floats:
         """Stalled seconds of simulated runs."""
-        logs = np.log(np.maximum(self.totals, LEAST_S))
+        logs = np.log(self.totals)
         number, spread = len(logs), logs.std(ddof=1)
         width = number**-0.2  # of the normal kernel, in standard deviations
         chosen = rng.integers(number, size=runs)
@@ -62,7 +62,7 @@ def pools(
     told: Callable[[Run], Sequence[tuple[Stall, float | Floats]] | None] = all_stalls,
     causes: int = 0,
 ) -> list[Pool]:
-    """One for each variant of each campaign that has enough runs that ended and are all known.
+    """One for each variant with enough runs that ended and are all known, each of which stalled.
 
     told: a run's stalls, each with the seconds that are drawn (of so many causes, or their sum);
     None: not known.
@@ -72,9 +72,9 @@ def pools(
         for variant, runs in campaign.variants().items():
             whole = [run for run in runs if counted(run) and not failed(run) and not lost(run)]
             known = [each for run in whole if (each := told(run)) is not None]
-            if len(known) >= FEWEST:
-                none = np.zeros(causes) if causes else 0.0
-                sums = [sum((seconds for _, seconds in each), start=none) for each in known]
+            none = np.zeros(causes) if causes else 0.0
+            sums = [sum((seconds for _, seconds in each), start=none) for each in known]
+            if len(sums) >= FEWEST and min(np.sum(one) for one in sums) >= LEAST_S:
                 found.append(Pool(f"{campaign.path.resolve().name}/{variant}", np.array(sums)))
     return found
 

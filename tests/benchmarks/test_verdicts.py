@@ -89,8 +89,13 @@ def test_the_command_prints_its_tables(folder: Path) -> None:
     assert done.stdout.count("the same kernel (A/A)") == 12
     assert "no blame is simulated" in done.stdout
     assert "until sure, 5 to 20" in done.stdout and "scatters 16 times as much" in done.stdout
-    (cost,) = [line for line in done.stdout.splitlines() if "is found in 80%" in line]
-    assert done.stdout.index(cost) < done.stdout.index("| scatters more |")
+    lines = done.stdout.splitlines()
+    (head,) = [place for place, line in enumerate(lines) if "is found in 80.0 %" in line]
+    for line in lines[head + 2 : head + 4]:
+        _, name, runs, _, minutes, _ = (cell.strip() for cell in line.split("|"))
+        assert name.startswith(folder.name)
+        few, long = runs.split(" ")[-1], minutes.split(" ")[-1]
+        assert int(long) == 2 * int(few) and ("more" in runs) == ("more" in minutes)
 
 
 def test_a_cause_pool_holds_the_cards_seconds(tmp_path: Path) -> None:
@@ -101,8 +106,9 @@ def test_a_cause_pool_holds_the_cards_seconds(tmp_path: Path) -> None:
         assert why is not None and why.total > 0
         assert by_cause.sum() == pytest.approx(why.total)
         assert by_cause[KEYS.index("swap_in")] == pytest.approx(why.seconds["swap_in"])
-    (calm,) = pools([loaded], lambda _: [], len(KEYS))  # a run that never stalled
-    assert calm.draw(np.random.default_rng(1), 3).shape == (3, len(KEYS))
+    assert found.draw(np.random.default_rng(1), 3).shape == (3, len(KEYS))
+    # From runs that never stalled none can be drawn.
+    assert pools([loaded], lambda _: [], len(KEYS)) == []
     assert cause_pools([load_campaign(make_campaign(tmp_path / "d", 1, 2))]) == []
 
 

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from run.run_folders import numbered
-from tests.support.vms import OWN_CLOCK, command, guest, nothing_left, processes, wait_for
+from tests.support.vms import OWN_CLOCK, START_S, command, guest, nothing_left, processes, wait_for
 
 KILLS = 2
-KILL_WITHIN_S = 40.0  # of its start: a run takes some 30 s, so that this is in the first, or after
-TINY = [*OWN_CLOCK, "--commits", "3000", "--gitk", "1"]
+KILL_WITHIN_S = 40.0  # of its start: a run takes some 40 s, so that this is in the first, or after
+TINY = [*OWN_CLOCK, "--commits", "3000", "--gitk", "1", "--jobs", "1"]
 PLAN = """
 baseline = "plain"
 [[variant]]
@@ -55,7 +55,7 @@ def test_killed_at_random_moments_and_resumed(tmp_path: Path) -> None:
     with nothing_left():
         for _ in range(KILLS):
             with command(*argv) as runner:
-                assert wait_for(lambda: (out / "plan.toml").exists(), 60)
+                assert wait_for(lambda: (out / "plan.toml").exists(), START_S)
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     runner.communicate(timeout=rng.uniform(0, KILL_WITHIN_S))
                 if runner.poll() is None:
@@ -84,6 +84,8 @@ def test_killed_at_random_moments_and_resumed(tmp_path: Path) -> None:
                 assert knobs["/proc/sys/vm/swappiness"] == "10"
                 assert any("[none]" in read_back for read_back in knobs.values())
                 assert meta["cmdline"].endswith(" desktop_freeze_test=1")
+    orders = [read(out / v / str(n) / "meta.json")["order"] for v, n in ran]
+    assert orders == sorted(orders)
     straight = tmp_path / "straight"
     with nothing_left(), command(*TINY, "--plan", str(plan), "--out", str(straight)) as runner:
         _, errors = runner.communicate(timeout=400)
@@ -91,9 +93,12 @@ def test_killed_at_random_moments_and_resumed(tmp_path: Path) -> None:
     for label in ("plain", "turned"):
         names = {path.name for path in (straight / label / "1").iterdir()}
         assert {path.name for path in (out / label / "1").iterdir()} == names
-        for name in names - {"meta.json"}:  # which says in which order they were run
+        for name in names:
             once, resumed = (folder / label / "1" / name for folder in (straight, out))
-            assert once.read_bytes() == resumed.read_bytes(), f"{label}: {name}"
+            if name == "meta.json":
+                assert {**read(once), "order": 0} == {**read(resumed), "order": 0}
+            else:
+                assert once.read_bytes() == resumed.read_bytes(), f"{label}: {name}"
 
 
 def test_a_knob_that_will_not_do_fails_the_run(tmp_path: Path) -> None:

@@ -14,12 +14,14 @@ from typing import Any
 
 from contract.options import Options
 from contract.run_record import read_events
+from run import machine_lock
 from run.arguments import parse
 from run.measure_command import errand
 from run.preparation import make_ready
 from setup import cache
 from vm import session
 from vm.machine import Machine
+from vm.qemu import GUEST
 
 SUITE = Path(__file__).resolve().parents[2]
 # In the environment of all that a test process starts, so that each looks for its own only.
@@ -89,7 +91,9 @@ def run_in_vm(
     watcher = booted or WhenUnderWay(run_dir, 0, None)
     machine = ready or guest(*SMALL)
     try:
-        with nothing_left():
+        with nothing_left(), machine_lock.held(machine.clock == GUEST) as lock:
+            if machine.clock == GUEST:
+                lock.share()
             state, why = session.run(
                 machine,
                 errand(opts, opts.variants[0], program, clock=machine.clock, seed=seed),
@@ -233,7 +237,7 @@ def machine_state() -> dict[str, Any]:
 def nothing_left() -> Iterator[None]:
     """Assert that what runs within leaves no process, mount, swap, loop, mapping or scratch."""
     before = machine_state()
-    assert wait_for(lambda: processes() == [], 10), "another run is going on"
+    assert wait_for(lambda: processes() == [], 10), "what a test before has left"
     yield
     assert wait_for(lambda: processes() == [], 10), processes()
     after = machine_state()

@@ -12,11 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from contract.option_rows import PROFILES
+from contract.options import ROWS
+from contract.spelling import absent
 from errors import UserError
 from fake_gitk import history as history_module
 from fake_gitk.__main__ import LOG
+from fake_gitk.__main__ import _parse as parse_gitk
 from fake_gitk.history import History, names_of
-from fake_gitk.layout import Layout
+from fake_gitk.layout import STEP, Layout
+from run.arguments import parse
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMITS = 3000
@@ -214,3 +219,15 @@ def test_memory_is_steady_over_passes(repo: Path) -> None:
     assert abs(passes[2] - passes[1]) < text / 10 and abs(passes[3] - passes[1]) < text / 10
     assert passes[3] - after > text * 0.9  # the text went back to the kernel
     assert garbage == 0 or garbage < 50  # the interpreter's own; none a commit
+
+
+def test_its_defaults_are_the_suites() -> None:
+    alone = parse_gitk(["--repo", "x"])
+    assert ROWS["step"].default == STEP == alone.step
+    assert {profile.touch for profile in PROFILES.values()} == {alone.touch}
+    # What a run did of before there was the option.
+    assert absent("parameters")["step"] == 12288
+    for few in ("1", "0", "x"):
+        with pytest.raises(SystemExit):
+            parse(["--step", few])
+    assert parse(["--step", "2"]).step == 2
