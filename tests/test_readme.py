@@ -56,7 +56,7 @@ def test_the_output_shown_is_a_real_runs() -> None:
     assert len(blocks) == 3
     sources = (
         examples / "laptop" / "summary.txt",
-        examples / "laptop-two-kernels" / "summary.txt",
+        examples / "laptop-six-kernels" / "summary.txt",
         examples / "laptop" / "causes.txt",
     )
     for block, source in zip(blocks, sources, strict=True):
