@@ -15,7 +15,7 @@ IN_VARIANTS = ("kernel", "label", "append", "knob", "plan")  # what the variants
 EXAMPLES = """\
 examples:
   ./run_test.sh                             Debian stable's kernel on a laptop, four gitk's, in a VM
-  ./run_test.sh --profile quick             the same in some two minutes, with less of all
+  ./run_test.sh --profile quick             the same in some three minutes, with less of all
   ./run_test.sh --kernel debian:6.1 --kernel debian:7.2 --runs 5       compare two kernels
   ./run_test.sh --resume results/mine       go on with what was interrupted
   ./run_test.sh --resume results/mine --kernel debian:6.12             add a variant
