@@ -86,19 +86,6 @@ def test_killed_at_random_moments_and_resumed(tmp_path: Path) -> None:
                 assert meta["cmdline"].endswith(" desktop_freeze_test=1")
     orders = [read(out / v / str(n) / "meta.json")["order"] for v, n in ran]
     assert orders == sorted(orders)
-    straight = tmp_path / "straight"
-    with nothing_left(), command(*TINY, "--plan", str(plan), "--out", str(straight)) as runner:
-        _, errors = runner.communicate(timeout=400)
-    assert runner.returncode == 0, errors
-    for label in ("plain", "turned"):
-        names = {path.name for path in (straight / label / "1").iterdir()}
-        assert {path.name for path in (out / label / "1").iterdir()} == names
-        for name in names:
-            once, resumed = (folder / label / "1" / name for folder in (straight, out))
-            if name == "meta.json":
-                assert {**read(once), "order": 0} == {**read(resumed), "order": 0}
-            else:
-                assert once.read_bytes() == resumed.read_bytes(), f"{label}: {name}"
 
 
 def test_a_knob_that_will_not_do_fails_the_run(tmp_path: Path) -> None:
