@@ -8,23 +8,34 @@
  * submission waits for its end, so that no time passes in the guest while the host's disk works:
  * with an instruction counter as clock, an idle guest's time would leap meanwhile.
  *
- * DISK_MODEL in the environment: DEVICE INODE ROTATES PARALLEL ACCESS_NS BYTES_PER_S
+ * QEMU's main loop is kept back, too: it lets the clock of a halted CPU leap, and may look at the
+ * CPU before its thread has added up what it has done. So the loop comes round while that thread
+ * waits for it, or when it was kept for KEPT_NS.
+ *
+ * In the environment: DISK_MODEL, DEVICE INODE ROTATES PARALLEL ACCESS_NS BYTES_PER_S of the
+ * modelled disk, if there is one; DISK_MODEL_OWN_CLOCK, if the guest's clock counts instructions.
  *
  * A request takes its access time, then its bytes at the rate of the interface. A disk that rotates
  * does one at a time: no access where the last one ended, no more than the way of the platter to a
  * little beyond it. Flash does PARALLEL accesses at a time; their bytes share the interface.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <liburing.h>
+#include <linux/futex.h>
+#include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 /* QEMU's own, exported for its modules; include/qemu/timer.h, block/aio.h, sysemu/runstate.h. */
@@ -46,6 +57,7 @@ extern void aio_bh_schedule_oneshot_full(void *context, callback *call, void *op
 #define MOST_WAITING 4096
 #define MOST_PARALLEL 256
 #define MOST_ROUNDS 1000 /* of QEMU's events that come before ours */
+#define KEPT_NS 100000000
 
 struct request {
 	struct io_uring_sqe sqe;
@@ -65,6 +77,9 @@ static int n_waiting, n_served;
 static int64_t head, interface_free; /* where the last request ended; when its bytes were over */
 static uint64_t timer[TIMER_BYTES / 8];
 static bool ready, polling;
+static bool own_clock; /* the guest's counts its instructions */
+static atomic_uint cpu_waits; /* a futex: for the main loop */
+static atomic_bool cpu_seen;
 
 __attribute__((constructor)) static void read_model(void)
 {
@@ -73,7 +88,10 @@ __attribute__((constructor)) static void read_model(void)
 	int rotates;
 
 	/* Whoever starts QEMU has this library, too. */
-	if (!text || strncmp(program_invocation_short_name, "qemu", 4))
+	if (strncmp(program_invocation_short_name, "qemu", 4))
+		return;
+	own_clock = getenv("DISK_MODEL_OWN_CLOCK") && runstate_is_running;
+	if (!text)
 		return;
 	if (!timer_init_full || !timer_mod_ns || !qemu_clock_get_ns || !runstate_is_running ||
 	    !qemu_add_vm_change_state_handler || !qemu_get_aio_context || !aio_poll ||
@@ -288,4 +306,59 @@ int io_uring_submit(struct io_uring *ring)
 	if (n_waiting)
 		dispatch();
 	return all;
+}
+
+/* The CPU's thread is the only one beside the main one that waits without a limit. */
+int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
+{
+	static int (*wait)(pthread_cond_t *, pthread_mutex_t *);
+	bool cpu = own_clock && gettid() != getpid();
+	int result;
+
+	if (!wait)
+		wait = dlvsym(RTLD_NEXT, "pthread_cond_wait", "GLIBC_2.3.2");
+	if (cpu) {
+		cpu_seen = true;
+		cpu_waits = 1;
+		syscall(SYS_futex, &cpu_waits, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	}
+	result = wait(condition, mutex);
+	if (cpu)
+		cpu_waits = 0;
+	return result;
+}
+
+static void wait_for_the_cpu(void)
+{
+	struct timespec now, left = {0};
+	int64_t end;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	end = now.tv_sec * 1000000000LL + now.tv_nsec + KEPT_NS;
+	while (!cpu_waits && runstate_is_running()) {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		left.tv_nsec = end - now.tv_sec * 1000000000LL - now.tv_nsec;
+		if (left.tv_nsec <= 0)
+			break;
+		syscall(SYS_futex, &cpu_waits, FUTEX_WAIT_PRIVATE, 0, &left, NULL, 0);
+	}
+}
+
+int ppoll(struct pollfd *files, nfds_t number, const struct timespec *limit, const sigset_t *mask)
+{
+	static int (*poll_them)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
+	int result;
+
+	if (!poll_them)
+		poll_them = dlsym(RTLD_NEXT, "ppoll");
+	result = poll_them(files, number, limit, mask);
+	if (own_clock && cpu_seen && !polling && gettid() == getpid())
+		wait_for_the_cpu();
+	return result;
+}
+
+int __ppoll_chk(struct pollfd *files, nfds_t number, const struct timespec *limit,
+		const sigset_t *mask, size_t size)
+{
+	return ppoll(files, number, limit, mask);
 }

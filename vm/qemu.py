@@ -77,7 +77,8 @@ class Spec:
         if self.library is None:
             return {}
         models = [disk.model.environment(self.modelled) for disk in self.disks if disk.model]
-        return {"LD_PRELOAD": str(self.library), **(models[0] if models else {})}
+        clock = {"DISK_MODEL_OWN_CLOCK": "1"} if self.mips else {}
+        return {"LD_PRELOAD": str(self.library), **clock, **(models[0] if models else {})}
 
 
 def command_line(spec: Spec) -> list[str]:

@@ -68,6 +68,7 @@ def test_a_clock_of_instructions_and_a_modelled_disk(tmp_path: Path) -> None:
             disks=[Disk("root", "/root"), Disk("work", "/dev/fdset/1", model=model)],
         )
         environment = spec.environment
+        on_the_hosts = dataclasses.replace(spec, mips=None).environment
     text = " ".join(command_line(spec))
     assert "-accel tcg,thread=single" in text and "-seed 7" in text
     assert "-icount shift=2,sleep=off,align=off -rtc base=2009-11-02T12:00:00,clock=vm" in text
@@ -79,6 +80,8 @@ def test_a_clock_of_instructions_and_a_modelled_disk(tmp_path: Path) -> None:
         environment["LD_PRELOAD"] == "/lib,x.so"
         and f" {disk.stat().st_ino} " in (environment["DISK_MODEL"])
     )
+    assert environment["DISK_MODEL_OWN_CLOCK"] == "1"
+    assert "DISK_MODEL_OWN_CLOCK" not in on_the_hosts
     plain = " ".join(command_line(SPEC))
     assert (
         "write-cache" not in plain
