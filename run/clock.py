@@ -3,6 +3,7 @@
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,6 +42,11 @@ def at_once(options: Options, clock: str) -> int:
     memory = int(available[1]) << 10 if available else 0
     fit = memory // (options.memory + QEMU_BYTES), free_bytes(cache.place()) // DISK_BYTES
     return max(1, min(len(os.sched_getaffinity(0)), *fit))
+
+
+def together(options: Options, clocks: Iterable[str]) -> int:
+    """How many runs of guests that wait by these clocks are done side by side."""
+    return min((at_once(options, clock) for clock in clocks), default=1)
 
 
 def wanted(options: Options) -> str:

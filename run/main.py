@@ -62,7 +62,7 @@ def in_vms(
     room.check_space(cache.root(), clock.DISK_BYTES, "the VM's throw-away disks")
     room.check_space(opened.path.resolve(), RESULT_BYTES, "a result")
     ready = make_ready(options, opened.pinned)
-    jobs = min(clock.at_once(options, one.guest.clock) for one in ready)
+    jobs = clock.together(options, (one.guest.clock for one in ready))
     room.check_space(cache.root(), jobs * clock.DISK_BYTES, f"a run's disks, {jobs} runs at once")
     if all(one.guest.clock == GUEST for one in ready):
         machine.share()

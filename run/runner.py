@@ -17,7 +17,7 @@ from contract.run_files import ABORTED, COMPLETED
 from errors import UserError
 from run import checkout, durations
 from run.campaign import Campaign
-from run.clock import at_once
+from run.clock import together
 from run.live import View
 from run.measure_command import errand
 from run.preparation import Ready, say
@@ -54,7 +54,7 @@ class Runner:
         self._ready = ready
         self._asked_to_stop = stopped
         self._failed = False
-        self._jobs = min((at_once(options, one.guest.clock) for one in ready.values()), default=1)
+        self._jobs = together(options, (one.guest.clock for one in ready.values()))
         self._lock = threading.Lock()  # of the campaign, and of what is below
         self._busy: dict[Future[str | None], tuple[str, int]] = {}
         self._cut_short: dict[tuple[str, int], int] = {}  # times, of a run that was not ended yet

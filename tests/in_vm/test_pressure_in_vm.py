@@ -12,13 +12,13 @@ from analysis.figures.echo import echoes
 from analysis.reading.load import Run, load_campaign
 from graphs.report import make_report
 from run.arguments import parse
-from tests.support.vms import guest, run_in_vm
+from tests.support.vms import COUNTED, guest, run_in_vm
 
 pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(900)]
 PRESSED_S = 30  # from when the gitk's are there until they are stopped
 ASKED = [
     *("--kernel", "debian:6.1", "--profile", "quick", "--accel", "tcg", "--machine", "host"),
-    *("--memory", "160M", "--cpus", "1", "--cpu-mips", "500", "--clock", "guest"),
+    *("--memory", "160M", *COUNTED),
     *("--commits", "20000", "--passes", "100", "--timeout", "300", "--live-lock-after", "10"),
     *("--atomic-order", "2", "--atomic-rate", "1000"),
     *("--knob", "/proc/sys/vm/min_free_kbytes=64"),

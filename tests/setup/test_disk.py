@@ -51,7 +51,7 @@ def test_the_job_disk_holds_the_suite_and_is_quick(tmp_path: Path) -> None:
     assert sum(os.times()[:4]) - before < 5
     names = debugfs(image, "ls -p /suite")
     assert "/setup/" in names and "/vm/" in names
-    assert not any(f"/{name}/" in names for name in (".git", "results", "docs", "graphs"))
+    assert not any(f"/{name}/" in names for name in (".git", ".venv", "results", "docs", "graphs"))
     assert "/guest/" in debugfs(image, "ls -p /suite/tests")
     assert "initramfs_init.sh" in debugfs(image, "ls -p /suite/vm")
     assert image.stat().st_size < 6 << 20

@@ -32,7 +32,8 @@ START_S = 300.0  # within which the workload of a run has to start
 SMALL = ["--profile", "quick", "--commits", "6000", "--gitk", "2", "--accel", "tcg"]
 SMALL += ["--machine", "host", "--memory", "256M"]
 # The same on a clock of its own: nothing there is at a moment of the host's.
-OWN_CLOCK = [*SMALL, "--cpus", "1", "--cpu-mips", "500", "--clock", "guest"]
+COUNTED = ["--cpus", "1", "--cpu-mips", "500", "--clock", "guest"]
+OWN_CLOCK = [*SMALL, *COUNTED]
 
 
 # A fault of a kernel, but for the panics that tests bring about.
