@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Stamps each line of a program's output: `elapsed_s gap_s line`; see docs/FORMAT.md.
 
-One stream as a command; monitors.recorder.recorder serves all streams of a test from one process.
+One stream as a command; monitors/recorder serves all streams of a test from one process.
 """
 
 import argparse
@@ -13,9 +13,7 @@ from pathlib import Path
 
 from contract.run_files import latency_log
 from errors import Exit, UserError, run_command
-from monitors.outlet import Outlet
-from monitors.recorder.child import StartError, Stream
-from monitors.recorder.recorder import Recorder
+from monitors.terminal import Program, Recording, Writer
 
 _EXAMPLES = """examples:
   git log | ./latency_output.py -o git.log
@@ -60,26 +58,16 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, frame: caught.append(number))
 
-    def on_event(event: str, facts: dict[str, object]) -> None:
-        if event == "output-lost":
-            lost = f"{facts['lines']} lines ({facts['bytes']} bytes)"
-            print(f"latency_output.py: {name}: lost {lost}: output is full", file=sys.stderr)
-
-    outlet = Outlet({name: sink}, batch_s=0.025)
-    recorder = Recorder([Stream(name, command, dict(os.environ), pty=True)], outlet, on_event)
-    outlet.start(0)
-    try:
-        recorder.prepare()
-    except StartError as error:
-        raise UserError(str(error)) from None
-    recorder.start()
-    recorder.run({name}, None, lambda: bool(caught) or outlet.gone)
-    recorder.stop()
+    program = Program(name, command) if command else None
+    writer = Writer(sink)
+    status = Recording(program, writer).run(lambda: bool(caught) or writer.gone)
+    if writer.lost[1]:
+        lost = "{} lines ({} bytes)".format(*writer.lost)
+        print(f"latency_output.py: {name}: lost {lost}: output is full", file=sys.stderr)
     if caught:
         return 128 + caught[0]
-    if outlet.gone:
+    if writer.gone:
         return 128 + signal.SIGPIPE
-    status = recorder.status(name) or 0
     return status if status >= 0 else 128 - status
 
 

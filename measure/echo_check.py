@@ -6,19 +6,24 @@ reply runs on top of whoever sent the request), with the kernel's own filter: of
 GFP_ATOMIC. It is there for the time of COUNT echoes, and nothing is left of it.
 """
 
+import ctypes
 import os
 from fcntl import ioctl
-from struct import unpack
+from struct import pack, unpack
 
 from echo_load.echo import ADDRESS, GIVE_UP, exchange
 from errors import UserError
-from monitors.trace.bpf import IOC_ENABLE, PERF_TYPE_TRACEPOINT, perf_event
-from monitors.trace.tracepoints import find_tracefs, print_flags, read_format
+from measure.tracepoints import PAGE_ALLOC, find_tracefs, print_flags, read_format
 
 COUNT = 50
-EVENT = "kmem/mm_page_alloc"
 DISABLED = 1  # the first flag of perf_event_attr
-IOC_DISABLE, IOC_SET_FILTER = 0x2401, 0x40082406
+IOC_ENABLE, IOC_DISABLE, IOC_SET_FILTER = 0x2400, 0x2401, 0x40082406
+PERF_TYPE_TRACEPOINT, PERF_FLAG_CLOEXEC, ATTR_BYTES = 2, 8, 112
+# perf_event_open's number: x86-64's own; arm64, riscv and loongarch share theirs.
+SYSCALLS = {
+    **{"x86_64": 298, "aarch64": 241, "riscv64": 241, "loongarch64": 241},
+    **{"ppc64le": 319, "s390x": 331},
+}
 
 
 class NotAvailable(Exception):
@@ -49,7 +54,7 @@ def checked(order: int, rate: int) -> dict[str, object]:
 def per_echo(order: int) -> float:
     """Atomic allocations of that order for one echo, as counted by the kernel."""
     tracefs = find_tracefs()
-    found = read_format(tracefs, EVENT) if tracefs else None
+    found = read_format(tracefs, PAGE_ALLOC) if tracefs else None
     if found is None:
         raise NotAvailable("no tracefs with kmem:mm_page_alloc")
     flags = print_flags(found)
@@ -76,7 +81,21 @@ def per_echo(order: int) -> float:
 
 def _counter(event: int, wanted: str) -> int:
     """A counter of this task's events that the filter lets through; still off."""
-    fd = perf_event(PERF_TYPE_TRACEPOINT, event, flags=DISABLED, pid=0, cpu=-1)
+    number = SYSCALLS.get(os.uname().machine)
+    if number is None:
+        raise NotAvailable(f"not known how to on {os.uname().machine}")
+    attributes = pack("IIQ24xQ", PERF_TYPE_TRACEPOINT, ATTR_BYTES, event, DISABLED)
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall.restype = ctypes.c_long
+    this_task, any_cpu, no_group = ctypes.c_int(0), ctypes.c_int(-1), ctypes.c_int(-1)
+    fd: int = libc.syscall(
+        ctypes.c_long(number),
+        attributes.ljust(ATTR_BYTES, b"\0"),
+        *(this_task, any_cpu, no_group),
+        ctypes.c_ulong(PERF_FLAG_CLOEXEC),
+    )
+    if fd < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     try:
         ioctl(fd, IOC_SET_FILTER, wanted.encode() + b"\0")
     except OSError:

@@ -9,14 +9,22 @@ from contract.options import Options
 from contract.run_files import stream_names
 from contract.run_record import Events
 from errors import UserError
+from measure.tracepoints import gfp_flags
 from monitors.beacon import Beacon
 from monitors.launch import EvidenceProcess, RecorderProcess, SamplerProcess
+from setup import observers
 
-OF_META = ("taskstats_version", "delayacct", "gfp_flags", "not_available", "problems")
+OF_META = ("taskstats_version", "delayacct", "not_available", "problems")
+
+
+def evidence_facts(evidence: EvidenceProcess) -> dict[str, Any]:
+    """What meta.json says of this kernel's evidence."""
+    return {"gfp_flags": gfp_flags(), **{key: evidence.facts[key] for key in OF_META}}
 
 
 class Observers:
-    """beacon: for the recorder; None without evidence. What they miss goes into events."""
+    """program: theirs, and the recorder's; beacon: for the recorder, None without evidence. What
+    they miss goes into events."""
 
     def __init__(
         self, options: Options, run_dir: Path, events: Events, watched: dict[str, str]
@@ -24,7 +32,8 @@ class Observers:
         self.beacon: Beacon | None = None
         self._events = events
         self._evidence: EvidenceProcess | None = None
-        self._sampler = SamplerProcess(run_dir, watched)
+        self.program = observers.program()
+        self._sampler = SamplerProcess(self.program, run_dir, watched)
         self._problems = list(self._sampler.problems)
         try:
             events.write("meta", not_available=self._sampler.not_available)
@@ -66,7 +75,7 @@ class Observers:
         beacon = Beacon(stream_names(options.gitk, bool(options.atomic_order)))
         try:
             self._evidence = EvidenceProcess(
-                run_dir, beacon, watched, live_lock_s=options.live_lock_after
+                self.program, run_dir, beacon, watched, live_lock_s=options.live_lock_after
             )
         except UserError as error:
             # A run without it is better than none.
@@ -74,6 +83,5 @@ class Observers:
             beacon.close()
             return
         self.beacon = beacon
-        facts = self._evidence.facts
-        self._events.write("meta", evidence={key: facts[key] for key in OF_META})
+        self._events.write("meta", evidence=evidence_facts(self._evidence))
         self._problems += [f"evidence: {problem}" for problem in self._evidence.problems]

@@ -8,6 +8,7 @@ own (monitors.launch); this one only waits while they work, and may be swapped o
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,12 @@ from measure import delay_accounting, echo_check, knobs, machine_facts
 from measure.observers import Observers
 from monitors.launch import RecorderProcess
 from setup import crypt_lvm, stack_build
+from setup.observers import program
 from setup.stack import Stack
 from workloads import desktop
 
 SCRATCH = crypt_lvm.MOUNT
+AHEAD_S = 0.25  # between all observers being told when the workload begins, and its begin
 
 
 class Interrupted(Exception):
@@ -91,6 +94,7 @@ def run(options: Options) -> int:
 
 def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, stop: Stop) -> None:
     assert options.device is not None
+    program()  # before anything is touched
     events.write("phase", name="prepare")
     events.write("meta", **machine_facts.facts())
     events.write("phase", name="crypt")
@@ -123,19 +127,26 @@ def workload(options: Options, run_dir: Path, events: Events, stack: Stack) -> t
     if options.atomic_order:
         events.write("meta", atomic=echo_check.checked(options.atomic_order, options.atomic_rate))
     observers = Observers(options, run_dir, events, watched(stack))
+
+    def begin(problems: list[str]) -> float:
+        _clean_page_cache()
+        t0 = time.monotonic() + AHEAD_S
+        observers.begin(t0, problems)
+        return t0
+
     interrupted = live_lock = ""
     try:
         recorder = RecorderProcess(
+            observers.program,
             run_dir,
             desktop.streams(options, SCRATCH, str(options.music)),
             events.fileno(),
             until=desktop.finite_streams(options),
             timeout_s=options.timeout,
-            when_ready=_clean_page_cache,
+            when_ready=begin,
             beacon=observers.beacon,
         )
         try:
-            observers.begin(recorder.t0, recorder.problems)
             live_lock = observers.live_lock(recorder)
             recorded = recorder.stop() if live_lock else recorder.wait()
         except Interrupted as error:

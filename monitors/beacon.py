@@ -44,10 +44,6 @@ class Beacon:
         if silent >= SILENCE_NS:
             self._poke()
 
-    def ended(self, slot: int) -> None:
-        """This stream has ended: it is not silent."""
-        self._words[WORDS * slot] = 0
-
     def lines(self, slot: int) -> int:
         """How many lines it has printed."""
         return self._words[WORDS * slot + 2]

@@ -3,49 +3,44 @@
 
 import contextlib
 import json
-import marshal
 import os
 import select
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from contract.run_files import EVIDENCE_OBSERVER, SAMPLER
+from contract.run_files import EVIDENCE_OBSERVER, RECORDER, SAMPLER
 from errors import UserError
 from monitors.beacon import Beacon
-from monitors.recorder.child import READY_S, Stream
+from monitors.streams import Stream
 
-ROOT = Path(__file__).resolve().parent.parent
+READY_S = 120.0  # for a program to start up: an emulated machine may take its time
 LIVE_LOCK = "live_lock"  # what the evidence's line says then
 # SCHED_FIFO: whoever stamps lines goes first, whoever looks longest goes last. Of equal ones none
 # would give way, and a line would be as late as the longest look at all tasks.
 RECORDER_PRIORITY, SAMPLER_PRIORITY, EVIDENCE_PRIORITY = 24, 22, 20
-# One malloc arena that the reserve of become_observer() serves, and no locale's tables.
-ENVIRONMENT = {
-    "LC_ALL": "C",
-    "MALLOC_ARENA_MAX": "1",
-    "PATH": "/usr/bin:/bin",
-    "PYTHONCOERCECLOCALE": "0",
-    "PYTHONDONTWRITEBYTECODE": "1",
-}
 
 
 class Observer:
     """An observer's process, as its runner sees it."""
 
-    def __init__(self, program: str, words: list[str], fds: tuple[int, ...] = ()) -> None:
-        """program: what `python3 -c` runs; fds stay open in it."""
-        self._child = subprocess.Popen(
-            [sys.executable, "-s", "-S", "-c", program, *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=ROOT,
-            env=ENVIRONMENT,
-            pass_fds=fds,
-        )
+    def __init__(
+        self, program: Path, name: str, words: list[str], fds: tuple[int, ...] = ()
+    ) -> None:
+        """program: setup.observers'; fds stay open in it."""
+        try:
+            self._child = subprocess.Popen(
+                [program, name, *words],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                cwd="/",
+                env={"PATH": "/usr/bin:/bin"},
+                pass_fds=fds,
+            )
+        except OSError as error:
+            raise UserError(f"{program}: {error.strerror}") from None
         self._heard = b""
         self.pid = self._child.pid
 
@@ -104,14 +99,14 @@ class SamplingObserver(Observer):
 
     def __init__(
         self,
+        program: Path,
         name: str,
-        program: str,
         words: list[str],
         patience_s: float,
         fds: tuple[int, ...] = (),
     ) -> None:
         """Return when it is locked in memory and ready, else UserError."""
-        super().__init__(program, words, fds)
+        super().__init__(program, name, words, fds)
         facts = self.line(patience_s)
         if not facts or "ready" not in facts:
             self._child.kill()
@@ -142,6 +137,7 @@ class SamplerProcess(SamplingObserver):
 
     def __init__(
         self,
+        program: Path,
         out: Path,
         devices: dict[str, str],
         *,
@@ -156,16 +152,15 @@ class SamplerProcess(SamplingObserver):
         root stands before /proc, /sys and /dev (tests).
         """
         words = [str(out.resolve()), str(hz), str(priority), root, *_pairs(devices)]
-        super().__init__(
-            SAMPLER, "from monitors.sampler.main import main; main()", words, patience_s
-        )
+        super().__init__(program, SAMPLER, words, patience_s)
 
 
 class EvidenceProcess(SamplingObserver):
-    """The observer of what the beacon's streams wait for (monitors.evidence.main)."""
+    """The observer of what the beacon's streams wait for (monitors/evidence)."""
 
     def __init__(
         self,
+        program: Path,
         out: Path,
         beacon: Beacon,
         devices: dict[str, str],
@@ -182,13 +177,7 @@ class EvidenceProcess(SamplingObserver):
         """
         words = [str(out.resolve()), str(hz), str(priority), str(int(trace)), str(live_lock_s)]
         words += [*map(str, beacon.fds), str(len(beacon.names)), *beacon.names, *_pairs(devices)]
-        super().__init__(
-            EVIDENCE_OBSERVER,
-            "from monitors.evidence.main import main; main()",
-            words,
-            patience_s,
-            beacon.fds,
-        )
+        super().__init__(program, EVIDENCE_OBSERVER, words, patience_s, beacon.fds)
 
     def live_lock(self, recorder: "RecorderProcess") -> str:
         """Wait until this one tells of a live-lock: why; or until the recorder speaks: nothing."""
@@ -201,11 +190,16 @@ class EvidenceProcess(SamplingObserver):
         return ""
 
 
+def _counted(words: list[str]) -> list[str]:
+    return [str(len(words)), *words]
+
+
 class RecorderProcess(Observer):
     """A recorder that has started its streams: the workload goes on from `t0` (monotonic s)."""
 
     def __init__(
         self,
+        program: Path,
         out: Path,
         streams: list[Stream],
         events_fd: int,
@@ -213,50 +207,53 @@ class RecorderProcess(Observer):
         until: set[str],
         timeout_s: float,
         priority: int = RECORDER_PRIORITY,
-        when_ready: Callable[[], None] = lambda: None,
+        when_ready: Callable[[list[str]], float] = lambda problems: time.monotonic(),
         beacon: Beacon | None = None,
     ) -> None:
         """Return when all streams have begun; UserError if one could not.
 
-        when_ready is called when all programs have started up, before they begin.
+        when_ready is called with the recorder's problems when all programs have started up. It
+        returns t0 (monotonic s), when they begin: a little ahead, or whoever else is to be told
+        would be told by a runner that has to share the machine with the load.
 
         Events are appended to events_fd (a port of a guest can be open only once, so it is the
         runner's own). It ends by itself when the streams named in until have ended, or timeout_s
         after t0. priority as for the sampler. beacon is shown each line of the streams it names.
         """
+        assert until <= {stream.name for stream in streams}
         fds = (events_fd, *(beacon.fds if beacon else ()))
-        super().__init__("from monitors.recorder.main import main; main()", [str(priority)], fds)
-        ready = self.line(READY_S) or {}
-        self.problems: list[str] = ready.get("problems", [])
-        spec = marshal.dumps(
-            {
-                "out": str(out.resolve()),
-                "events_fd": events_fd,
-                "until": sorted(until),
-                "timeout_s": timeout_s,
-                "streams": [vars(stream) for stream in streams],
-                "beacon": [beacon.names, beacon.fds] if beacon else None,
-            }
-        )
+        super().__init__(program, RECORDER, [str(priority)], fds)
+        self.problems: list[str] = []
+        words = [str(out.resolve()), str(events_fd), str(timeout_s), str(READY_S)]
+        words += [*map(str, beacon.fds), *_counted(beacon.names)] if beacon else ["-1", "-1", "0"]
+        words.append(str(len(streams)))
+        for stream in streams:
+            words += [stream.name, str(int(stream.waits)), str(int(stream.name in until))]
+            words += _counted(stream.argv)
+            words += _counted([f"{name}={value}" for name, value in stream.env.items()])
         try:
-            self.t0 = self._begin(spec, when_ready)
+            self.t0 = self._begin(words, when_ready)
+        except BrokenPipeError:
+            self.finish(10.0)
+            raise UserError("the recorder did not start") from None
         except BaseException:
             self.finish(10.0)
             raise
 
-    def _begin(self, spec: bytes, when_ready: Callable[[], None]) -> float:
+    def _begin(self, words: list[str], when_ready: Callable[[list[str]], float]) -> float:
+        spec = b"".join(os.fsencode(word) + b"\0" for word in words)
         self.tell(len(spec).to_bytes(4, "little") + spec)
         facts = self.line(READY_S * 2)
         if facts is not None and "prepared" in facts:
-            when_ready()
-            self.tell(b"go\n")
+            self.problems = facts["problems"]
+            self.tell(f"t0 {when_ready(self.problems)!r}\n".encode())
             facts = self.line(READY_S)
         if facts is None or "t0" not in facts:
             raise UserError(str((facts or {}).get("error", "the recorder did not start")))
         return float(facts["t0"])
 
     def wait(self) -> dict[str, Any] | None:
-        """Its facts (monitors.recorder.main) when it has ended by itself; None if it died."""
+        """Its facts (monitors/recorder/main.c) when it has ended by itself; None if it died."""
         facts = self.line(None)
         self.finish(0.0)
         return facts

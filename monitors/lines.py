@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One stream's bytes as the lines of its log: escaping, cutting, stamping (docs/FORMAT.md)."""
+"""One stream's bytes as the lines of its log: escaping, cutting, stamping (docs/FORMAT.md).
+
+The recorder has the same in C, lines.c; this is for latency_output.py, and to test that against.
+"""
 
 KEPT = 4096  # bytes kept of a line
 

@@ -22,7 +22,7 @@ from run.live import View
 from run.measure_command import measure_argv
 from run.preparation import music_folder
 from run.screen import Screen
-from setup import crypt_lvm, device_check, history, swaps
+from setup import crypt_lvm, device_check, history, observers, swaps
 
 # From SIGTERM to SIGKILL: a swapoff alone may take swaps.PATIENCE_S, and no undoing is cut short.
 GRACE_S = swaps.PATIENCE_S + 120.0
@@ -53,6 +53,7 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
     assert options.device is not None
     if os.geteuid() != 0:
         raise UserError("--device needs root", hint="run it with sudo")
+    observers.program()  # what cannot be measured is not to be touched
     # First: a dead run's mapping would have the device refused as in use, for ever.
     crypt_lvm.clear_dead(options.device)
     device_check.check_device(options.device, destroy_data=options.destroy_data)

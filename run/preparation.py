@@ -16,7 +16,7 @@ from contract.options import Options
 from contract.variant import Variant
 from errors import UserError
 from run.clock import accelerator, timing
-from setup import disk, history, image, initramfs, kconfig, kernels, music
+from setup import disk, history, image, initramfs, kconfig, kernels, music, observers
 from vm import probe
 from vm.qemu import GUEST
 from vm.session import Guest
@@ -122,7 +122,8 @@ def make_ready(
         accel_job = pool.submit(initrds_and_accelerator)
         image_job = pool.submit(timed, "guest image", lambda: image.build(mirror=options.mirror))
         history_job = pool.submit(timed, "history", history_image)
-        jobs: list[concurrent.futures.Future[Any]] = [accel_job, image_job, history_job]
+        compiled = pool.submit(timed, "observers", observers.program)
+        jobs: list[concurrent.futures.Future[Any]] = [accel_job, image_job, history_job, compiled]
         concurrent.futures.wait(jobs, return_when=concurrent.futures.FIRST_EXCEPTION)
         for job in jobs:
             if job.done():

@@ -14,7 +14,7 @@ from pathlib import Path
 from py_compile import PycInvalidationMode
 
 from errors import UserError, run_command
-from setup import apt, cache
+from setup import apt, cache, observers
 
 SUITE = Path(__file__).resolve().parent.parent
 # What a guest needs of the suite, and no more: what is there takes it instructions to copy, so that
@@ -25,9 +25,11 @@ PACKAGES = (
 )
 IN_GUEST = (
     *PACKAGES,
-    *("errors.py", "latency_output.py", "machines", "run", "run_test.sh", "tests/guest", "vm"),
+    *("benchmarks", "errors.py", "latency_output.py", "machines", "run", "run_test.sh"),
+    *("tests/guest", "vm"),
 )
 LEFT_OUT = "__pycache__"
+COMPILED = (".c", ".h")  # what is made of them goes along
 BLOCK = 4096
 FORMAT = 2
 
@@ -38,7 +40,8 @@ def _suite_files(root: Path) -> Iterator[Path]:
             yield root / name
         for folder, names, files in os.walk(root / name):
             names[:] = sorted(set(names) - {LEFT_OUT})
-            yield from (Path(folder) / file for file in sorted(files))
+            paths = (Path(folder) / file for file in sorted(files))
+            yield from (path for path in paths if path.suffix not in COMPILED)
 
 
 def copy_suite(target: Path, root: Path = SUITE) -> None:
@@ -108,6 +111,7 @@ def job_disk(out: Path, extra: dict[str, Path] | None = None) -> None:
     with tempfile.TemporaryDirectory(prefix=".suite.", dir=out.parent) as work:
         suite = Path(work) / "suite"
         copy_suite(suite)
+        shutil.copy2(observers.program(), suite / observers.PACKED.relative_to(SUITE))
         # An emulated guest takes seconds to compile what the host compiles in a moment. Guests with
         # another Python than the host's do not look at these.
         for folder in PACKAGES:

@@ -64,7 +64,8 @@ BY_FILE_SYSTEM = {
     "ext2": ("CONFIG_EXT4_USE_FOR_EXT2|CONFIG_EXT2_FS",),
     "xfs": ("CONFIG_XFS_FS",),
 }
-# The test runs without these and says less: pressure, delays, names in backtraces.
+# The test runs without these and says less: pressure, delays, names in backtraces, sums of the
+# kernel's events.
 RECOMMENDED = (
     "CONFIG_PSI",
     "CONFIG_KALLSYMS",
@@ -77,6 +78,8 @@ RECOMMENDED = (
     "CONFIG_LRU_GEN",
     "CONFIG_BLK_DEV_LOOP",
     "CONFIG_HW_RANDOM_VIRTIO",
+    "CONFIG_DEBUG_INFO_BTF",
+    "CONFIG_BPF_EVENTS",
 )
 
 

@@ -15,6 +15,7 @@ name=setup/packages.sh
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 packages=(
     busybox-static
+    clang
     cpio
     debian-archive-keyring
     e2fsprogs
@@ -24,7 +25,9 @@ packages=(
     git
     gnuplot-nox
     kmod
+    libbpf-dev
     libc6-dev
+    libelf-dev
     liburing-dev
     mmdebstrap
     python3-pexpect
@@ -34,6 +37,7 @@ packages=(
     uidmap
     util-linux
     xz-utils
+    zlib1g-dev
     zstd
 )
 python_package=python3-venv

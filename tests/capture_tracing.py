@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Captures the format files of kernels' tracepoints: `python3 -m tests.capture_tracing KERNEL…`.
+"""Captures kernels' allocation flags: `python3 -m tests.capture_tracing KERNEL…`.
 
-KERNEL as for run_test.sh (`debian:6.1`); boots each once, and writes what its tracefs says below
-tests/golden/tracing/6.1/, a file for each tracepoint.
+KERNEL as for run_test.sh (`debian:6.1`); boots each once, and writes what its tracefs says of
+kmem:mm_page_alloc to tests/golden/tracing/6.1.format.
 """
 
 import sys
@@ -33,16 +33,12 @@ def capture(kernel: str) -> None:
             facts={},
         )
         events = read_events(run_dir / "events.jsonl")
-        found = next((event for event in events if event["event"] == "formats"), None)
+        found = next((event for event in events if event["event"] == "format"), None)
         if found is None:
             raise SystemExit((run_dir / "console.log").read_text(errors="replace")[-3000:])
-    folder = GOLDEN / kernel.partition(":")[2]
-    for name, text in found["formats"].items():
-        if text is not None:
-            path = folder / f"{name.replace('/', '-')}.format"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-    print(kernel, sum(text is not None for text in found["formats"].values()))
+    path = GOLDEN / f"{kernel.partition(':')[2]}.format"
+    path.write_text(found["text"])
+    print(path)
 
 
 if __name__ == "__main__":

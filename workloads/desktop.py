@@ -9,7 +9,7 @@ from pathlib import Path
 from contract.options import Options
 from contract.run_files import ECHO, GITK, HEARTBEAT, PLAYER, stream_names
 from errors import UserError
-from monitors.recorder.child import Stream
+from monitors.streams import Stream
 
 SUITE = Path(__file__).resolve().parent.parent
 MUSIC_BYTES_PER_S = 40_000  # 320 kbit/s

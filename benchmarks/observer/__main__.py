@@ -59,13 +59,13 @@ def rows(run_dir: Path, cpus: int, host: dict[str, float]) -> list[tuple[str, st
     return [
         ("worst gitk gap of this run", "(a freeze)", f"{freeze:.1f} s"),
         ("2.000 s stall, idle: recorded - 2.000", "<= 5 ms", stall(bench["idle"], "recorded")),
-        ("2.000 s stall, freeze: recorded - 2.000", "<= 50 ms", stall(bench["freeze"], "recorded")),
+        ("2.000 s stall, freeze: recorded - 2.000", "<= 5 ms", stall(bench["freeze"], "recorded")),
         ("  same, recorded - victim's own clock", "", stall(bench["freeze"], "error")),
-        ("sampler's worst lateness", "<= 0.25 s", f"{max(late):.3f} s of {len(late)} samples"),
+        ("sampler's worst lateness", "<= 0.020 s", f"{max(late):.3f} s of {len(late)} samples"),
         ("naive 1 Hz loop's worst lateness", "", f"{naive['worst_late_s']:.2f} s"),
         (
             "evidence's worst lateness",
-            "<= 0.25 s",
+            "<= 0.020 s",
             f"{evidence['worst_late_s']:.3f} s of {evidence['samples']} samples",
         ),
         ("CPU a sample: evidence", "", f"{1e6 * evidence['cpu_s'] / evidence['samples']:.0f} us"),
@@ -73,7 +73,7 @@ def rows(run_dir: Path, cpus: int, host: dict[str, float]) -> list[tuple[str, st
         ("CPU a sample: naive loop", "", f"{naive['cpu_us']:.0f} us"),
         ("CPU of a bare read of /proc/vmstat", "", pair("read_us")),
         ("CPU of Python with 400 lines of a table", "", pair("python_us")),
-        ("locked memory of all observers", "<= 24 MiB", f"{locked:.1f} MiB (VmLck {vmlck:.1f})"),
+        ("locked memory of all observers", "<= 8 MiB", f"{locked:.1f} MiB (VmLck {vmlck:.1f})"),
         ("CPU of all observers", "<= 1 %", f"{100 * share:.2f} % of {cpus} CPUs"),
         (
             "  at the host's pace of these two",
@@ -97,8 +97,12 @@ def main() -> int:
     run_dir = SUITE / "results" / "observer"
     run_dir.mkdir(parents=True, exist_ok=True)
     stopped = Stopped()
-    with machine_lock.held():
+    with machine_lock.held(options.clock != "host", print) as machine:
         ((variant, guest),) = make_ready(options)
+        if guest.clock == GUEST:
+            machine.share()
+        else:
+            machine.keep()
         facts: dict[str, Any] = {"label": "observer", "variant": "observer"}
         facts["parameters"] = options.parameters
         screen = Screen()

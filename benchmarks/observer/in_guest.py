@@ -18,8 +18,9 @@ from contract.run_record import Events
 from errors import run_command
 from measure import one_run
 from monitors.launch import RecorderProcess
-from monitors.recorder.child import Stream
+from monitors.streams import Stream
 from run.arguments import parse
+from setup.observers import program
 from workloads import desktop
 
 IDLE_STOPS = 5
@@ -42,7 +43,9 @@ def extra(naive: bool) -> list[Stream]:
 def idle(folder: Path) -> None:
     """Record the victim alone."""
     folder.mkdir()
-    recorder = RecorderProcess(folder, extra(naive=False), 2, until={"victim"}, timeout_s=120)
+    recorder = RecorderProcess(
+        program(), folder, extra(naive=False), 2, until={"victim"}, timeout_s=120
+    )
     if recorder.wait() is None:
         raise RuntimeError("the idle recorder died")
 

@@ -5,16 +5,23 @@ Standard output: `before MONO` and `after MONO` lines with CLOCK_MONOTONIC secon
 before each is written, so that the recorder's gap can be held against the victim's own.
 """
 
+import ctypes
 import os
 import signal
 import sys
 import time
 
 from contract import start_up
-from monitors import observe
 
 STOP_S = 2.000
+MCL_CURRENT, MCL_FUTURE = 1, 2
 PRIORITY = 10  # below the recorder's: the instrument is tested, not the freeze
+
+
+def stay_in_memory(priority: int) -> None:
+    """Lock this process's memory, which a child does not inherit, and run before others."""
+    ctypes.CDLL(None).mlockall(MCL_CURRENT | MCL_FUTURE)
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
 
 
 def say(word: str) -> None:
@@ -24,7 +31,6 @@ def say(word: str) -> None:
 
 def victim() -> None:
     """Be stopped twice without a word, then print, be stopped, print, for ever."""
-    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
     for _ in range(2):
         os.kill(os.getpid(), signal.SIGSTOP)
     while True:
@@ -45,10 +51,10 @@ def stopped_for(child: int, seconds: float) -> None:
 def main() -> int:
     """Stop the child for STOP_S whenever it stops itself, times times (0: until SIGTERM)."""
     times = int(sys.argv[1])
-    observe.become_observer(PRIORITY + 1)
+    stay_in_memory(PRIORITY + 1)
     child = os.fork()
     if child == 0:
-        observe.become_observer(PRIORITY)
+        stay_in_memory(PRIORITY)
         victim()
     try:
         stopped_for(child, 0.1)  # a rehearsal: what it needs is in memory from here on

@@ -6,6 +6,7 @@ more. Events (to the port events.jsonl): `scene` with name, run (folder), tries,
 (seconds of CLOCK_MONOTONIC), stalled, held, error, absent (what this kernel lacks), one for each.
 """
 
+import ctypes
 import itertools
 import os
 import shutil
@@ -19,10 +20,11 @@ from typing import Any
 
 from contract.run_record import Events
 from measure import machine_facts
+from measure.observers import evidence_facts
 from monitors.beacon import Beacon
 from monitors.launch import EvidenceProcess, RecorderProcess, SamplerProcess
-from monitors.observe import become_observer
-from monitors.recorder.child import Stream
+from monitors.streams import Stream
+from setup.observers import program
 from tests.guest.stall_machine import Absent, Machine
 from tests.guest.stall_scenes import SCENES, Scene, SceneError, Victim
 
@@ -32,6 +34,8 @@ RESCUE_S = 35.0
 RECORDING_S = 400.0
 BETWEEN_S = 0.5
 PRIORITY = 5
+AHEAD_S = 0.25
+MCL_CURRENT, MCL_FUTURE = 1, 2
 VICTIM = Path(__file__).with_name("stall_victims.py")
 RESULTS = Path("/run/results")
 RUNS = Path("/run/runs")
@@ -47,28 +51,32 @@ class Observers:
         self._beacon = Beacon([STREAM])
         # Both at once: an emulated machine takes a second for each.
         with ThreadPoolExecutor(2) as pool:
-            samples = pool.submit(SamplerProcess, folder, devices)
-            looks = pool.submit(EvidenceProcess, folder, self._beacon, devices)
+            samples = pool.submit(SamplerProcess, program(), folder, devices)
+            looks = pool.submit(EvidenceProcess, program(), folder, self._beacon, devices)
             self._others = (samples.result(), looks.result())
         sampler, evidence = self._others
-        known = ("taskstats_version", "delayacct", "gfp_flags", "not_available", "problems")
-        facts = {key: evidence.facts[key] for key in known}
         events.write(
             "meta",
             not_available=sampler.not_available,
-            evidence={"asked": True, **facts},
+            evidence={"asked": True, **evidence_facts(evidence)},
             observer_problems=[*sampler.problems, *evidence.problems],
         )
         self._recorder = RecorderProcess(
+            program(),
             folder,
             [stream],
             events.fileno(),
             until={STREAM},
             timeout_s=RECORDING_S,
+            when_ready=self._begin,
             beacon=self._beacon,
         )
+
+    def _begin(self, problems: list[str]) -> float:
+        t0 = time.monotonic() + AHEAD_S
         for one in self._others:
-            one.start(self._recorder.t0)
+            one.start(t0)
+        return t0
 
     def stop(self) -> None:
         """End them, and write down what they say."""
@@ -147,7 +155,9 @@ def record(machine: Machine, scenes: list[Scene], folder: Path) -> list[dict[str
 
 def main() -> None:
     """All scenes."""
-    become_observer(PRIORITY)
+    # The machine is frozen on purpose: who thaws it must not wait for memory.
+    ctypes.CDLL(None).mlockall(MCL_CURRENT | MCL_FUTURE)
+    os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY))
     events = Events(RESULTS / "events.jsonl")
     pending = [SCENES[name] for name in sys.argv[1:] or SCENES]
     tries = dict.fromkeys(SCENES, 0)

@@ -6,15 +6,43 @@ Writes a `capture` event into events.jsonl (tests/capture_taskstats.py) and a `s
 
 import os
 import signal
+import socket
+import struct
 import sys
 from pathlib import Path
 
 from contract.run_record import Events
-from monitors.evidence.taskstats import Taskstats
 from run.arguments import parse
 
 FILES = ("stat", "schedstat", "status", "io")
 HISTORY = Path("/history")
+NETLINK_GENERIC, NLM_F_REQUEST = 16, 1
+GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_ID, CTRL_ATTR_FAMILY_NAME = 16, 3, 1, 2
+TASKSTATS_CMD_GET, TASKSTATS_CMD_ATTR_PID = 1, 1
+
+
+class Taskstats:
+    """The kernel's accounts of tasks, as they come."""
+
+    def __init__(self) -> None:
+        self._link = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_GENERIC)
+        name = b"TASKSTATS\0\0\0"
+        answer = self._ask(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME, name)
+        at = 20
+        while (attribute := struct.unpack_from("=HH", answer, at))[1] != CTRL_ATTR_FAMILY_ID:
+            at += attribute[0] + 3 & ~3
+        (self._family,) = struct.unpack_from("=H", answer, at + 4)
+
+    def ask(self, pid: int) -> bytes:
+        """The kernel's whole answer about one task."""
+        value = struct.pack("=I", pid)
+        return self._ask(self._family, TASKSTATS_CMD_GET, TASKSTATS_CMD_ATTR_PID, value)
+
+    def _ask(self, family: int, command: int, attribute: int, value: bytes) -> bytes:
+        size = 24 + len(value)
+        head = struct.pack("=IHHIIBBH", size, family, NLM_F_REQUEST, 1, 0, command, 1, 0)
+        self._link.send(head + struct.pack("=HH", 4 + len(value), attribute) + value)
+        return self._link.recv(4096)
 
 
 def work() -> None:

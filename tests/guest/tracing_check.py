@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs in the guest: monitors.trace beside the kernel's own counters, under work of known size.
+"""Runs in the guest: `observers trace` beside the kernel's own counters, under work of known size.
 
 Arguments: those of run_test.sh --bare; --device names the disk for the crypt stack. Writes one
 `part` event for each piece of work: what the sums grew by, and what the kernel's counters did.
@@ -18,9 +18,9 @@ from typing import Any
 
 from contract.run_record import Events
 from measure.machine_facts import block_name
-from monitors.trace.trace import Trace
+from measure.tracepoints import gfp_flags
 from run.arguments import parse
-from setup import crypt_lvm
+from setup import crypt_lvm, observers
 
 READS = 200
 HUGE = Path("/proc/sys/vm/nr_hugepages")
@@ -28,7 +28,52 @@ FAILING_WRITES = 3
 STATS = Path("/proc/sys/kernel/bpf_stats_enabled")
 MOUNT = Path("/run/tracing-check")
 GROUP = Path("/run/cgroup/limited")
+TYPES = "/sys/kernel/btf/vmlinux"
 TOUCH = "import sys; b = bytearray(int(sys.argv[1]))\nfor i in range(0, len(b), 4096): b[i] = 1\n"
+
+
+class Trace:
+    """The sums of this kernel, by the observers' own program."""
+
+    def __init__(self, devices: dict[str, str], types: bool = True) -> None:
+        """types: whether the kernel's BTF can be seen."""
+        words = [f"{prefix}={name}" for prefix, name in devices.items()]
+        command = [str(observers.program()), "trace", *words]
+        if not types:
+            hide = f"mount --bind /dev/null {TYPES}"
+            command = ["unshare", "-m", "sh", "-c", f'{hide} && exec "$@"', "sh", *command]
+        self._child = subprocess.Popen(
+            command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self.pid = self._child.pid
+        *missing, columns = self._answer()
+        self.not_available = [line.removeprefix("not available: ") for line in missing]
+        self.columns = columns.split("\t")[1:] if columns != "columns:\t" else []
+
+    def ask(self, what: str) -> list[str]:
+        """Rows of `cells`, `failures` or `reclaimers`."""
+        assert self._child.stdin
+        self._child.stdin.write(f"{what}\n")
+        self._child.stdin.flush()
+        return self._answer()
+
+    def cells(self) -> dict[str, int]:
+        """All sums."""
+        (row,) = self.ask("cells")
+        return dict(zip(self.columns, map(int, row.split("\t")), strict=True))
+
+    def close(self) -> list[str]:
+        """End it; its problems."""
+        said = self._child.communicate()[0]
+        assert self._child.returncode == 0
+        return said.splitlines()
+
+    def _answer(self) -> list[str]:
+        assert self._child.stdout
+        lines = []
+        while line := self._child.stdout.readline().removesuffix("\n"):
+            lines.append(line)
+        return lines
 
 
 class Watch:
@@ -48,8 +93,7 @@ class Watch:
             stat = Path(f"/sys/class/block/{device}/stat").read_text().split()
             for name, index in (("reads", 0), ("writes", 4), ("io_ms", 9)):
                 kernel[f"{prefix}_{name}"] = int(stat[index])
-        sums = {n.decode(): int(c) for n, c in zip(self.trace.columns, cells, strict=True)}
-        return {"trace": sums, "kernel": kernel, "s": time.monotonic()}
+        return {"trace": cells, "kernel": kernel, "s": time.monotonic()}
 
     @contextlib.contextmanager
     def part(self, name: str) -> Iterator[dict[str, Any]]:
@@ -95,22 +139,21 @@ def in_group(limit: int, size: int) -> None:
 
 
 def failures(trace: Trace) -> list[dict[str, Any]]:
-    """All that were not told yet, with names."""
+    """All that were not told yet."""
     found = []
-    while rows := trace.failures():
-        for first, count, pid, comm, order, gfp, stack in rows:
-            names = trace.symbols(stack)
-            found.append(
-                {
-                    "first_s": first / 1e9,
-                    "count": count,
-                    "pid": pid,
-                    "comm": comm.decode(),
-                    "order": order,
-                    "gfp": gfp,
-                    "stack": [names[address].decode() for address in stack],
-                }
-            )
+    for row in trace.ask("failures"):
+        first, count, pid, comm, order, gfp, stack = row.split("\t")
+        found.append(
+            {
+                "first_s": float(first),
+                "count": int(count),
+                "pid": int(pid),
+                "comm": comm,
+                "order": int(order),
+                "gfp": int(gfp, 16),
+                "stack": stack.split(" <- "),
+            }
+        )
     return found
 
 
@@ -120,10 +163,10 @@ def logged_failures() -> int:
     return log.count("page allocation failure")
 
 
-def fds() -> dict[str, dict[str, str]]:
-    """What /proc says of this process's BPF descriptors, by their number."""
+def fds(pid: int) -> dict[str, dict[str, str]]:
+    """What /proc says of a process's BPF descriptors, by their number."""
     found = {}
-    for path in Path("/proc/self/fdinfo").iterdir():
+    for path in Path(f"/proc/{pid}/fdinfo").iterdir():
         with contextlib.suppress(OSError):
             lines = [line.partition(":\t") for line in path.read_text().splitlines()]
             info = {key: value for key, _, value in lines}
@@ -132,10 +175,10 @@ def fds() -> dict[str, dict[str, str]]:
     return found
 
 
-def resident_kib() -> int:
-    """Anonymous memory of this process."""
-    text = Path("/proc/self/status").read_text()
-    return int(text.partition("RssAnon:")[2].split()[0])
+def resident_kib(pid: int) -> int:
+    """Memory of a process."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    return int(text.partition("VmRSS:")[2].split()[0])
 
 
 def main() -> int:
@@ -149,17 +192,23 @@ def main() -> int:
     crypt = str(stack.crypt)
     devices = {"disk": block_name(device), "crypt": block_name(crypt)}
     os.sync()
-    memory = resident_kib()
+    blind = Trace(devices, types=False)
+    events.write(
+        "no_types",
+        columns=blind.columns,
+        not_available=blind.not_available,
+        problems=blind.close(),
+    )
     began = time.monotonic()
     trace = Trace(devices)
     STATS.write_text("1")
     events.write(
         "trace",
         took_s=time.monotonic() - began,
-        rss_kib=resident_kib() - memory,
+        rss_kib=resident_kib(trace.pid),
         not_available=trace.not_available,
-        columns=[column.decode() for column in trace.columns],
-        gfp_flags=trace.gfp_flags,
+        columns=trace.columns,
+        gfp_flags=gfp_flags(),
     )
     watch = Watch(trace, events, devices)
     with watch.part("nothing"):
@@ -181,14 +230,16 @@ def main() -> int:
     with watch.part("pressure") as facts:
         touch = [sys.executable, "-S", "-c", TOUCH, str(mem_total * 9 // 20)]
         both = [subprocess.Popen(touch) for _ in range(2)]
+        rows = []
         while any(process.poll() is None for process in both):
             time.sleep(0.25)
             trace.cells()  # drops what was lost, as in a run
+            rows += failures(trace)[:20]
         facts["status"] = [process.returncode for process in both]
         time.sleep(1)
-    reclaimers = trace.reclaimers()
-    events.write("reclaimers", rows=[[r[0], r[1].decode(), *r[2:]] for r in reclaimers])
-    events.write("amid_pressure", rows=failures(trace)[:20])
+    found = [row.split("\t") for row in trace.ask("reclaimers")]
+    events.write("reclaimers", rows=[[int(r[0]), r[1], *map(int, r[2:])] for r in found])
+    events.write("amid_pressure", rows=rows[:20])
     with watch.part("failures") as facts:
         logged = logged_failures()
         for _ in range(FAILING_WRITES):
@@ -202,12 +253,11 @@ def main() -> int:
     cells_us = (time.monotonic() - beat) * 1e4
     beat = time.monotonic()
     for _ in range(100):
-        trace.failures()
+        trace.ask("failures")
     failures_us = (time.monotonic() - beat) * 1e4
-    info = fds()
-    trace.close()
-    events.write("cost", cells_us=cells_us, failures_us=failures_us, fds=info, left=fds())
-    events.write("problems", problems=trace.problems)
+    info = fds(trace.pid)
+    events.write("problems", problems=trace.close())
+    events.write("cost", cells_us=cells_us, failures_us=failures_us, fds=info)
     crypt_lvm.destroy(stack)
     events.write("status", state="completed", why="checked")
     return 0

@@ -54,7 +54,7 @@ def test_it_dies_and_the_run_goes_on(tmp_path: Path) -> None:
     events = Events(tmp_path / "events.jsonl")
     one = Observers(OPTIONS, tmp_path, events, {})
     assert one.beacon and one.beacon.names == stream_names(1)
-    evidence = running("monitors.evidence.main")
+    evidence = running("evidence")
     os.kill(evidence, signal.SIGKILL)
     os.waitid(os.P_PID, evidence, os.WEXITED | os.WNOWAIT)  # dead, and for its owner to reap
     one.begin(time.monotonic(), ["recorder: a problem"])

@@ -3,7 +3,6 @@
 
 import json
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -20,11 +19,12 @@ from contract.run_record import Events, read_events
 from errors import Exit, UserError
 from measure import machine_facts, one_run
 from monitors.launch import RecorderProcess
-from monitors.recorder.child import Stream
+from monitors.streams import Stream
 from run import arguments, on_device
 from run.main import Stopped
 from run.measure_command import measure_argv
 from setup import rsync_daemon
+from setup.observers import program
 from tests.support.kernel_logs import TICKING, python
 from vm import relay
 from workloads import desktop
@@ -118,7 +118,7 @@ def test_a_player_that_dies_is_no_completed_run(tmp_path: Path) -> None:
     ]
     events = Events(tmp_path / "events.jsonl")
     recorder = RecorderProcess(
-        tmp_path, streams, events.fileno(), until={"gitk-1"}, timeout_s=40, priority=0
+        program(), tmp_path, streams, events.fileno(), until={"gitk-1"}, timeout_s=40, priority=0
     )
     recorded = recorder.wait()
     events.close()
@@ -137,7 +137,7 @@ def test_lost_output_is_in_the_facts_and_not_an_event(tmp_path: Path) -> None:
     events = Events(tmp_path / "events.jsonl")
     streams = [Stream("gitk-1", ["echo", "one"], dict(os.environ))]
     recorder = RecorderProcess(
-        tmp_path, streams, events.fileno(), until={"gitk-1"}, timeout_s=40, priority=0
+        program(), tmp_path, streams, events.fileno(), until={"gitk-1"}, timeout_s=40, priority=0
     )
     recorded = recorder.wait()
     events.close()
@@ -306,20 +306,3 @@ def test_nobody_says_go() -> None:
         done = subprocess.run(python(code), input=said, capture_output=True, cwd=ROOT)
         assert done.returncode == status
         assert done.stdout == b"ready\n" + (b"began\n" if status == 0 else b"")
-
-
-def test_last_words_of_a_program_that_is_never_ready(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from monitors.recorder import child
-
-    monkeypatch.setattr(child, "READY_S", 0.5)
-    for said, words in (("echo fetching", "within 0 s: fetching"), (":", "within 0 s")):
-        stream = Stream("x", ["sh", "-c", f"{said}; exec sleep 100"], dict(os.environ), waits=True)
-        program = child.PipeChild(stream)
-        if said != ":":
-            assert select.select([program.fd], [], [], 20)[0]
-        with pytest.raises(child.StartError) as caught:
-            program.wait_ready("x")
-        program.kill()
-        assert str(caught.value).endswith(words)

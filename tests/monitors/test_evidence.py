@@ -16,14 +16,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from contract.run_record import Events
 from monitors.beacon import WORDS, Beacon
-from monitors.evidence import blocked_tasks
-from monitors.evidence.blocked_tasks import Sleepers, fold, pace
-from monitors.evidence.tasks import StreamTasks, Task
 from monitors.launch import EvidenceProcess, RecorderProcess
-from monitors.recorder.child import Stream
+from monitors.streams import Stream
+from setup.observers import program
+from tests.support.evidence_parts import Parts
 from tests.support.kernel_logs import TICKING, python, state_of, wait_for, whole_lines
 
 pytestmark = pytest.mark.clock
@@ -34,7 +35,19 @@ threading.Thread(target=sys.stdin.read).start()
 child = subprocess.Popen(["sleep", "1000"])
 print(child.pid, flush=True)
 """
+NAMED = """\
+import sys
+open("/proc/self/comm", "wb").write(b"a)\\n(\\xff\\\\) R\\t1")
+print(flush=True)
+sys.stdin.read()
+"""
 Rows = list[dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def parts() -> Iterator[Parts]:
+    with Parts() as found:
+        yield found
 
 
 def rows_of(path: Path) -> Rows:
@@ -75,7 +88,7 @@ def observed(
     folder: Path, beacon: Beacon, hz: float = 4.0, priority: int = 0
 ) -> Iterator[EvidenceProcess]:
     """Evidence about the beacon's streams, from now on."""
-    evidence = EvidenceProcess(folder, beacon, {}, hz=hz, priority=priority, trace=False)
+    evidence = EvidenceProcess(program(), folder, beacon, {}, hz=hz, priority=priority, trace=False)
     try:
         evidence.start(time.monotonic())
         yield evidence
@@ -187,6 +200,7 @@ def test_a_recorder_shows_each_line_and_each_end(tmp_path: Path) -> None:
     unlisted = Stream("unlisted", python(TICKING % (3, "0.01")), dict(os.environ))
     events = Events(tmp_path / "events.jsonl")
     recorder = RecorderProcess(
+        program(),
         tmp_path,
         [stream, unlisted],
         events.fileno(),
@@ -215,7 +229,14 @@ def test_programs_do_not_inherit_the_beacon(tmp_path: Path) -> None:
     stream = Stream("a", python(code), dict(os.environ))
     events = Events(tmp_path / "events.jsonl")
     RecorderProcess(
-        tmp_path, [stream], events.fileno(), until={"a"}, timeout_s=60, priority=0, beacon=beacon
+        program(),
+        tmp_path,
+        [stream],
+        events.fileno(),
+        until={"a"},
+        timeout_s=60,
+        priority=0,
+        beacon=beacon,
     ).wait()
     beacon.close()
     events.close()
@@ -223,58 +244,105 @@ def test_programs_do_not_inherit_the_beacon(tmp_path: Path) -> None:
     assert "[0, 1, 2, 3]" in (tmp_path / "latency-a.log").read_text()
 
 
-def refreshed(tasks: StreamTasks) -> list[Task]:
-    """Its tasks now."""
-    tasks.refresh()
-    return tasks.tasks
+def refreshed(parts: Parts) -> list[tuple[int, int]]:
+    """(process, pid) of each of the tasks now."""
+    found = [task.split("/")[:2] for task in parts("refresh").split()]
+    return [(int(process), int(pid)) for process, pid in found]
 
 
-def test_threads_and_descendants_are_a_streams_tasks() -> None:
-    program = subprocess.Popen(python(TREE), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert program.stdin and program.stdout
-    tasks = StreamTasks(program.pid)
-    child = int(program.stdout.readline())
+def test_threads_and_descendants_are_a_streams_tasks(parts: Parts) -> None:
+    tree = subprocess.Popen(python(TREE), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert tree.stdin and tree.stdout
+    parts("follow", tree.pid)
+    child = int(tree.stdout.readline())
     try:
-        wait_for(lambda: len(refreshed(tasks)) == 3)
-        assert [task.process for task in tasks.tasks] == [program.pid, program.pid, child]
+        wait_for(lambda: len(refreshed(parts)) == 3)
+        assert [process for process, _ in refreshed(parts)] == [tree.pid, tree.pid, child]
         # Its parent gone, a task is still the stream's; one that has ended is not.
-        program.kill()
-        program.wait()
-        wait_for(lambda: [task.pid for task in refreshed(tasks)] == [child])
+        tree.kill()
+        tree.wait()
+        wait_for(lambda: refreshed(parts) == [(child, child)])
         os.kill(child, signal.SIGKILL)
-        wait_for(lambda: not refreshed(tasks))
+        wait_for(lambda: not refreshed(parts))
     finally:
-        program.kill()
+        tree.kill()
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
-        tasks.close()
-        program.stdin.close()
-        program.stdout.close()
+        parts("follow", 0)
+        tree.stdin.close()
+        tree.stdout.close()
+
+
+def test_of_a_bomb_of_forks_the_first_are_looked_at(parts: Parts) -> None:
+    shell = "for n in $(seq 100); do sleep 1000 & done; wait"
+    bomb = subprocess.Popen(["sh", "-c", shell], start_new_session=True)
+    try:
+        children = Path(f"/proc/{bomb.pid}/task/{bomb.pid}/children")
+        wait_for(lambda: len(children.read_text().split()) == 100)
+        parts("follow", bomb.pid)
+        found = refreshed(parts)
+        assert len(found) == len(set(found)) == 64 and found[0] == (bomb.pid, bomb.pid)
+    finally:
+        os.killpg(bomb.pid, signal.SIGKILL)
+        bomb.wait()
+        parts("follow", 0)
 
 
 def test_fds_do_not_grow() -> None:
-    def count() -> int:
-        return len(list(Path("/proc/self/fd").iterdir()))
-
-    with waiting_child() as child:
-        before = count()
+    with waiting_child() as child, Parts() as parts:
+        (before,) = parts.numbers("fds")
         for _ in range(3):
-            tasks = StreamTasks(child.pid)
-            tasks.refresh()
-            tasks.tasks[0].stat()
-            tasks.close()
-            sleepers = Sleepers()
-            sleepers.look(time.monotonic())
-            assert count() > before
-            sleepers.close()
-        assert count() == before
+            parts("follow", child.pid)
+            assert refreshed(parts) == [(child.pid, child.pid)]
+            parts("sleepers", 400)
+            parts("sleep", time.monotonic())
+            assert parts.numbers("fds")[0] > before
+            parts("follow", 0)
+            parts("sleepers", 0)
+        assert parts.numbers("fds") == [before]
 
 
-def test_the_pace_slows_down() -> None:
-    assert [pace(s) for s in (0.5, 1.9, 2.0, 9.9, 10.0, 500.0)] == [0.25, 0.25, 0.5, 0.5, 1.0, 1.0]
+@given(st.binary(max_size=64), st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
+def test_a_name_may_hold_anything(parts: Parts, comm: bytes, minflt: int, majflt: int) -> None:
+    line = b"7 (%b) D -1 2 3 4 -5 6 %d 8 %d 10 11\n" % (comm, minflt, majflt)
+    assert parts("stat", line) == f"{comm.hex() or '-'} D {minflt} {majflt}"
 
 
-def test_a_folded_stack() -> None:
+@given(st.binary(max_size=300), st.integers(0, 80))
+def test_no_line_breaks_the_parser(parts: Parts, data: bytes, cut: int) -> None:
+    assert parts("stat", data)
+    line = b"7 (a) b) S 1 2 3 4 5 6 77 8 9"
+    expected = f"{b'a) b'.hex()} S 77 9" if cut >= len(line) else "gone"
+    assert parts("stat", line[:cut]) == expected
+
+
+def test_a_hostile_name_in_a_table(tmp_path: Path) -> None:
+    beacon = Beacon(["a"])
+    child = subprocess.Popen(python(NAMED), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert child.stdout and child.stdout.readline()
+        beacon.began(0, child.pid, time.monotonic_ns())
+        with observed(tmp_path, beacon) as evidence:
+            wait_for(lambda: whole_lines(tmp_path / "tasks.tsv").count("\ta\t") >= 1)
+            evidence.stop()
+    finally:
+        child.kill()
+        child.communicate()
+    found = [row["comm"] for row in rows_of(tmp_path / "tasks.tsv") if row["stream"] == "a"]
+    assert set(found) == {"a)\\x0a(\\xff\\\\) R\\x091"}
+
+
+def test_the_pace_slows_down(parts: Parts) -> None:
+    silent = (0.5, 1.9, 2.0, 9.9, 10.0, 500.0)
+    found = [float(parts("pace", seconds)) for seconds in silent]
+    assert found == [0.25, 0.25, 0.5, 0.5, 1.0, 1.0]
+
+
+def test_a_folded_stack(parts: Parts) -> None:
+    def fold(stack: bytes) -> bytes:
+        answer = parts("fold", stack)
+        return b"" if answer == "-" else bytes.fromhex(answer)
+
     stack = (
         b"[<0>] kcryptd_crypt_write_io_submit+0x1b0/0x200 [dm_crypt]\n[<0>] swap_readpage+0x1/0x2\n"
         b"[<0>] 0xffffffffc0123456\n"
@@ -282,37 +350,53 @@ def test_a_folded_stack() -> None:
     assert fold(stack) == b"kcryptd_crypt_write_io_submit <- swap_readpage"
     assert fold(b"") == b""
     assert fold(b"[<0>] f+0x1/0x2\n" * 40).count(b" <- ") == 23
+    assert fold(b"[<0>] whole+0x1/0x2\n[<0>] cut") == b"whole <- cut"
+    assert fold(b"\n[<0>] \n[<0>]\n[<0>] f") == b"f"
+
+
+@given(st.binary(max_size=200))
+def test_no_stack_breaks_the_folder(parts: Parts, data: bytes) -> None:
+    assert parts("fold", data.replace(b"a", b"\n[<0>] "))
+
+
+def test_the_kswapds_are_found(parts: Parts) -> None:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):  # it has ended
+            if path.read_text().startswith("kswapd"):
+                found.append(int(path.parent.name))
+    assert parts.numbers("numbered", "kswapd") == sorted(found)
+    assert parts("numbered", "kswap") == ""
 
 
 def test_sleepers_are_looked_for_seldom() -> None:
-    sleepers = Sleepers()
     now = time.monotonic()
-    with sleeping_child() as child:
+    with Parts() as parts, sleeping_child() as child:
+        parts("sleepers", 400)
         began = time.monotonic()
-        assert child.pid in sleepers.look(now)
+        assert child.pid in parts.numbers("sleep", now)
         took = time.monotonic() - began
-        assert sleepers.look(now + 0.5) == []
-        assert sleepers.look(now + max(0.9, took) - 0.01) == []
-        assert child.pid in sleepers.look(now + 1000)
-    assert child.pid not in sleepers.look(now + 2000)
-    sleepers.close()
+        assert parts("sleep", now + 0.5) == ""
+        assert parts("sleep", now + max(0.9, took) - 0.01) == ""
+        assert child.pid in parts.numbers("sleep", now + 1000)
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        assert child.pid not in parts.numbers("sleep", now + 2000)
 
 
-def test_many_processes_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocked_tasks, "MOST_PROCESSES", 3)
-    sleepers = Sleepers()
-    with sleeping_child() as first, sleeping_child() as second:
+def test_many_processes_take_turns() -> None:
+    with Parts() as parts, sleeping_child() as first, sleeping_child() as second:
+        parts("sleepers", 3)
         count = len(list(Path("/proc").glob("[0-9]*")))
-        looks = [sleepers.look(1000.0 * n) for n in range(1, 3 * count)]
+        looks = [parts.numbers("sleep", 1000.0 * n) for n in range(1, 3 * count)]
         assert {first.pid, second.pid} <= {pid for look in looks for pid in look}
         assert max(map(len, looks)) <= 3
         assert [] in looks  # those two are not looked at each time
-    sleepers.close()
 
 
 def test_an_observer_that_died_is_none(tmp_path: Path) -> None:
     beacon = Beacon(["a"])
-    evidence = EvidenceProcess(tmp_path, beacon, {}, priority=0, trace=False)
+    evidence = EvidenceProcess(program(), tmp_path, beacon, {}, priority=0, trace=False)
     os.kill(evidence.pid, signal.SIGKILL)
     assert evidence.stop() is None
     beacon.close()
@@ -320,7 +404,7 @@ def test_an_observer_that_died_is_none(tmp_path: Path) -> None:
 
 def test_ended_before_t0_and_by_sigterm(tmp_path: Path) -> None:
     beacon = Beacon(["a"])
-    evidence = EvidenceProcess(tmp_path, beacon, {}, priority=0, trace=False)
+    evidence = EvidenceProcess(program(), tmp_path, beacon, {}, priority=0, trace=False)
     threading.Timer(0.1, os.kill, (evidence.pid, signal.SIGTERM)).start()
     facts = evidence.line(20)
     assert facts and facts["samples"] == 0
@@ -340,7 +424,21 @@ def test_what_it_costs_is_measured(tmp_path: Path) -> None:
     assert observer["name"] == "evidence" and observer["cpu_s"] > 0
     if any(problem.startswith("mlockall") for problem in evidence.problems):
         pytest.skip(f"not permitted here: {evidence.problems}")
-    assert 2_000 < observer["locked_kib"] <= 12 * 1024
+    assert 500 < observer["locked_kib"] <= 3 * 1024
+
+
+def test_its_memory_does_not_grow(tmp_path: Path) -> None:
+    def resident(pid: int) -> int:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        return int(text.partition("Rss:")[2].split()[0])
+
+    beacon = Beacon(["a"])
+    with waiting_child() as child, observed(tmp_path, beacon, hz=50.0, priority=20) as evidence:
+        beacon.began(0, child.pid, time.monotonic_ns())
+        wait_for(lambda: whole_lines(tmp_path / "blocked.tsv").count("\ta\t") >= 1)
+        before = resident(evidence.pid)
+        wait_for(lambda: whole_lines(tmp_path / "tasks.tsv").count("\ta\t") >= 100)
+        assert resident(evidence.pid) <= before
 
 
 def test_silence_is_told_from_a_line() -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """latency_output.py with known answers: stamps, escaping, ends, outputs that fail."""
 
+import fcntl
 import os
 import re
 import signal
@@ -129,6 +130,34 @@ def test_command_has_a_terminal_and_its_bytes_are_unchanged() -> None:
     assert [row[2] for row in parse(done.stdout)] == ["True", "a\\x09b\\x0d", "[end]"]
 
 
+def test_a_terminal_makes_a_program_print_line_by_line() -> None:
+    code = "import time\nfor i in range(4): print('line', i); time.sleep(0.25)\n"
+    command = ["env", "-u", "PYTHONUNBUFFERED", *python(code)]
+    done = subprocess.run([*COMMAND, "--", *command], capture_output=True, text=True)
+    rows = parse(done.stdout)
+    add_up(rows)
+    assert [row[2] for row in rows] == [*(f"line {i}" for i in range(4)), "[end]"]
+    assert 0.5 < rows[3][0] - rows[0][0] < 10
+
+
+@pytest.mark.parametrize(
+    ("script", "status"),
+    [
+        ("trap '' TERM HUP; sleep 100 & echo $!; wait; wait; sleep 100", 143),  # killed in the end
+        ("trap '' HUP; sleep 100 & echo $!; exit 5", 5),  # the shell's end is its children's
+    ],
+)
+def test_grandchildren_and_the_unwilling_die_too(script: str, status: int) -> None:
+    arguments = ["--", "sh", "-c", script]
+    recording = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE)
+    assert recording.stdout
+    grandchild = int(recording.stdout.readline().split()[2])
+    if status > 128:
+        recording.terminate()
+    assert recording.wait(20) == status
+    wait_for(lambda: is_gone(grandchild))
+
+
 def test_stopped_program_is_a_gap_of_that_length(tmp_path: Path) -> None:
     out = tmp_path / "log"
     code = "import os; os.write(1, b'%d\\n' % os.getpid())\n" + TICKING % (1000, "0.02")
@@ -193,3 +222,26 @@ def test_full_output_is_said() -> None:
         r"latency_output.py: output: lost 2 lines \(\d+ bytes\): output is full\n", done.stderr
     )
     assert done.returncode == 0
+
+
+def test_more_than_is_kept_for_a_full_output_is_counted() -> None:
+    flood = "yes 'more than is kept' | head -n 400000"
+    with open("/dev/full", "wb") as full:
+        source = subprocess.Popen(["sh", "-c", flood], stdout=subprocess.PIPE)
+        done = subprocess.run(
+            COMMAND, stdin=source.stdout, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    source.wait()
+    assert "lost 400001 lines" in done.stderr and done.returncode == 0
+
+
+def test_stamping_does_not_wait_for_a_slow_reader() -> None:
+    code = TICKING.replace("tick", "x" * 1000) % (200, "0.01")
+    recording = subprocess.Popen([*COMMAND, "--", *python(code)], stdout=subprocess.PIPE)
+    assert recording.stdout
+    fcntl.fcntl(recording.stdout, fcntl.F_SETPIPE_SZ, 4096)
+    time.sleep(3)
+    rows = parse(recording.stdout.read().decode())
+    assert recording.wait(20) == 0
+    assert [row[2] for row in rows] == [*(f"{'x' * 1000} {i}" for i in range(200)), "[end]"]
+    assert max(row[1] for row in rows) < 1.5

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <string.h>
+
+#include "common.h"
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*main)(int, char **);
+	} observers[] = {
+		{ "sampler", sampler_main },
+		{ "recorder", recorder_main },
+		{ "evidence", evidence_main },
+		{ "trace", trace_main },
+	};
+
+	for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(observers); i++)
+		if (!strcmp(argv[1], observers[i].name))
+			return observers[i].main(argc - 1, argv + 1);
+	fprintf(stderr, "usage: observers sampler|recorder|evidence|trace WORD…\n");
+	return 2;
+}

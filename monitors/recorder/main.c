@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The lines of all streams of a test, each stamped with CLOCK_MONOTONIC right after the read
+ * returned, whatever becomes of the machine. Started before the load by monitors/launch.py; the end
+ * of stdin, or SIGTERM, ends the recording. It speaks JSON lines on stdout:
+ *
+ *	{"prepared": streams, "problems": […]}	all programs are there; `go` lets them begin
+ *	{"t0": seconds}				the workload has begun
+ *	{"outcome": "done|deadline|stopped", "elapsed": s, "observer": {…}, "early": {stream: last
+ *	 line}, "ends": {stream: status}, "dropped": {stream: [lines, bytes]}}
+ *
+ * or {"error": "one line"}. `early` are the streams that had ended by themselves though the test
+ * does not end with them.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "recorder.h"
+
+/* All programs, in order, and those that wait ready to begin; else none, and why. */
+static bool prepare(struct text *error)
+{
+	for_each_stream(stream)
+		if (!child_start(stream, error))
+			return false;
+	for_each_stream(stream)
+		if (stream->waits && !child_ready(stream, spec.ready_s, error))
+			return false;
+	return true;
+}
+
+static int abandon(struct text *error)
+{
+	struct text line = { 0 };
+
+	for_each_stream(stream)
+		child_kill(stream);
+	text_char(error, '\0');
+	text_string(&line, "{\"error\": ");
+	text_json(&line, error->data);
+	text_char(&line, '}');
+	say(&line);
+	return 0;
+}
+
+/* fail() does not wait for them: who is killed may wait for a disk. */
+static void kill_programs(void)
+{
+	for_each_stream(stream)
+		if (stream->pid && !stream->reaped)
+			child_signal(stream, SIGKILL);
+}
+
+/* Waits for `t0 SECONDS`: when to let the programs begin. */
+static bool told_to_go(int64_t *t0)
+{
+	struct pollfd from[] = { { .fd = STDIN_FILENO, .events = POLLIN },
+				 { .fd = channel.wake, .events = POLLIN } };
+
+	while (!channel.ended) {
+		if (poll(from, ARRAY_SIZE(from), -1) < 0)
+			continue;
+		if (from[1].revents)
+			channel.ended = true;
+		else if (channel_read(t0))
+			return true;
+	}
+	return false;
+}
+
+static void add_last_line(struct text *out, struct stream *stream)
+{
+	char *line;
+
+	text_char(&stream->last, '\0');
+	line = strchr(stream->last.data, ' '); /* after elapsed, and then after the gap */
+	text_json(out, line ? strchr(line + 1, ' ') + 1 : "");
+}
+
+static void add_early(struct text *out)
+{
+	const char *before = "";
+
+	for_each_stream(stream) {
+		if (!stream->ended || stream->awaited)
+			continue;
+		text_string(out, before);
+		text_json(out, stream->name);
+		text_string(out, ": ");
+		add_last_line(out, stream);
+		before = ", ";
+	}
+}
+
+static void add_ends(struct text *out)
+{
+	const char *before = "";
+
+	for_each_stream(stream) {
+		text_string(out, before);
+		text_json(out, stream->name);
+		if (stream->reaped)
+			text_format(out, ": %d", stream->status);
+		else
+			text_string(out, ": null");
+		before = ", ";
+	}
+}
+
+static void finish(int64_t t0, const char *outcome)
+{
+	int64_t elapsed = now_ns() - t0;
+	struct text line = { 0 };
+
+	text_string(&line, "\"elapsed\": ");
+	text_seconds(&line, elapsed);
+	event("end", &line);
+	text_format(&line, "{\"outcome\": \"%s\", \"elapsed\": ", outcome);
+	text_seconds(&line, elapsed);
+	text_string(&line, ", \"observer\": {\"name\": \"recorder\", ");
+	cost(&line);
+	text_string(&line, "}, \"early\": {");
+	add_early(&line);
+	recorder_stop();
+	text_string(&line, "}, \"ends\": {");
+	add_ends(&line);
+	text_string(&line, "}, \"dropped\": ");
+	outlet_dropped_json(&line);
+	text_char(&line, '}');
+	say(&line);
+}
+
+int recorder_main(int argc, char **argv)
+{
+	int priority = argc > 1 ? atoi(argv[1]) : 0;
+	struct list problems = { 0 };
+	struct locked locked = { 0 };
+	struct text line = { 0 };
+	int64_t t0;
+
+	channel_open();
+	spec_read();
+	recorder_open();
+	recorder_rehearse();
+	if (priority)
+		locked = become_observer(priority, &problems);
+	else
+		list_add(&problems, "not asked for");
+	outlet_start(locked.fifo > 1 ? locked.fifo - 1 : locked.fifo);
+	at_fail(kill_programs);
+	if (!prepare(&line))
+		return abandon(&line);
+	text_format(&line, "{\"prepared\": %d, \"problems\": ", spec.count);
+	list_json(&line, &problems, 0);
+	text_char(&line, '}');
+	say(&line);
+	if (!told_to_go(&t0)) {
+		text_string(&line, "the recorder was asked to end");
+		return abandon(&line);
+	}
+	recorder_start(t0);
+	finish(t0, recorder_run(t0 + (int64_t)(spec.timeout_s * NS)));
+	return 0;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What this kernel and this machine can be asked for. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "parts.h"
+
+/* A block device's folder in sysfs: of a partition that of its disk. */
+void folder_of(char *folder, size_t room, const char *device)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "/sys/class/block/%s/partition", device);
+	/* A link to …/vda/vda1: the kernel follows it before it goes up. */
+	snprintf(folder, room, "/sys/class/block/%s%s", device, access(path, F_OK) ? "" : "/..");
+}
+
+static bool has(const char *folder, const char *name)
+{
+	char path[320];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return access(path, F_OK) == 0;
+}
+
+static bool number_of(const char *folder, int *major, int *minor)
+{
+	char path[320];
+	FILE *file;
+	bool found;
+
+	snprintf(path, sizeof(path), "%s/dev", folder);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	found = fscanf(file, "%d:%d", major, minor) == 2;
+	fclose(file);
+	return found;
+}
+
+/*
+ * Disks have requests, LVs and other dm devices, md and the common device of NVMe paths only pass
+ * bios on: they have no hardware queues. Disks have them since 5.0, loop devices too.
+ */
+static void watch_device(const char *prefix, struct group *group, const struct device *devices,
+			 int count, int *major, int *minor, struct list *missing)
+{
+	char folder[256];
+
+	while (count && strcmp(devices->prefix, prefix))
+		devices++, count--;
+	if (!count) {
+		list_add(missing, "trace of %s: no such device here", prefix);
+		group->wanted = false;
+		return;
+	}
+	folder_of(folder, sizeof(folder), devices->name);
+	if (!number_of(folder, major, minor)) {
+		list_add(missing, "trace of %s %s: %s", prefix, devices->name, strerror(errno));
+		group->wanted = false;
+	} else if (group == &groups[DISK] && !has(folder, "mq")) {
+		list_add(missing, "trace of %s %s: it has no requests of its own", prefix,
+			 devices->name);
+		group->wanted = false;
+	}
+}
+
+void want(const struct device *devices, int count, const struct kernel_types *types,
+	  struct watched *watched, struct list *missing)
+{
+	for (struct group *group = groups; group < groups + GROUPS; group++) {
+		group->wanted = true;
+		for (const enum tracepoint *one = group->needs; *one != TRACEPOINTS; one++)
+			if (!types->has[*one]) {
+				list_add(missing, "%s", tracepoints[*one]);
+				group->wanted = false;
+			}
+	}
+	throttled_columns(types);
+	if (groups[THROTTLED].wanted && !groups[THROTTLED].count) {
+		list_add(missing, "%s: no names of its reasons", groups[THROTTLED].what);
+		groups[THROTTLED].wanted = false;
+	}
+	watched->request_second = types->request_second;
+	watched->bio_second = types->bio_second;
+	watch_device("disk", &groups[DISK], devices, count, &watched->disk_major,
+		     &watched->disk_minor, missing);
+	watch_device("crypt", &groups[CRYPT], devices, count, &watched->crypt_major,
+		     &watched->crypt_minor, missing);
+#ifdef __x86_64__
+	if (!has("/sys/bus/event_source/devices/kprobe", "type")) {
+		list_add(missing, "alloc_failures: no PMU kprobe");
+		groups[FAILURES].wanted = false;
+	}
+#else
+	list_add(missing, "alloc_failures: only on x86-64");
+	groups[FAILURES].wanted = false;
+#endif
+}

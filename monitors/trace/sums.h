@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the programs in the kernel and their reader share: the sums, and the entries of the maps. */
+#ifndef SUMS_H
+#define SUMS_H
+
+#define REASONS 8 /* of mm_vmscan_throttled */
+#define FRAMES 24 /* return addresses that are kept of a failed allocation */
+#define COMM 16
+
+/*
+ * Signed 64-bit numbers, added to atomically. Times in ns, but what the kernel tells in µs. In
+ * this order: those before SUM_OF_MOMENT are what an open span is reckoned with.
+ * *_dropped: of those in flight, written by in_flight.c alone.
+ */
+enum sum {
+	SUM_BLOCK_STAMP,
+	SUM_DISK_IN_FLIGHT,
+	SUM_CRYPT_IN_FLIGHT,
+	SUM_DISK_DROPPED,
+	SUM_CRYPT_DROPPED,
+	SUM_KSWAPD_AWAKE_NOW,
+	SUM_KSWAPD_AWAKE_NS,
+	SUM_DISK_BUSY_NS,
+	SUM_CRYPT_BUSY_NS,
+	SUM_CRYPT_ALONE_NS,
+	SUM_OF_MOMENT,
+	/* What found no room in a map. */
+	SUM_NO_ROOM_SPAN = SUM_OF_MOMENT,
+	SUM_NO_ROOM_RECLAIMER,
+	SUM_NO_ROOM_FAILURE,
+	SUM_NO_ROOM_DISK,
+	SUM_NO_ROOM_CRYPT,
+	SUM_DIRECT_RECLAIMS,
+	SUM_DIRECT_RECLAIM_NS,
+	SUM_DIRECT_RECLAIM_PAGES,
+	SUM_DIRECT_RECLAIM_NONE,
+	SUM_MEMCG_RECLAIMS,
+	SUM_MEMCG_RECLAIM_NS,
+	SUM_MEMCG_RECLAIM_PAGES,
+	SUM_KSWAPD_WAKES,
+	SUM_COMPACTIONS,
+	SUM_COMPACTION_NS,
+	SUM_DISK_READS,
+	SUM_DISK_READ_NS,
+	SUM_DISK_WRITES,
+	SUM_DISK_WRITE_NS,
+	SUM_CRYPT_READS,
+	SUM_CRYPT_READ_NS,
+	SUM_CRYPT_WRITES,
+	SUM_CRYPT_WRITE_NS,
+	SUM_ALLOC_FAILURES,
+	SUMS,
+};
+
+/* Waits whose µs the kernel tells: of everybody else, then of kswapd. */
+enum wait {
+	WAIT_CONGESTION,
+	WAIT_IFF_CONGESTED = WAIT_CONGESTION + 2,
+	WAIT_THROTTLED = WAIT_IFF_CONGESTED + 2, /* by reason, two each */
+	WAITS = 32, /* a power of two, which the verifier sees in a mask */
+};
+
+struct sums {
+	long long of[SUMS];
+	struct waits {
+		long long count, us;
+	} waits[WAITS];
+};
+
+/* What the loader found out: the kernel's numbers of the devices, 0:0 if there is none. */
+struct watched {
+	int disk_major, disk_minor, crypt_major, crypt_minor;
+	/*
+	 * Whether what begins comes behind its queue: before 5.11 (a54895fa057c, which 5.10.262 has
+	 * too, and e8a676d61c07).
+	 */
+	int request_second, bio_second;
+};
+
+struct in_flight {
+	unsigned long long began; /* CLOCK_MONOTONIC ns */
+	unsigned long long write;
+};
+
+struct reclaimer {
+	unsigned long long count, ns, pages;
+	char comm[COMM];
+};
+
+struct failure_key {
+	unsigned int pid, order, gfp, zero;
+	unsigned long long stack; /* a hash of it */
+};
+
+struct failure {
+	unsigned long long count, first; /* CLOCK_MONOTONIC ns of the first */
+	char comm[COMM];
+	unsigned long long stack[FRAMES];
+};
+
+#endif

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Adds up, in the kernel, reclaim, throttling, compaction, block IO and failed allocations.
+ *
+ * All programs but one sit on the bare tracepoints (tp_btf, 5.5): they get the tracepoint's own
+ * arguments, and are not left out when they interrupt another program on their CPU
+ * (bpf_prog_active), as those on a perf event are. The structures are those parts of the kernel's
+ * that are read; libbpf moves each access to where the running kernel's BTF has the field.
+ */
+#include <linux/bpf.h>
+#include <linux/errno.h>
+#include <linux/types.h>
+#include <stdbool.h>
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "kernel.bpf.h"
+#include "sums.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+struct sums sums;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 512);
+	__type(key, __u64); /* enum span << 32 | pid or node */
+	__type(value, __u64);
+} begun SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 512);
+	__type(key, __u32);
+	__type(value, struct reclaimer);
+} reclaimers SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 256);
+	__type(key, struct failure_key);
+	__type(value, struct failure);
+} failures SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct failure);
+} scratch SEC(".maps");
+
+enum span { SPAN_DIRECT = 1, SPAN_MEMCG, SPAN_COMPACTION, SPAN_KSWAPD };
+
+/*
+ * Without the value that was there, or newer compilers make an instruction of it that kernels before
+ * 5.12 do not have.
+ */
+#define ADD(to, value) ((void)__atomic_fetch_add(to, value, __ATOMIC_RELAXED))
+
+static __always_inline void add(enum sum sum, __s64 value)
+{
+	ADD(&sums.of[sum], value);
+}
+
+/* volatile: sums are read in the order in which it is written here. */
+static __always_inline __s64 sum_now(enum sum sum)
+{
+	return *(volatile __s64 *)&sums.of[sum];
+}
+
+static __always_inline __u32 current_pid(void)
+{
+	return bpf_get_current_pid_tgid();
+}
+
+/* Reclaim and compaction: a span of one task, added up when it ends. */
+
+static __always_inline void span_begin(enum span span)
+{
+	__u64 key = (__u64)span << 32 | current_pid(), now = bpf_ktime_get_ns();
+
+	if (bpf_map_update_elem(&begun, &key, &now, BPF_ANY))
+		add(SUM_NO_ROOM_SPAN, 1);
+}
+
+/* Its ns, or -1 if its begin was not seen. */
+static __always_inline __s64 span_end(enum span span)
+{
+	__u64 key = (__u64)span << 32 | current_pid(), began;
+	__u64 *found = bpf_map_lookup_elem(&begun, &key);
+
+	if (!found)
+		return -1;
+	began = *found;
+	bpf_map_delete_elem(&begun, &key);
+	return bpf_ktime_get_ns() - began;
+}
+
+static __always_inline void add_to_task(__u64 ns, __u64 pages)
+{
+	struct reclaimer none = {};
+	__u32 pid = current_pid();
+	struct reclaimer *task = bpf_map_lookup_elem(&reclaimers, &pid);
+
+	if (!task) {
+		bpf_map_update_elem(&reclaimers, &pid, &none, BPF_NOEXIST);
+		task = bpf_map_lookup_elem(&reclaimers, &pid);
+		if (!task) {
+			add(SUM_NO_ROOM_RECLAIMER, 1);
+			return;
+		}
+	}
+	ADD(&task->count, 1);
+	ADD(&task->ns, ns);
+	ADD(&task->pages, pages);
+	bpf_get_current_comm(task->comm, sizeof(task->comm));
+}
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
+int direct_begin(void *ctx)
+{
+	span_begin(SPAN_DIRECT);
+	return 0;
+}
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_end")
+int BPF_PROG(direct_end, unsigned long nr_reclaimed)
+{
+	__s64 ns = span_end(SPAN_DIRECT);
+
+	if (ns < 0)
+		return 0;
+	add(SUM_DIRECT_RECLAIMS, 1);
+	add(SUM_DIRECT_RECLAIM_NS, ns);
+	add(SUM_DIRECT_RECLAIM_PAGES, nr_reclaimed);
+	if (!nr_reclaimed)
+		add(SUM_DIRECT_RECLAIM_NONE, 1);
+	add_to_task(ns, nr_reclaimed);
+	return 0;
+}
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
+int memcg_begin(void *ctx)
+{
+	span_begin(SPAN_MEMCG);
+	return 0;
+}
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_end")
+int BPF_PROG(memcg_end, unsigned long nr_reclaimed)
+{
+	__s64 ns = span_end(SPAN_MEMCG);
+
+	if (ns < 0)
+		return 0;
+	add(SUM_MEMCG_RECLAIMS, 1);
+	add(SUM_MEMCG_RECLAIM_NS, ns);
+	add(SUM_MEMCG_RECLAIM_PAGES, nr_reclaimed);
+	return 0;
+}
+
+SEC("tp_btf/mm_compaction_begin")
+int compact_begin(void *ctx)
+{
+	span_begin(SPAN_COMPACTION);
+	return 0;
+}
+
+SEC("tp_btf/mm_compaction_end")
+int compact_end(void *ctx)
+{
+	__s64 ns = span_end(SPAN_COMPACTION);
+
+	if (ns < 0)
+		return 0;
+	add(SUM_COMPACTIONS, 1);
+	add(SUM_COMPACTION_NS, ns);
+	return 0;
+}
+
+/*
+ * A kswapd is awake from the first wake (it comes again and again meanwhile) to the sleep. The open
+ * span needs no look-up by who reads: awake_ns holds minus its begin, and awake_now how many are
+ * open. In this order: who reads in between sees too little, never too much.
+ */
+SEC("tp_btf/mm_vmscan_kswapd_wake")
+int BPF_PROG(kswapd_wake, int nid)
+{
+	__u64 key = (__u64)SPAN_KSWAPD << 32 | (__u32)nid, zero = 0;
+
+	if (bpf_map_update_elem(&begun, &key, &zero, BPF_NOEXIST))
+		return 0;
+	add(SUM_KSWAPD_WAKES, 1);
+	add(SUM_KSWAPD_AWAKE_NS, -bpf_ktime_get_ns());
+	add(SUM_KSWAPD_AWAKE_NOW, 1);
+	return 0;
+}
+
+SEC("tp_btf/mm_vmscan_kswapd_sleep")
+int BPF_PROG(kswapd_sleep, int nid)
+{
+	__u64 key = (__u64)SPAN_KSWAPD << 32 | (__u32)nid, now;
+
+	if (bpf_map_delete_elem(&begun, &key))
+		return 0;
+	now = bpf_ktime_get_ns();
+	add(SUM_KSWAPD_AWAKE_NOW, -1);
+	add(SUM_KSWAPD_AWAKE_NS, now);
+	return 0;
+}
+
+/* Waits, whose µs the kernel tells: of kswapd, by its name, and of everybody else. */
+
+static __always_inline bool is_kswapd(void)
+{
+	char comm[COMM];
+
+	bpf_get_current_comm(comm, sizeof(comm));
+	return comm[0] == 'k' && comm[1] == 's' && comm[2] == 'w' && comm[3] == 'a' &&
+	       comm[4] == 'p' && comm[5] == 'd';
+}
+
+static __always_inline void waited(__u32 wait, __u64 us)
+{
+	struct waits *waits;
+
+	wait += is_kswapd();
+	barrier_var(wait); /* or clang knows that it needs no mask, and the verifier does not */
+	waits = &sums.waits[wait & (WAITS - 1)];
+	ADD(&waits->count, 1);
+	ADD(&waits->us, us);
+}
+
+SEC("tp_btf/mm_vmscan_throttled")
+int BPF_PROG(throttled, int nid, int usec_timeout, int usec_delayed, int reason)
+{
+	if (reason >= 0 && reason < REASONS)
+		waited(WAIT_THROTTLED + 2 * reason, usec_delayed);
+	return 0;
+}
+
+SEC("tp_btf/writeback_congestion_wait")
+int BPF_PROG(congestion_wait, unsigned int usec_timeout, unsigned int usec_delayed)
+{
+	waited(WAIT_CONGESTION, usec_delayed);
+	return 0;
+}
+
+SEC("tp_btf/writeback_wait_iff_congested")
+int BPF_PROG(wait_iff_cong, unsigned int usec_timeout, unsigned int usec_delayed)
+{
+	waited(WAIT_IFF_CONGESTED, usec_delayed);
+	return 0;
+}
+
+#include "block.bpf.h"
+
+/*
+ * A call of warn_alloc(gfp_mask, nodemask, fmt, order) for a failed page allocation: it is called
+ * for each, and looks itself whether it shall be silent (__GFP_NOWARN).
+ */
+#define FAILED "page allocation failure:"
+
+SEC("kprobe/warn_alloc")
+int alloc_failed(struct pt_regs *ctx)
+{
+	char format[sizeof(FAILED) - 1];
+	struct failure_key key = {};
+	struct failure *failure;
+	__u32 zero = 0;
+
+	if (bpf_probe_read_kernel(format, sizeof(format), (void *)ctx->dx))
+		return 0;
+	for (int i = 0; i < (int)sizeof(format); i++)
+		if (format[i] != FAILED[i])
+			return 0;
+	add(SUM_ALLOC_FAILURES, 1);
+	failure = bpf_map_lookup_elem(&scratch, &zero);
+	if (!failure)
+		return 0;
+	/* Without warn_alloc itself; the rest of the buffer is set to 0. */
+	bpf_get_stack(ctx, failure->stack, sizeof(failure->stack), 1);
+	for (int i = 0; i < FRAMES; i++)
+		key.stack = 31 * key.stack + failure->stack[i];
+	key.pid = current_pid();
+	key.order = ctx->cx;
+	key.gfp = ctx->di;
+	struct failure *known = bpf_map_lookup_elem(&failures, &key);
+
+	if (known) {
+		ADD(&known->count, 1);
+		return 0;
+	}
+	failure->count = 1;
+	failure->first = bpf_ktime_get_ns();
+	bpf_get_current_comm(failure->comm, sizeof(failure->comm));
+	if (bpf_map_update_elem(&failures, &key, failure, BPF_NOEXIST))
+		add(SUM_NO_ROOM_FAILURE, 1);
+	return 0;
+}
