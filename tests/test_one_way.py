@@ -188,7 +188,7 @@ def test_the_files_of_a_folder_can_be_overseen() -> None:
 
 def test_every_source_file_names_its_licence() -> None:
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "*.py", "*.sh", "*.js", "*.css"],
+        ["git", "ls-files", "-z", "*.py", "*.sh", "*.js", "*.css", "*.c", "*.h"],
         cwd=SUITE,
         capture_output=True,
         text=True,
