@@ -143,6 +143,14 @@ size_t outlet_finish(int64_t patience_ns);
 void outlet_facts(struct text *);
 void outlet_dropped_json(struct text *); /* {name: [lines, bytes]} */
 
+/* ---- observers.c */
+
+/*
+ * become_observer() unless priority is 0, and the outlet's thread behind it: all that is done under
+ * load was done once before.
+ */
+struct locked become_ready(int priority, struct list *problems);
+
 /* ---- beacon.c: which stream printed when, shared with the recorder; see monitors/beacon.py */
 
 #define BEACON_WORDS 3

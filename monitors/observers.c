@@ -3,6 +3,18 @@
 
 #include "common.h"
 
+struct locked become_ready(int priority, struct list *problems)
+{
+	struct locked locked = { 0 };
+
+	if (priority)
+		locked = become_observer(priority, problems);
+	else
+		list_add(problems, "not asked for");
+	outlet_start(locked.fifo > 1 ? locked.fifo - 1 : locked.fifo);
+	return locked;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {

@@ -132,33 +132,22 @@ static void note_missing(void)
 		close(fd);
 }
 
-static void say_ready(const struct locked *locked)
+static void say_ready(int priority)
 {
+	struct locked locked = become_ready(priority, &problems);
+
 	text_format(&line, "{\"ready\": %d, \"problems\": ", getpid());
 	list_json(&line, &problems, 0);
 	text_string(&line, ", ");
 	samples_facts(&line);
 	text_string(&line, ", \"not_available\": ");
 	list_json(&line, &missing, 0);
-	if (locked) {
+	if (priority) {
 		text_string(&line, ", ");
-		locked_facts(&line, locked);
+		locked_facts(&line, &locked);
 	}
 	text_char(&line, '}');
 	say(&line);
-}
-
-/* Locks itself, and starts the writer. */
-static void become_ready(int priority)
-{
-	struct locked locked = { 0 };
-
-	if (priority)
-		locked = become_observer(priority, &problems);
-	else
-		list_add(&problems, "not asked for");
-	outlet_start(!locked.fifo ? 0 : priority > 1 ? priority - 1 : 1);
-	say_ready(priority ? &locked : NULL);
 }
 
 /* ---- the end */
@@ -208,7 +197,7 @@ int evidence_main(int argc, char **argv)
 		watch_open(&watch, &beacon, atof(argv[5]), "/dev/kmsg");
 	rehearse();
 	note_missing();
-	become_ready(atoi(argv[3]));
+	say_ready(atoi(argv[3]));
 	told = problems.count;
 	run();
 	now = now_ns();

@@ -4,7 +4,7 @@
  * returned, whatever becomes of the machine. Started before the load by monitors/launch.py; the end
  * of stdin, or SIGTERM, ends the recording. It speaks JSON lines on stdout:
  *
- *	{"prepared": streams, "problems": […]}	all programs are there; `go` lets them begin
+ *	{"prepared": streams, "problems": […]}	all are there; `t0 SECONDS` lets them begin then
  *	{"t0": seconds}				the workload has begun
  *	{"outcome": "done|deadline|stopped", "elapsed": s, "observer": {…}, "early": {stream: last
  *	 line}, "ends": {stream: status}, "dropped": {stream: [lines, bytes]}}
@@ -139,7 +139,6 @@ int recorder_main(int argc, char **argv)
 {
 	int priority = argc > 1 ? atoi(argv[1]) : 0;
 	struct list problems = { 0 };
-	struct locked locked = { 0 };
 	struct text line = { 0 };
 	int64_t t0;
 
@@ -147,11 +146,7 @@ int recorder_main(int argc, char **argv)
 	spec_read();
 	recorder_open();
 	recorder_rehearse();
-	if (priority)
-		locked = become_observer(priority, &problems);
-	else
-		list_add(&problems, "not asked for");
-	outlet_start(locked.fifo > 1 ? locked.fifo - 1 : locked.fifo);
+	become_ready(priority, &problems);
 	at_fail(kill_programs);
 	if (!prepare(&line))
 		return abandon(&line);

@@ -218,13 +218,8 @@ static void end(void)
 static void say_ready(const struct list *missing, int priority)
 {
 	static struct list problems;
-	struct locked locked = { 0 };
+	struct locked locked = become_ready(priority, &problems);
 
-	if (priority)
-		locked = become_observer(priority, &problems);
-	else
-		list_add(&problems, "not asked for");
-	outlet_start(locked.fifo > 1 ? locked.fifo - 1 : locked.fifo);
 	text_format(&row, "{\"ready\": %d, \"not_available\": ", getpid());
 	list_json(&row, missing, 0);
 	text_string(&row, ", \"problems\": ");
