@@ -85,17 +85,21 @@ static __always_inline void span_begin(enum span span)
 		add(SUM_NO_ROOM_SPAN, 1);
 }
 
-/* Its ns, or -1 if its begin was not seen. */
-static __always_inline __s64 span_end(enum span span)
+/* Counts it, and its ns behind that: those, or -1 if its begin was not seen. */
+static __always_inline __s64 span_end(enum span span, enum sum count)
 {
 	__u64 key = (__u64)span << 32 | current_pid(), began;
 	__u64 *found = bpf_map_lookup_elem(&begun, &key);
+	__s64 ns;
 
 	if (!found)
 		return -1;
 	began = *found;
 	bpf_map_delete_elem(&begun, &key);
-	return bpf_ktime_get_ns() - began;
+	ns = bpf_ktime_get_ns() - began;
+	add(count, 1);
+	add(count + 1, ns);
+	return ns;
 }
 
 static __always_inline void add_to_task(__u64 ns, __u64 pages)
@@ -128,12 +132,10 @@ int direct_begin(void *ctx)
 SEC("tp_btf/mm_vmscan_direct_reclaim_end")
 int BPF_PROG(direct_end, unsigned long nr_reclaimed)
 {
-	__s64 ns = span_end(SPAN_DIRECT);
+	__s64 ns = span_end(SPAN_DIRECT, SUM_DIRECT_RECLAIMS);
 
 	if (ns < 0)
 		return 0;
-	add(SUM_DIRECT_RECLAIMS, 1);
-	add(SUM_DIRECT_RECLAIM_NS, ns);
 	add(SUM_DIRECT_RECLAIM_PAGES, nr_reclaimed);
 	if (!nr_reclaimed)
 		add(SUM_DIRECT_RECLAIM_NONE, 1);
@@ -151,13 +153,8 @@ int memcg_begin(void *ctx)
 SEC("tp_btf/mm_vmscan_memcg_reclaim_end")
 int BPF_PROG(memcg_end, unsigned long nr_reclaimed)
 {
-	__s64 ns = span_end(SPAN_MEMCG);
-
-	if (ns < 0)
-		return 0;
-	add(SUM_MEMCG_RECLAIMS, 1);
-	add(SUM_MEMCG_RECLAIM_NS, ns);
-	add(SUM_MEMCG_RECLAIM_PAGES, nr_reclaimed);
+	if (span_end(SPAN_MEMCG, SUM_MEMCG_RECLAIMS) >= 0)
+		add(SUM_MEMCG_RECLAIM_PAGES, nr_reclaimed);
 	return 0;
 }
 
@@ -171,12 +168,7 @@ int compact_begin(void *ctx)
 SEC("tp_btf/mm_compaction_end")
 int compact_end(void *ctx)
 {
-	__s64 ns = span_end(SPAN_COMPACTION);
-
-	if (ns < 0)
-		return 0;
-	add(SUM_COMPACTIONS, 1);
-	add(SUM_COMPACTION_NS, ns);
+	span_end(SPAN_COMPACTION, SUM_COMPACTIONS);
 	return 0;
 }
 
