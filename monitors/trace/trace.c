@@ -175,7 +175,10 @@ void trace_open(const struct device *devices, int count, struct list *missing,
 	libbpf_set_print(said);
 	error = kernel_types(&types);
 	if (error) {
-		list_add(missing, "trace: no BTF (CONFIG_DEBUG_INFO_BTF): %s", strerror(-error));
+		if (error == -ESRCH) /* libbpf found none, anywhere */
+			list_add(missing, "trace: no BTF (CONFIG_DEBUG_INFO_BTF)");
+		else
+			list_add(missing, "trace: BTF: %s", strerror(-error));
 		return;
 	}
 	want(devices, count, &types, &watched, missing);
