@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a run says of its workload, `workload` of meta.json (docs/FORMAT.md).
+
+A run without it is of the desktop, the only workload that there was before.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Better = Literal["lower", "higher"]
+KEY, FIGURES = "workload", "figures"  # of meta.json: a description, and the numbers of the run
+DESKTOP = "desktop"
+STALLED = "stalled"  # key of the metric that the verdicts on a desktop are about
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number that the workload measures by itself, once a run; digits: its decimals."""
+
+    key: str
+    title: str
+    unit: str
+    digits: int
+    better: Better
+
+    def as_meta(self) -> dict[str, Any]:
+        """As it stands in meta.json."""
+        return {
+            "key": self.key,
+            "title": self.title,
+            "unit": self.unit,
+            "digits": self.digits,
+            "better": self.better,
+        }
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """A row of a table: the key of a figure for each column; "": an empty cell."""
+
+    title: str
+    figures: tuple[str, ...]
+
+    def as_meta(self) -> dict[str, Any]:
+        """As it stands in meta.json."""
+        return {"title": self.title, "figures": list(self.figures)}
+
+
+@dataclass(frozen=True)
+class FigureTable:
+    """The figures in the form in which they are told: rows under a title."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[TableRow, ...]
+
+    def as_meta(self) -> dict[str, Any]:
+        """As it stands in meta.json."""
+        return {
+            "title": self.title,
+            "columns": list(self.columns),
+            "rows": [row.as_meta() for row in self.rows],
+        }
+
+
+@dataclass(frozen=True)
+class Description:
+    """A workload: its streams whose silences count, and what it measures by itself.
+
+    `subject`: what one of these streams is called; `primary`: key of the metric that the verdicts
+    are about, one of the suite's or of `figures`.
+    """
+
+    name: str
+    summary: str
+    subject: str
+    subjects: tuple[str, ...]
+    primary: str = STALLED
+    figures: tuple[Figure, ...] = ()
+    tables: tuple[FigureTable, ...] = ()
+
+    def as_meta(self) -> dict[str, Any]:
+        """As it stands in meta.json."""
+        return {
+            "name": self.name,
+            "summary": self.summary,
+            "subject": self.subject,
+            "subjects": list(self.subjects),
+            "primary": self.primary,
+            "figures": [figure.as_meta() for figure in self.figures],
+            "tables": [table.as_meta() for table in self.tables],
+        }
