@@ -23,10 +23,12 @@ from errors import UserError, run_command
 
 
 def _print(run: Run, found: RunCauses, worst: int) -> Iterator[str]:
+    subject = run.workload.subject
     yield (
-        f"{plain(run.label, 60)} run {run.number}: {found.total:.1f} s stalled in all gitk streams"
+        f"{plain(run.label, 60)} run {run.number}: {found.total:.1f} s stalled in all {subject} "
+        "streams"
     )
-    yield from totals_lines(found)
+    yield from totals_lines(found, subject)
     yield from (f"  {note}" for note in found.notes)
     for card in (*found.cards[:worst], *found.others[:worst]):
         yield ""

@@ -8,7 +8,8 @@ Reads a campaign or one run from a folder, or from a bug-report.tar.gz, and writ
 (beside BUNDLE: NAME-report): summary.txt and details.txt; compare.txt, .csv and .json;
 comparison.png; causes.png and causes.json, if there is evidence; timeline-VARIANT-N.png;
 gitk-latency.png and gitk-latency-smooth.png with their .gp and .dat (change them, then
-`gnuplot gitk-latency.gp` there); index.html; bug-report.tar.gz. Prints the paths that it wrote.
+`gnuplot gitk-latency.gp` there; of other workloads than the desktop they are called sawtooth);
+index.html; bug-report.tar.gz. Prints the paths that it wrote.
 Into each run's folder of DIR goes allocation-failures.log: the page allocations that failed
 there, those included that the kernel does not log.
 --check compares a bundle's files with its manifest: status 3 and a line for each that differs.

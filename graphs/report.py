@@ -24,7 +24,8 @@ from graphs.page import page
 from graphs.pictures import classical, comparison, stalled_by_cause, timeline
 
 OWN = re.compile(  # names of a report's files
-    r"timeline-[A-Za-z0-9._+-]+\.png|gitk-latency(-smooth)?\.(gp|png)|gitk-latency-[0-9]+\.dat|"
+    r"timeline-[A-Za-z0-9._+-]+\.png|"
+    rf"({'|'.join(classical.STEMS)})((-smooth)?\.(gp|png)|-[0-9]+\.dat)|"
     r"(comparison|causes)\.png|(summary|details|compare)\.txt|compare\.csv|"
     r"(compare|causes)\.json|index\.html|bug-report\.tar\.gz"
 )

@@ -33,7 +33,7 @@ FACTS = ("format", "label", "kernel", "t0", "crypt", "evidence", "observers")
 def packed(folder: Path) -> dict[str, bytes]:
     """The files of the golden run."""
     run = load_campaign(folder).runs[0]
-    stream = max(run.gitks, key=lambda one: sum(stall.length for stall in stalls(one))).name
+    stream = max(run.subjects, key=lambda one: sum(stall.length for stall in stalls(one))).name
     files = {
         f"latency-{stream}.log": (folder / f"latency-{stream}.log").read_bytes(),
         "meta.json": json.dumps({k: run.meta[k] for k in FACTS if k in run.meta}).encode(),

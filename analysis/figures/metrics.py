@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One figure a run for each metric (docs/VERDICTS.md); for every one of them lower is better.
+"""One figure a run for each metric (docs/VERDICTS.md): the suite's own, and the workload's.
 
-None means not available, it never means zero. A run that failed (`failed`) is math.inf, the worst
+None means not available, it never means zero. A run that failed (`failed`) is infinite, the worst
 rank there is, for every metric of what the user felt; what the machine moved until it died says
 nothing about a whole run and is None.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,11 +22,12 @@ from analysis.figures.stalls import (
     stalled_seconds,
     worst,
 )
-from analysis.reading.latency_log import Floats, number
+from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
 from analysis.reading.streams import Stream
-from analysis.reading.words import plain, some
+from analysis.reading.words import a, plain, some
 from contract.run_files import COMPLETED, FAILED, HEARTBEAT, PLAYER
+from contract.workload import STALLED, Better, Description
 
 WINDOW = 10.0  # s: of the nested percentiles
 WINDOW_QUANTILE = 0.95
@@ -34,7 +36,10 @@ MOST_WINDOWS = 100_000  # beyond 11 days a stamp is damage, not a time
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure of a run: its key, its words, its unit, and the decimals it is printed with."""
+    """A figure of a run: its key, its words, its unit, and the decimals it is printed with.
+
+    `row`: its name with its unit in a table, where that is not the title and the unit.
+    """
 
     key: str
     title: str
@@ -42,24 +47,62 @@ class Metric:
     digits: int
     primary: bool = False
     felt: bool = True  # what the user felt: a failed run is the worst (else: not available)
-    better: str = "lower"
+    better: Better = "lower"
+    row: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its name with its unit."""
+        return self.row or f"{self.title} {self.unit}".strip()
+
+    @property
+    def sign(self) -> int:
+        """1 if more of it is worse, -1 if more of it is better."""
+        return 1 if self.better == "lower" else -1
+
+    @property
+    def worst(self) -> float | None:
+        """What a run that failed has."""
+        return self.sign * math.inf if self.felt else None
+
+
+def _share(gap: str) -> Metric:
+    title = f"share of time in gaps >= {gap} s"
+    return Metric(f"share-{gap}", title, "%", 1, row=f"% of time in gaps >= {gap} s")
+
+
+def _elapsed(subject: str) -> Metric:
+    title, row = f"elapsed until all {subject}'s are done", f"all {subject}'s done after s"
+    return Metric("elapsed", title, "s", 1, row=row)
 
 
 METRICS = (
-    Metric("stalled", "stalled seconds per run", "s", 1, primary=True),
+    Metric(STALLED, "stalled seconds per run", "s", 1, primary=True, row="stalled s per run"),
     Metric("worst", "worst stall", "s", 1),
-    Metric("share-0.1", "share of time in gaps >= 0.1 s", "%", 1),
-    Metric("share-1", "share of time in gaps >= 1 s", "%", 1),
-    Metric("share-10", "share of time in gaps >= 10 s", "%", 1),
-    Metric("wait", "expected wait at a random moment", "s", 2),
+    _share("0.1"),
+    _share("1"),
+    _share("10"),
+    Metric("wait", "expected wait at a random moment", "s", 2, row="wait at a random moment s"),
     Metric("p95", "p95 gap by time", "s", 2),
     Metric("p99", "p99 gap by time", "s", 2),
-    Metric("window-p50", "p95 gap inside 10 s windows: median", "s", 2),
-    Metric("window-share", "10 s windows with a p95 gap >= 1 s", "%", 1),
-    Metric("elapsed", "elapsed until all gitk's are done", "s", 1),
+    Metric(
+        "window-p50",
+        "p95 gap inside 10 s windows: median",
+        "s",
+        2,
+        row="10 s windows' p95, median s",
+    ),
+    Metric(
+        "window-share",
+        "10 s windows with a p95 gap >= 1 s",
+        "%",
+        1,
+        row="% of 10 s windows p95 >= 1 s",
+    ),
+    _elapsed("gitk"),
     Metric("beats", "heartbeat deadlines missed", "", 0),
     Metric("skips", "audio skips", "", 0),
-    Metric("skipped", "audio skips, seconds", "s", 1),
+    Metric("skipped", "audio skips, seconds", "s", 1, row="audio skips s"),
     Metric("swap-in", "swap in", "MiB", 0, felt=False),
     Metric("swap-out", "swap out", "MiB", 0, felt=False),
     Metric("page-in", "page in", "MiB", 0, felt=False),
@@ -72,6 +115,23 @@ PRIMARY = METRICS[0]
 BY_KEY = {metric.key: metric for metric in METRICS}
 
 
+def metrics_of(workload: Description) -> tuple[Metric, ...]:
+    """The metrics of runs of this workload: the primary one, the workload's own, the suite's.
+
+    The suite's key is the suite's, whatever a workload calls so; and without a metric of the key
+    that the workload names, stalled seconds are the primary one.
+    """
+    own = [
+        Metric(one.key, one.title, one.unit, one.digits, better=one.better)
+        for one in workload.figures
+        if one.key not in BY_KEY
+    ]
+    suites = [_elapsed(workload.subject) if one.key == "elapsed" else one for one in METRICS]
+    found = {one.key: replace(one, primary=False) for one in (*own, *suites)}
+    primary = found.pop(workload.primary, None) or found.pop(PRIMARY.key)
+    return (replace(primary, primary=True), *found.values())
+
+
 def failed(run: Run) -> bool:
     """Whether the run is a result of the worst kind (an aborted one is none at all)."""
     return run.state in FAILED
@@ -82,10 +142,13 @@ def counted(run: Run) -> bool:
     return run.state == COMPLETED or failed(run)
 
 
-def measure(run: Run) -> dict[str, float | None]:
-    """Every metric of the run by its key."""
+def measure(run: Run, metrics: Sequence[Metric] = METRICS) -> dict[str, float | None]:
+    """Each of the metrics, by its key."""
     if failed(run):
-        return {metric.key: math.inf if metric.felt else None for metric in METRICS}
+        return {metric.key: metric.worst for metric in metrics}
+    own: dict[str, float | None] = {
+        one.key: run.figures.get(one.key) for one in metrics if one.key not in BY_KEY
+    }
     values: dict[str, float | None] = dict.fromkeys(BY_KEY)
     values.update(_silences(run))
     if beats := _deadlines(run, HEARTBEAT, BEAT_TOLERANCE):
@@ -104,7 +167,7 @@ def measure(run: Run) -> dict[str, float | None]:
         ("echo-lost", found.echoes_lost),
     ):
         values[key] = None if count is None else float(count)
-    return values
+    return values | own
 
 
 def _deadlines(run: Run, name: str, tolerance: float) -> Lateness | None:
@@ -116,34 +179,33 @@ def _deadlines(run: Run, name: str, tolerance: float) -> Lateness | None:
 
 
 def lost(run: Run) -> str:
-    """Which lines or logs of gitk's are lost, if stalls may be lost with them; else ''."""
-    gitks = run.gitks
-    asked = number(run.fact("parameters", "gitk"))
-    if not gitks or (asked is not None and len(gitks) < asked):
-        return "no log of a gitk"
+    """Which lines or logs of the subjects are lost, if stalls may be lost with them; else ''."""
+    subjects = run.subjects
+    if not subjects or len(subjects) < len(run.workload.subjects):
+        return f"no log of {a(run.workload.subject)}"
     holes = [
-        f"{plain(gitk.name, 20)} {gitk.unaccounted:.1f} s"
-        for gitk in gitks
-        if gitk.unaccounted >= STALL
+        f"{plain(stream.name, 20)} {stream.unaccounted:.1f} s"
+        for stream in subjects
+        if stream.unaccounted >= STALL
     ]
     return some(holes, 4) if holes else ""
 
 
 def _silences(run: Run) -> dict[str, float | None]:
-    """The figures of the gitk streams; none of them if stalls may be lost.
+    """The figures of the subjects' gaps; none of them if stalls may be lost.
 
     A sum over three of four gitk's, or over the lines that could be read, would look like a better
     kernel.
     """
     if lost(run):
         return {}
-    gitks = run.gitks
-    _, length = silences(gitks)
+    subjects = run.subjects
+    _, length = silences(subjects)
     total = float(length.sum())
     values: dict[str, float | None] = {
         "stalled": stalled_seconds(run),
-        "worst": max(worst(gitk) for gitk in gitks),
-        "elapsed": max(gitk.until for gitk in gitks),
+        "worst": max(worst(stream) for stream in subjects),
+        "elapsed": max(stream.until for stream in subjects),
     }
     if total <= 0:
         return values
@@ -152,9 +214,9 @@ def _silences(run: Run) -> dict[str, float | None]:
         values[f"share-{threshold}"] = 100 * inside / total
     values["wait"] = expected_wait(length)
     values["p95"], values["p99"] = (quantile_by_time(length, length, q) for q in (0.95, 0.99))
-    found = [window_quantiles(*silences([gitk]), WINDOW_QUANTILE) for gitk in gitks]
+    found = [window_quantiles(*silences([stream]), WINDOW_QUANTILE) for stream in subjects]
     windows = [one for one in found if one is not None and len(one)]
-    if len(windows) == len(gitks):
+    if len(windows) == len(subjects):
         values["window-p50"] = float(np.mean([np.median(one) for one in windows]))
         values["window-share"] = float(np.mean([100 * np.mean(one >= STALL) for one in windows]))
     return values
@@ -169,7 +231,7 @@ def silences(streams: list[Stream]) -> tuple[Floats, Floats]:
 
 
 def expected_wait(length: Floats) -> float:
-    """Seconds until the next line, for somebody who looks at a random moment at a random gitk.
+    """Seconds until the next line, for somebody who looks at a random moment at a random stream.
 
     A gap of g seconds is met with the probability g / total and then lasts g / 2 longer on the
     average: sum(g^2) / 2 / total. What an open gap lasts beyond the run is not known, not counted.

@@ -8,11 +8,19 @@ import numpy as np
 
 from analysis.reading.load import Run
 from analysis.reading.streams import Stream
+from contract.run_files import ECHO, HEARTBEAT, PLAYER
 
 THRESHOLDS = (0.1, 1.0, 10.0)
 STALL = 1.0  # a gap of this length is a stall, unless said otherwise
 SKIP_TOLERANCE = 0.2  # s by which a chunk of audio may be late before somebody hears it
+PACED = (HEARTBEAT, PLAYER, ECHO)  # kinds of streams that print on a clock,
+PACE = 0.1  # every so many seconds
 BEAT_TOLERANCE = 0.1  # s by which a heartbeat may be late before its deadline counts as missed
+
+
+def kind(stream: str) -> str:
+    """'heartbeat' of heartbeat-inside, 'gitk' of gitk-4."""
+    return stream.partition("-")[0]
 
 
 @dataclass(frozen=True)
@@ -76,8 +84,8 @@ def worst(stream: Stream) -> float:
 
 
 def stalled_seconds(run: Run, threshold: float = STALL) -> float:
-    """Seconds in stalls, added up over the gitk streams: the primary metric of a run."""
-    return sum(stall.length for gitk in run.gitks for stall in stalls(gitk, threshold))
+    """Seconds in stalls, added up over the run's subjects: the primary metric of a desktop."""
+    return sum(stall.length for stream in run.subjects for stall in stalls(stream, threshold))
 
 
 def freezes(streams: Iterable[Stream], threshold: float = STALL) -> list[tuple[float, float]]:

@@ -10,11 +10,14 @@ from analysis.reading.load import Run
 from analysis.reading.words import plain, plural, some
 from contract.option_rows import IN_MACHINE, PARAMETERS
 from contract.spelling import absent
+from contract.workload import DESKTOP, KEY, STALLED
 
 EVIDENCE_ASKED = ("evidence", "asked")  # noted before t0, by every suite that has the observer
 CLOCK = ("clock", "kind")
 HOSTS_CPU = ("host", "cpu_model")
+WORKLOAD = ((KEY, "name"), (KEY, "primary"))
 EVERYWHERE = (
+    *WORKLOAD,
     ("accelerator",),
     CLOCK,
     ("mem_total_kib",),
@@ -38,8 +41,11 @@ MEMORY_TOLERANCE = 0.1  # kernels leave some MiB more or less of the same memory
 NAMED = 3  # runs of those that share a value
 BUSY = 0.1  # share of the host's CPU time taken by others from which it is said
 UNKNOWN = object()
-# Of results of before there were other clocks, other machines than their host, models of a disk.
+# Of results of before there were other workloads, other clocks, other machines than their host,
+# models of a disk.
 BEFORE: dict[tuple[str, ...], Any] = {
+    **dict(zip(WORKLOAD, (DESKTOP, STALLED), strict=True)),
+    ("parameters", "workload"): DESKTOP,
     CLOCK: "host",
     ("machine", "mips"): None,
     **{("disk", key): None for key in ("kind", "parallel", "depth", "queues")},

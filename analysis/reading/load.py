@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from signal import SIG_IGN, SIGINT, signal
 from typing import Any
@@ -30,11 +30,12 @@ from analysis.reading.latency_log import (
 )
 from analysis.reading.places import LARGEST_FACTS, Place, find_runs, natural
 from analysis.reading.streams import Stream, make_stream
+from analysis.reading.words import plain
+from analysis.reading.workload import read_figures, read_workload
 from contract.plan import Plan, parse_plan
 from contract.run_files import (
     EVENTS,
     FORMAT_VERSION,
-    GITK,
     KERN_LOG,
     META,
     PLAN_FILE,
@@ -43,9 +44,11 @@ from contract.run_files import (
     STATUS,
     latency_log,
 )
+from contract.workload import Description
 from errors import UserError
 
 MOST_STREAMS = 1000
+SUBJECTS = "program"  # what the runs of several workloads are said to have
 LARGE = 60  # runs, from which on further processes pay off
 LATENCY_LOG = re.compile(re.escape(latency_log("NAME")).replace("NAME", "(.+)"), re.DOTALL)
 
@@ -77,12 +80,20 @@ class Run:
         label = self.meta.get("label")
         return label if isinstance(label, str) and label.strip() else self.variant
 
+    @cached_property
+    def workload(self) -> Description:
+        """What the run says of its workload; what it cannot say is among the warnings."""
+        return read_workload(self.meta, self.streams, [])
+
+    @cached_property
+    def figures(self) -> dict[str, float]:
+        """What the workload measured by itself, by key; what is not there is not available."""
+        return read_figures(self.meta, [])
+
     @property
-    def gitks(self) -> list[Stream]:
-        """The gitk streams, in order."""
-        return [
-            stream for name, stream in self.streams.items() if re.fullmatch(rf"{GITK}\d+", name)
-        ]
+    def subjects(self) -> list[Stream]:
+        """The streams whose silences count, in order."""
+        return [self.streams[name] for name in self.workload.subjects if name in self.streams]
 
     def fact(self, *keys: str) -> Any:
         """A value of meta.json by its path of keys; None if it is not there."""
@@ -125,6 +136,12 @@ class Campaign:
     plan: Plan = field(default_factory=Plan)
     configs: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+
+    @property
+    def subject(self) -> str:
+        """What one of the streams is called whose silences count, where all runs agree in it."""
+        names = {run.workload.subject for run in self.runs}
+        return names.pop() if len(names) == 1 else SUBJECTS
 
     def variants(self) -> dict[str, list[Run]]:
         """Runs by variant, both in order."""
@@ -223,7 +240,8 @@ def _load_run(place: Place, status: dict[str, Any], planned: int | None) -> Run:
         stream = make_stream(logs[name], name, one, events, began, last_sent, warnings)
         if stream is not None:
             streams[name] = stream
-    _expect_gitks(meta, streams, began, warnings)
+    read_figures(meta, warnings)
+    _expect_subjects(meta, streams, began, warnings)
     return Run(
         path,
         place.variant,
@@ -267,15 +285,11 @@ def _last_sent(
     return max(stamps, default=0.0)
 
 
-def _expect_gitks(
+def _expect_subjects(
     meta: dict[str, Any], streams: dict[str, Stream], began: bool, warnings: list[str]
 ) -> None:
-    """Name the gitk's that were asked for and left no log."""
-    parameters = meta.get("parameters")
-    asked = number(parameters.get("gitk")) if isinstance(parameters, dict) else None
-    if asked is None or not 0 < asked <= 1000 or not began:
-        return
-    names = (f"{GITK}{n}" for n in range(1, int(asked) + 1))
-    missing = [name for name in names if name not in streams]
-    if missing:
+    """Name the subjects that were asked for and left no log."""
+    wanted = read_workload(meta, streams, warnings).subjects
+    missing = [plain(name, 40) for name in wanted if name not in streams]
+    if missing and began:
         warnings.append(f"no latency log of {', '.join(missing[:8])}")

@@ -37,6 +37,11 @@ def mib(value: float | None) -> str:
     return NOT_AVAILABLE if value is None else f"{value:,.1f} MiB"
 
 
+def a(noun: str) -> str:
+    """'a gitk', 'an editor'."""
+    return f"{'an' if noun[:1].lower() in set('aeiou') else 'a'} {noun}"
+
+
 def plural(count: int, noun: str) -> str:
     """'1 skip', '2 skips'."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

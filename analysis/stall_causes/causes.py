@@ -63,7 +63,7 @@ class Card:
 
 @dataclass(frozen=True)
 class RunCauses:
-    """A run's stalls of all gitk streams, the longest first, and their seconds by cause.
+    """A run's stalls of all its subjects, the longest first, and their seconds by cause.
 
     `notes`: what this kernel or this run lacks as evidence, a sentence each.
     `apart`: dm-crypt was told apart from the disk under it; if not, `dm_crypt` is part of the waits

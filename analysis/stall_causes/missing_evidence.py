@@ -28,9 +28,9 @@ def apart(run: Run, machine: Machine) -> bool:
 
 
 def trace_end(run: Run, machine: Machine) -> float | None:
-    """When the trace ended, if the gitk's went on without it; elapsed seconds."""
+    """When the trace ended, if the subjects went on without it; elapsed seconds."""
     span = machine.trace_span
-    ends = [gitk.last + gitk.open_gap for gitk in run.gitks]
+    ends = [stream.last + stream.open_gap for stream in run.subjects]
     return span[1] if span is not None and ends and max(ends) > span[1] + span[2] else None
 
 

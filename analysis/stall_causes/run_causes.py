@@ -18,18 +18,20 @@ from contract.run_files import HEARTBEAT, PLAYER
 
 MOST_STACKS = 5
 MOST_WHO = 6
-OTHERS = (PLAYER, HEARTBEAT)  # their stalls have cards, and are in no sum
+OTHERS = (PLAYER, HEARTBEAT)  # their stalls have cards, and are in no sum if no subjects'
 
 
 def run_causes(run: Run) -> RunCauses | None:
-    """The causes of all stalls of the run's gitk streams; None if the run has no evidence."""
+    """The causes of all stalls of the run's subjects; None if the run has no evidence."""
     evidence = read_evidence(run.path)
     if evidence is None:
         return None
     failures = read_failures(run.path, evidence.problems)
     machine = Machine(run, evidence.trace, failures)
     path = CriticalPath(evidence, machine, _pids(run))
-    cards = [_card(path, machine, stall) for stall in _stalls(run, [g.name for g in run.gitks])]
+    subjects = [stream.name for stream in run.subjects]
+    others = [name for name in OTHERS if name not in subjects]
+    cards = [_card(path, machine, stall) for stall in _stalls(run, subjects)]
     seconds: dict[str, float] = {}
     for card in cards:
         for key, amount in card.seconds.items():
@@ -39,7 +41,7 @@ def run_causes(run: Run) -> RunCauses | None:
         _in_order(seconds),
         missing_evidence.notes(run, evidence, machine),
         apart=missing_evidence.apart(run, machine),
-        others=[_card(path, machine, stall) for stall in _stalls(run, OTHERS)],
+        others=[_card(path, machine, stall) for stall in _stalls(run, others)],
     )
 
 

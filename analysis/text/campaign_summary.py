@@ -107,7 +107,7 @@ def _runs(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[s
     marked = {run.path for run in listed if observer_faults.of_run(run)}
     yield f"{'variant':<27} {'run':>3}  {'ended':<9} {'worst':>9} {'stalled':>9} {'elapsed':>9}"
     for run in listed:
-        longest = worst_stream(run.gitks)
+        longest = worst_stream(run.subjects)
         least = ">=" if lost(run) and run.state == COMPLETED else ""
         figures = [
             f"{least}{seconds(worst(longest))}" if longest else "-",
@@ -120,8 +120,8 @@ def _runs(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[s
             f"{plain(run.state, 9):<9} " + " ".join(f"{figure[:9]:>9}" for figure in figures)
         )
     yield from paragraph(
-        "worst: the longest gap of any gitk; stalled: their gaps of 1 s or more, added up."
-        + (" !: observers disturbed, in no verdict." if marked else "")
+        f"worst: the longest gap of any {campaign.subject}; stalled: their gaps of 1 s or more, "
+        "added up." + (" !: observers disturbed, in no verdict." if marked else "")
     )
     yield ""
 

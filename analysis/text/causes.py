@@ -21,11 +21,11 @@ LABEL = 20  # columns of a variant's name in the table
 NO_EVIDENCE = "no evidence was recorded: why it stalled is not known"
 
 
-def totals_lines(found: RunCauses) -> list[str]:
+def totals_lines(found: RunCauses, subject: str) -> list[str]:
     """A run's stalled seconds by cause, the largest first, a line each."""
     total = found.total
     if total <= 0:
-        return ["  no gitk was silent for so long"]
+        return [f"  no {subject} was silent for so long"]
     return [
         f"  {seconds / total * 100:3.0f} % {seconds:8.1f} s  {BY_KEY[key].words}"
         for key, seconds in found.seconds.items()
@@ -94,7 +94,7 @@ def in_a_line(found: RunCauses) -> str:
 
 def summary_lines(run: Run, why: RunCauses | None) -> Iterator[str]:
     """The run's entry of the summary, and what its evidence lacks; None: it has no evidence."""
-    if run.gitks:
+    if run.subjects:
         text = NO_EVIDENCE if why is None else in_a_line(why)
         # A figure stays with its unit: textwrap knows no break at a no-break space.
         lines = entry("causes", re.sub(r"(?<=\d) (?=[s%])", "\u00a0", text))

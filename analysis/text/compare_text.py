@@ -4,16 +4,19 @@
 from collections.abc import Iterator
 from textwrap import wrap
 
-from analysis.figures.metrics import METRICS, PRIMARY
-from analysis.reading.words import plain, plural
+from analysis.figures.metrics import Metric
+from analysis.reading.words import plain, plural, some
 from analysis.text import causes as causes_text
 from analysis.text import vmstat
 from analysis.text.layout import blocks, grid
 from analysis.text.machine import references
-from analysis.text.verdict_table import NAMES, metric_cell, spread_rows, verdict_rows
+from analysis.text.verdict_table import metric_cell, spread_rows, verdict_rows
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.sentences import more_word
 from analysis.verdicts.statistics import least_more_runs
+from contract.workload import STALLED
+
+MOST_HIGHER = 12  # metrics that are named of which more is better
 
 
 def text(compared: Compared, width: int = 100, colour: bool = False) -> str:
@@ -25,7 +28,7 @@ def text(compared: Compared, width: int = 100, colour: bool = False) -> str:
         lines += wrap(f"Machine: {modelled}.", width, subsequent_indent="  ")
     others = compared.variants[1:]
     if others:
-        lines += ["", f"Stalled seconds per run, against {_base(compared)}:", ""]
+        lines += ["", *wrap(f"{heading(compared.metric)}, against {_base(compared)}:", width), ""]
         lines += grid(verdict_rows(compared), width, colour=colour)
         lines += ["", "Spread between runs (of the runs that ended), and runs that failed:", ""]
         lines += grid(spread_rows(compared), width, colour=colour)
@@ -41,14 +44,30 @@ def text(compared: Compared, width: int = 100, colour: bool = False) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
+def heading(metric: Metric) -> str:
+    """What a table of verdicts is about: 'Stalled seconds per run', 'Rate inside (MB/s, …)'."""
+    if metric.key == STALLED:
+        return "Stalled seconds per run"
+    unit = f"{metric.unit}, " if metric.unit else ""
+    return f"{metric.title[:1].upper()}{metric.title[1:]} ({unit}{metric.better} is better)"
+
+
+def direction(compared: Compared) -> str:
+    """'lower is better for all metrics', or of which more is."""
+    higher = [metric.title for metric in compared.metrics if metric.better == "higher"]
+    if not higher:
+        return "lower is better for all metrics"
+    return f"lower is better for all metrics but {some(higher, MOST_HIGHER)}, of which more is"
+
+
 def _base(compared: Compared) -> str:
     return plain(compared.labels[compared.baseline], 40)
 
 
 def _metrics(compared: Compared, width: int, colour: bool) -> Iterator[str]:
     """The baseline's column is the first of each block."""
-    shown = [m for m in METRICS if any(s.ended for s in compared.samples[m.key].values())]
-    names = ["", *(NAMES.get(m.key, f"{m.title} {m.unit}".strip()) for m in shown)]
+    shown = [m for m in compared.metrics if any(s.ended for s in compared.samples[m.key].values())]
+    names = ["", *(metric.name for metric in shown)]
     columns = {
         variant: [
             plain(compared.labels[variant], 26),
@@ -57,7 +76,7 @@ def _metrics(compared: Compared, width: int, colour: bool) -> Iterator[str]:
         for variant in compared.variants
     }
     if compared.primary:
-        names.append("verdict (stalled s per run)")
+        names.append(f"verdict ({compared.metric.name})")
         for variant, column in columns.items():
             one, failed = compared.primary.get(variant), _failed(compared, variant)
             column.append((one.verdict if one else "baseline") + failed)
@@ -65,7 +84,7 @@ def _metrics(compared: Compared, width: int, colour: bool) -> Iterator[str]:
 
 
 def _failed(compared: Compared, variant: str) -> str:
-    failed = compared.samples[PRIMARY.key][variant].failed
+    failed = compared.samples[compared.metric.key][variant].failed
     return f", {failed} failed" if failed else ""
 
 
@@ -92,12 +111,12 @@ def notes(compared: Compared) -> Iterator[str]:
         "tests against these bounds."
     )
     yield (
-        "Only stalled seconds per run was fixed in advance. The spread and the failures are a "
+        f"Only {compared.metric.title} was fixed in advance. The spread and the failures are a "
         "family each, all other metrics one together: exploratory."
     )
     yield from _out_of_reach(compared)
     yield (
-        "Every change is raw, against the baseline; lower is better for all metrics. A ? says that "
+        f"Every change is raw, against the baseline; {direction(compared)}. A ? says that "
         "the difference is not established, which is not to say that there is none."
     )
     told = [one.more_runs for one in compared.primary.values() if one.more_runs is not None]

@@ -12,9 +12,12 @@ from analysis.figures import counters, failed_allocations, observer_faults
 from analysis.figures.echo import echoes
 from analysis.figures.stalls import (
     BEAT_TOLERANCE,
+    PACE,
+    PACED,
     SKIP_TOLERANCE,
     STALL,
     THRESHOLDS,
+    kind,
     lateness,
     stalled_seconds,
     stalls,
@@ -34,11 +37,11 @@ from analysis.verdicts.cause_table import Causes
 from analysis.verdicts.choice import LISTED_RUNS, in_order, median_run
 from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
-from contract.run_files import COMPLETED, ECHO, HEARTBEAT, PLAYER
+from contract.run_files import COMPLETED, HEARTBEAT, PLAYER
+from contract.workload import DESKTOP
 from errors import UserError
 
-PACED = (HEARTBEAT, PLAYER, ECHO)  # streams that print on a clock,
-PACE = 0.1  # every so many seconds
+NAME = 12  # columns of a stream's name
 
 
 def summary(
@@ -111,20 +114,20 @@ def run_name(run: Run, runs: int, limit: int = 60) -> str:
 
 def headline(run: Run) -> str:
     """The freeze in a sentence."""
-    gitks = run.gitks
-    longest = worst_stream(gitks or list(run.streams.values()))
+    subjects = run.subjects
+    longest = worst_stream(subjects or list(run.streams.values()))
     if longest is None:
         return "No program of the workload printed a line."
     text = f"{plain(longest.name, 40)} was silent for {seconds(worst(longest))} at the worst"
     if longest.open_gap == worst(longest) >= STALL:
         when = "it ended" if longest.ended else "the machine was last heard"
         text += f" (still silent when {when})"
-    if len(gitks) > 1:
+    if len(subjects) > 1:
         text += (
-            f"; the {number_word(len(gitks))} gitk's together stood still for "
+            f"; the {number_word(len(subjects))} {run.workload.subject}'s together stood still for "
             f"{seconds(stalled_seconds(run))} (gaps of {STALL:.0f} s or more, added up)"
         )
-    elif gitks:
+    elif subjects:
         text += f"; it stood still for {seconds(stalled_seconds(run))} in all"
     return text + "."
 
@@ -183,13 +186,17 @@ def _stream_table(run: Run) -> Iterator[str]:
     yield f"{'':<12}{'':>8}{head}{'worst':>8}{'open':>8}"
     yield f"{'stream':<12}{'elapsed':>8}" + f"{'n':>5}{'s':>8}" * 3 + f"{'gap':>8}" * 2
     for stream in run.streams.values():
-        row = f"{plain(stream.name, 12):<12}{_cell(stream.until)}"
+        name = plain(stream.name, 40)
+        if len(name) > NAME:
+            yield name
+            name = ""
+        row = f"{name:<{NAME}}{_cell(stream.until)}"
         for total in totals(stream):
-            paced = stream.name in PACED and total.threshold <= PACE
+            paced = kind(stream.name) in PACED and total.threshold <= PACE
             row += f"{'-':>5}{'-':>8}" if paced else _count(total.count) + _cell(total.seconds)
         # A gap that nobody saw end is at least this long.
         yield row + _cell(worst(stream)) + _cell(stream.open_gap, "" if stream.ended else "+")
-    if any(name in PACED for name in run.streams):
+    if any(kind(name) in PACED for name in run.streams):
         yield f"- every line would count: these come each {PACE} s. Their lateness is below."
     if not all(stream.ended for stream in run.streams.values()):
         yield "+ its end was not seen: silent until the machine was last heard."
@@ -211,6 +218,8 @@ def _sound(run: Run) -> Iterator[str]:
     ):
         stream = run.streams.get(stream_name)
         found = lateness(stream, tolerance) if stream else None
+        if stream is None and run.workload.name != DESKTOP:
+            continue
         if stream is None or found is None:
             yield from entry(name, NOT_AVAILABLE)
             continue

@@ -7,39 +7,29 @@ by a word (and by colour, never by colour alone), with a ? while it is not estab
 
 from collections.abc import Callable, Iterator, Sequence
 
-from analysis.figures.metrics import PRIMARY, Metric
+from analysis.figures.metrics import Metric
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.sentences import times
 from analysis.verdicts.verdict import Comparison, Sample
+from contract.workload import STALLED
 
-NAMES = {  # rows of the table of all metrics, where they differ from the title and the unit
-    "stalled": "stalled s per run",
-    "share-0.1": "% of time in gaps >= 0.1 s",
-    "share-1": "% of time in gaps >= 1 s",
-    "share-10": "% of time in gaps >= 10 s",
-    "wait": "wait at a random moment s",
-    "window-p50": "10 s windows' p95, median s",
-    "window-share": "% of 10 s windows p95 >= 1 s",
-    "elapsed": "all gitk's done after s",
-    "skipped": "audio skips s",
-}
-
-
-Cell = Callable[[Sample, Comparison | None], str]  # None: the baseline has no comparison
+# None: the baseline has no comparison.
+Cell = Callable[[Metric, Sample, Comparison | None], str]
 
 
 def _of_comparison(cell: Callable[[Comparison], str], baseline: str = "") -> Cell:
-    return lambda sample, one: baseline if one is None else cell(one)
+    return lambda metric, sample, one: baseline if one is None else cell(one)
 
 
+MEAN = ""  # a head that the primary metric has a word for
 # Each column that a table of verdicts can have: its head, and what stands in it.
 COLUMNS: dict[str, tuple[str, Cell]] = {
-    "runs": ("runs", lambda sample, _: runs_cell(sample)),
-    "failed": ("failed", lambda sample, _: str(sample.failed)),
-    "ended": ("ended", lambda sample, _: f"{sample.runs - sample.failed} of {sample.runs}"),
-    "mean": ("stalled s", lambda sample, _: _mean(PRIMARY, sample)),
-    "mean and sd": ("stalled s", lambda sample, _: mean_and_sd(sample)),
-    "sd": ("sd", lambda sample, _: _sd(sample)),
+    "runs": ("runs", lambda _, sample, __: runs_cell(sample)),
+    "failed": ("failed", lambda _, sample, __: str(sample.failed)),
+    "ended": ("ended", lambda _, sample, __: f"{sample.runs - sample.failed} of {sample.runs}"),
+    "mean": (MEAN, lambda metric, sample, _: _mean(metric, sample)),
+    "mean and sd": (MEAN, lambda metric, sample, _: mean_and_sd(metric, sample)),
+    "sd": ("sd", lambda metric, sample, _: _sd(metric, sample)),
     "ratio": ("ratio (95 %)", _of_comparison(lambda one: ratio_cell(one))),
     "p": ("p (Holm)", _of_comparison(lambda one: p_cell(one.p_adjusted))),
     "delta": (
@@ -55,21 +45,29 @@ IN_REPORT = ("mean and sd", "ratio", "p", "verdict")
 
 def verdict_rows(compared: Compared, columns: Sequence[str] = IN_FULL) -> Iterator[list[str]]:
     """The heads, then a row for each variant: its label, and its cells of these columns."""
-    yield ["variant", *(COLUMNS[name][0] for name in columns)]
+    metric = compared.metric
+    mean = "stalled s" if metric.key == STALLED else f"mean {metric.unit}".strip()
+    yield ["variant", *(COLUMNS[name][0] or mean for name in columns)]
     for variant in compared.variants:
-        sample = compared.samples[PRIMARY.key][variant]
+        sample = compared.samples[metric.key][variant]
         one = compared.primary.get(variant)
-        yield [compared.labels[variant], *(COLUMNS[name][1](sample, one) for name in columns)]
+        cells = (COLUMNS[name][1](metric, sample, one) for name in columns)
+        yield [compared.labels[variant], *cells]
 
 
-def mean_and_sd(sample: Sample) -> str:
-    """'203.4 ±9.6'; '>=' if runs failed, whose seconds are in no mean."""
-    spread = "" if sample.sd is None else f" ±{_number(PRIMARY, sample.sd)}"
-    return _mean(PRIMARY, sample) + spread
+def mean_and_sd(metric: Metric, sample: Sample) -> str:
+    """'203.4 ±9.6'; '>=' (of more is better '<=') if runs failed, whose figure is in no mean."""
+    spread = "" if sample.sd is None else f" ±{_number(metric, sample.sd)}"
+    return _mean(metric, sample) + spread
 
 
-def _sd(sample: Sample) -> str:
-    return "-" if sample.sd is None else _number(PRIMARY, sample.sd)
+def _sd(metric: Metric, sample: Sample) -> str:
+    return "-" if sample.sd is None else _number(metric, sample.sd)
+
+
+def _bound_mark(metric: Metric) -> str:
+    """What a failed run, the worst there is, would make of a mean or a ratio."""
+    return ">=" if metric.sign > 0 else "<="
 
 
 def runs_cell(sample: Sample) -> str:
@@ -78,10 +76,12 @@ def runs_cell(sample: Sample) -> str:
 
 
 def spread_rows(compared: Compared) -> Iterator[list[str]]:
-    yield ["variant", "sd s", "ratio", "p (Holm)", "spread", "failed", "p (Fisher)", "failures"]
+    metric = compared.metric
+    head = f"sd {metric.unit}".strip()
+    yield ["variant", head, "ratio", "p (Holm)", "spread", "failed", "p (Fisher)", "failures"]
     for variant in compared.variants:
-        sample = compared.samples[PRIMARY.key][variant]
-        sd = _sd(sample)
+        sample = compared.samples[metric.key][variant]
+        sd = _sd(metric, sample)
         if variant == compared.baseline:
             failed = f"{sample.failed} of {sample.runs}"
             yield [compared.labels[variant], sd, "", "", "baseline", failed, "", "baseline"]
@@ -111,15 +111,16 @@ def metric_cell(compared: Compared, metric: Metric, variant: str) -> tuple[str, 
     if sample.mean is None or base.mean is None:
         return value, sd, "", ""
     one = compared.primary if metric.primary else compared.secondary[metric.key]
-    word = _direction(one[variant], sample.mean - base.mean)
+    word = _direction(one[variant], (sample.mean - base.mean) * metric.sign)
     change = f"({_change(sample.mean / base.mean - 1)})" if base.mean else ""
     return value, sd, change, word
 
 
-def _direction(one: Comparison, change: float) -> str:
-    if one.differs and one.delta and change * one.delta < 0:
+def _direction(one: Comparison, worse: float) -> str:
+    """worse: by how much the mean is; below 0 it is better."""
+    if one.differs and one.delta and worse * one.delta < 0:
         return "mixed"  # most runs went one way, their mean the other
-    word = "worse" if change > 0 else "better" if change < 0 else ""
+    word = "worse" if worse > 0 else "better" if worse < 0 else ""
     return word if one.differs or not word else f"{word}?"
 
 
@@ -131,7 +132,7 @@ def _change(share: float) -> str:
 def _mean(metric: Metric, sample: Sample) -> str:
     if sample.mean is None:
         return "failed" if sample.values else "-"
-    return f"{'>=' if sample.failed else ''}{_number(metric, sample.mean)}"
+    return f"{_bound_mark(metric) if sample.failed else ''}{_number(metric, sample.mean)}"
 
 
 def _number(metric: Metric, value: float) -> str:
@@ -144,7 +145,7 @@ def ratio_cell(one: Comparison) -> str:
     """'0.67 (0.63-0.71)': the ratio of the means and its 95 % interval over the runs."""
     if one.ratio is None:
         return "-"
-    bound = ">=" if one.sample.failed and not one.base.failed else ""
+    bound = _bound_mark(one.metric) if one.sample.failed and not one.base.failed else ""
     figure = f"{bound}{times(one.ratio)}"
     if one.low is None and one.high is None:
         return figure

@@ -121,7 +121,7 @@ def cause_table(
 
 def notes(campaign: Campaign, found: Causes, labels: dict[str, str]) -> Iterator[str]:
     """Which runs have no evidence, and what the evidence of others lacks."""
-    runs = [run for run in campaign.runs if counted(run) and run.gitks]
+    runs = [run for run in campaign.runs if counted(run) and run.subjects]
     without = [run for run in runs if run.path not in found]
     if len(without) == len(runs):
         if runs:

@@ -16,12 +16,12 @@ LISTED_RUNS = 36  # of more runs those that ended as they should are not told on
 
 
 def median_run(runs: Iterable[Run]) -> Run | None:
-    """The run with a gitk whose stalled seconds are the median; of two the worse one.
+    """The run with a subject whose stalled seconds are the median; of two the worse one.
 
     A run that failed ranks behind all that ended: a hang is the worst outcome. One that was
     aborted, or of which lines are lost, stands for its variant only if there is no other.
     """
-    found = [run for run in runs if run.gitks]
+    found = [run for run in runs if run.subjects]
     found = [run for run in found if counted(run)] or found
     found = [run for run in found if failed(run) or not lost(run)] or found
     ranked = sorted(found, key=lambda run: (*badness(run), run.number))
@@ -34,9 +34,9 @@ def badness(run: Run) -> tuple[float, float]:
     return (math.inf if failed(run) else stalled), stalled
 
 
-def fourth_gitk(run: Run) -> Stream:
-    """The fourth gitk, the original's choice; the last one if there are fewer."""
-    return run.gitks[:4][-1]
+def fourth_subject(run: Run) -> Stream:
+    """The fourth subject, the original's choice; the last one if there are fewer."""
+    return run.subjects[:4][-1]
 
 
 def in_order(campaign: Campaign, baseline: str | None = None) -> list[str]:

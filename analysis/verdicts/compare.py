@@ -5,14 +5,14 @@ docs/VERDICTS.md tells what a verdict means and how often it errs.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from analysis.figures import observer_faults
-from analysis.figures.metrics import METRICS, PRIMARY, counted, failed, lost, measure
+from analysis.figures.metrics import Metric, counted, failed, lost, measure, metrics_of
 from analysis.reading import facts
 from analysis.reading.load import Campaign, Run
 from analysis.reading.words import plain, plural
@@ -25,6 +25,7 @@ from analysis.verdicts.judge import Pair, judge, judge_failures, judge_spread
 from analysis.verdicts.sentences import alone, sentence
 from analysis.verdicts.statistics import cliffs_delta
 from analysis.verdicts.verdict import Comparison, Sample
+from contract.workload import STALLED, Description
 from errors import UserError
 
 IN_TURN = 0.75  # Cliff's delta of the runs' places in the campaign: taking turns it is 1 / runs
@@ -59,18 +60,21 @@ def compare(
     found = cause_table.collect(campaign) if causes is None else causes
     notes += cause_table.notes(campaign, found, labels)
     why = cause_table.cause_table(judged, variants, labels, found)
-    samples = _samples(by_variant, variants)
+    workload = next((run for run in runs if run.variant == base), campaign.runs[0]).workload
+    metrics = metrics_of(workload)
+    notes += _no_such_metric(workload, metrics[0])
+    samples = _samples(by_variant, variants, metrics)
     level = campaign.plan.level
     figures = vmstat.collect(campaign) if counters is None else counters
     pairs = {
         metric.key: [
             Pair(metric, one, samples[metric.key][base], samples[metric.key][one]) for one in others
         ]
-        for metric in METRICS
+        for metric in metrics
     }
-    first = pairs.pop(PRIMARY.key)
+    first = pairs.pop(metrics[0].key)
     primary = judge(first, level=level, margin=campaign.plan.margin)
-    notes += _with_disturbed(campaign, primary, labels, base)
+    notes += _with_disturbed(campaign, primary, labels, base, metrics[0])
     spread = judge_spread(first, level=level)
     everything = [pair for one in pairs.values() for pair in one]
     secondary: dict[str, dict[str, Comparison]] = {key: {} for key in pairs}
@@ -78,13 +82,15 @@ def compare(
         secondary[one.metric.key][one.variant] = one
     ends = _ends(by_variant, variants)
     failures = judge_failures({one: ends[one] for one in others}, ends[base], level=level)
-    sentences = {base: alone(labels[base], samples[PRIMARY.key][base], PRIMARY, bool(others))}
+    sentences = {base: alone(labels[base], samples[metrics[0].key][base], metrics[0], bool(others))}
     for one, scatter in zip(primary, spread, strict=True):
         sentences[one.variant] = sentence(
             labels[one.variant], labels[base], one, scatter, failures[one.variant]
         )
     of_primary = {one.variant: one for one in primary}
-    blamed = blame(why, base, of_primary, level=level, margin=campaign.plan.margin)
+    blamed = {}
+    if metrics[0].key == STALLED:  # what a cause has seconds of
+        blamed = blame(why, base, of_primary, level=level, margin=campaign.plan.margin)
     for variant, of_variant in blamed.items():
         sentences[variant] += f" {of_variant.sentence}"
     return Compared(
@@ -101,6 +107,8 @@ def compare(
         forced=differing,
         sentences=sentences,
         level=level,
+        workload=workload,
+        metrics=metrics,
         causes=why,
         blame=blamed,
         counters=vmstat.kernel_counters(by_variant, variants, figures, level),
@@ -144,11 +152,23 @@ def _asked(campaign: Campaign, names: list[str], asked: str) -> str:
     raise UserError(f"no variant {plain(asked, 60)!r} to compare with: there is {known}")
 
 
-def _samples(by_variant: dict[str, list[Run]], variants: list[str]) -> dict[str, dict[str, Sample]]:
-    samples: dict[str, dict[str, Sample]] = {metric.key: {} for metric in METRICS}
+def _no_such_metric(workload: Description, primary: Metric) -> list[str]:
+    """A line that names the primary metric which nothing measures, or none."""
+    if primary.key == workload.primary:
+        return []
+    return [
+        f"There is no metric {plain(workload.primary, 60)}, which the workload is about: the "
+        f"verdicts are about {primary.title}."
+    ]
+
+
+def _samples(
+    by_variant: dict[str, list[Run]], variants: list[str], metrics: Sequence[Metric]
+) -> dict[str, dict[str, Sample]]:
+    samples: dict[str, dict[str, Sample]] = {metric.key: {} for metric in metrics}
     for variant in variants:
         runs = [run for run in by_variant[variant] if counted(run)]
-        figures = [measure(run) for run in runs]
+        figures = [measure(run, metrics) for run in runs]
         for key, of_variants in samples.items():
             known = [
                 (value, run.number, run.order)
@@ -186,7 +206,8 @@ def _notes(campaign: Campaign, runs: list[Run]) -> list[str]:
     )
     bad = [run for run in runs if failed(run)]
     holes = [f"{r.variant}/{r.number} ({why})" for r in runs if not failed(r) and (why := lost(r))]
-    listed("Lines of gitk's are lost, and stalls may be with them: no figures of gaps of", holes)
+    lines = f"Lines of {campaign.subject}'s are lost"
+    listed(f"{lines}, and stalls may be with them: no figures of gaps of", holes)
     listed("Failed, counted as the worst", [f"{r.variant}/{r.number} ({r.state})" for r in bad])
     listed(
         "Read with care (damage is named in the summary)",
@@ -199,7 +220,11 @@ def _notes(campaign: Campaign, runs: list[Run]) -> list[str]:
 
 
 def _with_disturbed(
-    campaign: Campaign, primary: list[Comparison], labels: dict[str, str], base: str
+    campaign: Campaign,
+    primary: list[Comparison],
+    labels: dict[str, str],
+    base: str,
+    metric: Metric,
 ) -> list[str]:
     """Which runs are in no verdict since their observers were disturbed; what they would change."""
     whole = campaign.variants()
@@ -213,8 +238,9 @@ def _with_disturbed(
         return []
     names = [f"{run.variant}/{run.number} ({', '.join(why)})" for run, why in bad]
     text = f"Observers disturbed, in no verdict: {plain(', '.join(names), 1000)}."
-    samples = _samples(whole, [base, *(one.variant for one in primary)])[PRIMARY.key]
-    pairs = [Pair(PRIMARY, one.variant, samples[base], samples[one.variant]) for one in primary]
+    variants = [base, *(one.variant for one in primary)]
+    samples = _samples(whole, variants, [metric])[metric.key]
+    pairs = [Pair(metric, one.variant, samples[base], samples[one.variant]) for one in primary]
     again = judge(pairs, level=campaign.plan.level, margin=campaign.plan.margin)
     others = [
         f"{plain(labels[one.variant], 60)} would be {one.verdict}"

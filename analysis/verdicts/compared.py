@@ -3,11 +3,13 @@
 
 from dataclasses import dataclass, field
 
+from analysis.figures.metrics import Metric
 from analysis.reading.load import Campaign
 from analysis.verdicts.blame import Blame
 from analysis.verdicts.cause_table import CauseTable
 from analysis.verdicts.verdict import Comparison, Failures, Sample
 from analysis.verdicts.vmstat import KernelCounters
+from contract.workload import Description
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,16 @@ class Compared:
     forced: list[str]  # differing facts that --force overrode; empty: comparable
     sentences: dict[str, str]  # the answer, one for each variant
     level: float  # of each look
+    workload: Description  # the baseline's
+    metrics: tuple[Metric, ...]  # of that workload, the primary one first
     causes: CauseTable = field(default_factory=lambda: CauseTable({}))
     blame: dict[str, Blame] = field(default_factory=dict)  # of those that regressed or improved
     counters: KernelCounters = field(default_factory=KernelCounters)
+
+    @property
+    def metric(self) -> Metric:
+        """The primary metric: what the verdicts are about."""
+        return self.metrics[0]
 
     @property
     def sure(self) -> bool:

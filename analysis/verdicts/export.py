@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from analysis.figures.metrics import METRICS, PRIMARY, Metric
+from analysis.figures.metrics import Metric
 from analysis.figures.vmstat import is_level
 from analysis.stall_causes.run_causes import as_json
 from analysis.verdicts.cause_table import METRICS as CAUSES
@@ -52,7 +52,8 @@ def json_text(compared: Compared) -> str:
         "margin": compared.campaign.plan.margin,
         "looks": list(compared.campaign.plan.looks),
         "metrics": [
-            {"key": m.key, "title": m.title, "unit": m.unit, "better": m.better} for m in METRICS
+            {"key": m.key, "title": m.title, "unit": m.unit, "better": m.better}
+            for m in compared.metrics
         ],
         "variants": [_variant(compared, variant) for variant in compared.variants],
         "forced": compared.forced,
@@ -183,7 +184,7 @@ def csv_text(compared: Compared) -> str:
 
 
 def _rows(compared: Compared, variant: str) -> Iterator[dict[str, Any]]:
-    for metric in METRICS:
+    for metric in compared.metrics:
         family = "primary" if metric.primary else "exploratory"
         row = _sample_row(family, metric, compared.samples[metric.key][variant])
         by_variant = compared.primary if metric.primary else compared.secondary[metric.key]
@@ -194,7 +195,8 @@ def _rows(compared: Compared, variant: str) -> Iterator[dict[str, Any]]:
     yield from _vmstat_rows(compared, variant)
     if variant in compared.spread:
         one, ends = compared.spread[variant], compared.failures[variant]
-        yield {"family": "spread", "metric": PRIMARY.key, "unit": PRIMARY.unit} | {
+        unit = _no_formula(one.metric.unit)
+        yield {"family": "spread", "metric": one.metric.key, "unit": unit} | {
             key: getattr(one, key) for key in FIGURES
         }
         yield {
@@ -235,16 +237,16 @@ def _sample_row(family: str, metric: Metric, of: Sample) -> dict[str, Any]:
     return {key: sample[key] for key in SAMPLE} | {
         "family": family,
         "metric": metric.key,
-        "unit": metric.unit,
+        "unit": _no_formula(metric.unit),
         "values": " ".join("failed" if v is None else repr(v) for v in sample["values"]),
         "numbers": " ".join(map(str, sample["numbers"])),
         "orders": " ".join("-" if o is None else str(o) for o in sample["orders"]),
     }
 
 
-def _no_formula(label: str) -> str:
-    """The label as a text even to a spreadsheet, which would compute what begins like this."""
-    return f"'{label}" if label[:1] in "=+-@" else label
+def _no_formula(word: str) -> str:
+    """The word as a text even to a spreadsheet, which would compute what begins like this."""
+    return f"'{word}" if word.startswith(tuple("=+-@")) else word
 
 
 def causes_json(compared: Compared) -> str:

@@ -44,7 +44,7 @@ class Pair:
 
     @property
     def all(self) -> Rows | None:
-        """The values, math.inf for runs that failed; None if there is nothing to compare."""
+        """The values, infinite for runs that failed; None if there is nothing to compare."""
         return self._rows(self.sample.values, self.base.values, 1)
 
     @property
@@ -74,7 +74,11 @@ def judge_families(
     """`judge` of each family, with the arithmetic of all of them at once."""
     pairs = [pair for family in families for pair in family]
     p = by_size([pair.all for pair in pairs], permutation_p)
-    delta = by_size([pair.all for pair in pairs], cliffs_delta)
+    higher = by_size([pair.all for pair in pairs], cliffs_delta)
+    delta = [
+        None if one is None else pair.metric.sign * one
+        for pair, one in zip(pairs, higher, strict=True)
+    ]
     ratio = by_size(
         [
             rows if (rows := pair.ended) and sum(rows[0]) and sum(rows[1]) else None

@@ -4,6 +4,7 @@
 from analysis.figures.metrics import Metric
 from analysis.reading.words import plural
 from analysis.verdicts.verdict import MANY, Comparison, Failures, Sample
+from contract.workload import STALLED
 
 
 def p_equals(p: float) -> str:
@@ -75,7 +76,8 @@ def _figures(one: Comparison) -> str:
     text = f"{amount(one.metric, sample.mean)} a run against {amount(one.metric, base.mean)}"
     if one.ratio is None:
         return text
-    bound = "at least " if sample.failed and not base.failed else ""
+    least = "at least " if one.metric.sign > 0 else "at most "
+    bound = least if sample.failed and not base.failed else ""
     text += f" ({bound}{times(one.ratio)} times"
     if one.low is not None or one.high is not None:
         low = times(one.low) if one.low is not None else "0"
@@ -126,13 +128,7 @@ def sentence(label: str, base: str, one: Comparison, spread: Comparison, failure
         return f"{label} cannot be compared: {one.why}."
     if one.all_failed:
         return f"{label} cannot be told from {base}: {one.why}; more such runs would not decide."
-    verb = {
-        "improved": f"{label} stalls less than {base}",
-        "regressed": f"{label} stalls more than {base}",
-        "equivalent": f"{label} stalls as much as {base}",
-        "undecided": f"{label} may be better or worse than {base}",
-    }[one.verdict]
-    text = f"{_by_ranks(one, verb)}: {one.why}."
+    text = f"{_by_ranks(one, _verb(label, base, one))}: {one.why}."
     if failures.failed or failures.base_failed:
         text += f" {_failures(base, one, failures)}"
     if spread.verdict != "undecided":
@@ -141,12 +137,32 @@ def sentence(label: str, base: str, one: Comparison, spread: Comparison, failure
     return text
 
 
+def _verb(label: str, base: str, one: Comparison) -> str:
+    """'7.2 stalls more than 6.12', '7.2 is worse than 6.12 (rate inside, higher is better)'."""
+    metric = one.metric
+    if metric.key == STALLED:
+        return {
+            "improved": f"{label} stalls less than {base}",
+            "regressed": f"{label} stalls more than {base}",
+            "equivalent": f"{label} stalls as much as {base}",
+            "undecided": f"{label} may be better or worse than {base}",
+        }[one.verdict]
+    verb = {
+        "improved": f"{label} is better than {base}",
+        "regressed": f"{label} is worse than {base}",
+        "equivalent": f"{label} is as good as {base}",
+        "undecided": f"{label} may be better or worse than {base}",
+    }[one.verdict]
+    return f"{verb} ({metric.title}, {metric.better} is better)"
+
+
 def _by_ranks(one: Comparison, verb: str) -> str:
     """The verb, and if the means go the other way that it is the ranks that decided."""
     sample, base = one.sample.mean, one.base.mean
     if one.verdict not in ("improved", "regressed") or sample is None or base is None:
         return verb
-    if sample == base or (sample > base) == (one.verdict == "regressed"):
+    worse = (sample - base) * one.metric.sign > 0
+    if sample == base or worse == (one.verdict == "regressed"):
         return verb
     if one.sample.failed or one.base.failed:
         return (
@@ -183,7 +199,8 @@ def alone(label: str, sample: Sample, metric: Metric, baseline: bool) -> str:
         runs = "its only run" if sample.runs == 1 else f"all of its {sample.failed} runs"
         text = f"{name}: {runs} failed."
     else:
-        text = f"{name} stalls for {amount(metric, sample.mean)} a run"
+        verb = " stalls for" if metric.key == STALLED else f": {metric.title}"
+        text = f"{name}{verb} {amount(metric, sample.mean)} a run"
         if sample.sd is not None:
             text += f" (sd {amount(metric, sample.sd)}, {plural(len(sample.ended), 'run')})"
         text += "."

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Statistics over runs, a row for each comparison: `sample` (K, n) against `base` (K, m).
 
-Values are seconds, counts or math.inf (a run that failed); none is NaN. docs/VERDICTS.md says what
-was chosen and why, and how often it errs.
+Values are 0 or more, or infinite (a run that failed; -inf where more is better); none is NaN.
+docs/VERDICTS.md says what was chosen and why, and how often it errs.
 """
 
 import math

@@ -16,7 +16,7 @@ MANY = 101  # more_runs: more than 100, which nobody waits for
 class Sample:
     """One metric over the runs of one variant that count; values[i] is of run numbers[i]."""
 
-    values: tuple[float, ...]  # math.inf: the run failed
+    values: tuple[float, ...]  # infinite: the run failed
     numbers: tuple[int, ...] = ()
     orders: tuple[int | None, ...] = ()  # place in the order in which the campaign ran
     missing: int = 0  # runs that count, for which the metric is not available

@@ -53,8 +53,8 @@ class Pool:
 
 
 def all_stalls(run: Run) -> list[tuple[Stall, float]]:
-    """The stalls of the gitk's, each with its seconds."""
-    return [(stall, stall.length) for gitk in run.gitks for stall in stalls(gitk)]
+    """The stalls of the subjects, each with its seconds."""
+    return [(stall, stall.length) for stream in run.subjects for stall in stalls(stream)]
 
 
 def pools(

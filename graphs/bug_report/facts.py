@@ -41,29 +41,29 @@ def places(
     by_variant = compared.campaign.variants()
     for variant in shown:
         found = [
-            (stall, run, gitk)
+            (stall, run, stream)
             for run in by_variant[variant]
-            for gitk in run.gitks
-            for stall in stalls(gitk, STALL)
+            for stream in run.subjects
+            for stall in stalls(stream, STALL)
         ]
         found.sort(key=lambda one: (-one[0].length, one[1].number, one[0].begin))
         yield plain(compared.labels[variant], 60)
         if not found:
-            yield f"  no gitk was silent for {STALL:.0f} s or more"
-        for stall, run, gitk in found[:PLACES]:
-            yield from _place(stall, run, gitk, (run.variant, run.number) in held, clean)
+            yield f"  no {compared.campaign.subject} was silent for {STALL:.0f} s or more"
+        for stall, run, stream in found[:PLACES]:
+            yield from _place(stall, run, stream, (run.variant, run.number) in held, clean)
 
 
-def _place(stall: Stall, run: Run, gitk: Stream, held: bool, clean: Clean) -> Iterator[str]:
-    text = f"run {run.number}: {plain(gitk.name, 12)} silent for {seconds(stall.length)}"
+def _place(stall: Stall, run: Run, stream: Stream, held: bool, clean: Clean) -> Iterator[str]:
+    text = f"run {run.number}: {plain(stream.name, 24)} silent for {seconds(stall.length)}"
     text += f" from {seconds(stall.begin)} on"
     yield from indented(text + (", no line ended it" if stall.open else ""), 2)
     if not held:
         yield "    (this run is not in the bundle)"
         return
     folder = f"{plain(run.variant, 100)}/{run.number}"
-    line = _line_of(gitk, stall)
-    path = f"{folder}/{latency_log(plain(gitk.name, 100))}"
+    line = _line_of(stream, stall)
+    path = f"{folder}/{latency_log(plain(stream.name, 100))}"
     yield from indented(path + (f", line {line}" if line else ""), 4)
     said = _said(run, stall)
     if said is not None:
@@ -77,13 +77,13 @@ def _place(stall: Stall, run: Run, gitk: Stream, held: bool, clean: Clean) -> It
             yield "      " + plain(clean(text), WIDTH - 6)
 
 
-def _line_of(gitk: Stream, stall: Stall) -> int | None:
+def _line_of(stream: Stream, stall: Stall) -> int | None:
     """The number of the line that ended the silence (of the last one, if none did)."""
-    if gitk.log is None:
+    if stream.log is None:
         return None
     last = 0
     wanted = f"{stall.end:.3f} {stall.length:.3f} "
-    for last, line in enumerate(read_lines(gitk.log), 1):
+    for last, line in enumerate(read_lines(stream.log), 1):
         if line.startswith(wanted):
             return last
     return last if stall.open and last else None

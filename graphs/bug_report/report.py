@@ -9,16 +9,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from textwrap import wrap
 
-from analysis.figures.metrics import PRIMARY, counted
+from analysis.figures.metrics import BY_KEY, counted
 from analysis.figures.stalls import worst
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
-from analysis.reading.words import number_word, plain, plural
+from analysis.reading.words import a, number_word, plain, plural
 from analysis.text.layout import WIDTH, grid, paragraph
 from analysis.text.verdict_table import IN_REPORT, mean_and_sd, verdict_rows
 from analysis.text.vmstat import TITLE
-from analysis.verdicts.choice import extremes, fourth_gitk, median_run, shown_words
+from analysis.verdicts.choice import extremes, fourth_subject, median_run, shown_words
 from analysis.verdicts.compared import Compared
+from contract.workload import DESKTOP, STALLED
 from graphs import allocation_failures
 from graphs.bug_report import causes, facts, reproduce, vmstat
 from graphs.bug_report.sawtooth import round_up, sawtooth
@@ -81,18 +82,16 @@ def _shown(compared: Compared) -> list[str]:
 
 def _symptom(compared: Compared, clean: Clean) -> Iterator[str]:
     runs = compared.campaign.runs
-    first = runs[0]
-    gitks = number(first.fact("parameters", "gitk"))
-    programs = f"{number_word(int(gitks))} gitk's" if gitks else "gitk's"
+    first, subject = runs[0], compared.campaign.subject
     memory = number(first.fact("mem_total_kib"))
     where = f"a machine with {memory / 1024:,.0f} MiB of memory" if memory else "one machine"
     crypt = first.fact("crypt")
     if isinstance(crypt, str) and crypt != "none":
         where += ", its file system and swap encrypted"
+    count = f"{plural(len(runs), 'run')} of {plural(len(compared.variants), 'variant')}"
     yield from paragraph(
-        f"While {programs} read a long history and music plays on {where}, the programs fall "
-        "silent for seconds at a time. Each run is a fresh boot. What somebody in front of it "
-        f"saw, in {plural(len(runs), 'run')} of {plural(len(compared.variants), 'variant')}:"
+        f"{_scene(first, where)} Each run is a fresh boot. What somebody in front of it saw, in "
+        f"{count}:"
     )
     yield ""
     yield f"{'':<27} {'':>4} {'worst':>9} {'stalled seconds':>17} {'audio':>6} {'runs':>7}"
@@ -101,23 +100,36 @@ def _symptom(compared: Compared, clean: Clean) -> Iterator[str]:
     for variant in compared.variants:
         yield from _symptom_row(compared, variant)
     yield from paragraph(
-        "worst silence: the longest of any gitk in any run (+ if it had not ended). Stalled: the "
-        "gaps of 1 s or more of all gitk's, added up; mean ±sd of the runs that ended. Audio "
-        "skips: the mean of a run."
+        f"worst silence: the longest of any {subject} in any run (+ if it had not ended). Stalled: "
+        f"the gaps of 1 s or more of all {subject}'s, added up; mean ±sd of the runs that ended. "
+        "Audio skips: the mean of a run."
+    )
+
+
+def _scene(run: Run, where: str) -> str:
+    """What was going on."""
+    if run.workload.name != DESKTOP:
+        told = run.workload.summary or "a workload that nothing is told of"
+        return f"{run.workload.name}: {told}; on {where}."
+    gitks = number(run.fact("parameters", "gitk"))
+    programs = f"{number_word(int(gitks))} gitk's" if gitks else "gitk's"
+    return (
+        f"While {programs} read a long history and music plays on {where}, the programs fall "
+        "silent for seconds at a time."
     )
 
 
 def _symptom_row(compared: Compared, variant: str) -> Iterator[str]:
     runs = [run for run in compared.campaign.variants()[variant] if counted(run)]
-    gitks = [gitk for run in runs for gitk in run.gitks]
-    longest = max(gitks, key=worst, default=None)
+    subjects = [stream for run in runs for stream in run.subjects]
+    longest = max(subjects, key=worst, default=None)
     silence = "-"
     if longest is not None:
         unended = longest.open_gap == worst(longest) and not longest.ended
         silence = f"{worst(longest):,.1f} s{'+' if unended else ''}"
-    sample, skips = compared.samples[PRIMARY.key][variant], compared.samples["skips"][variant]
+    sample, skips = (compared.samples[key][variant] for key in (STALLED, "skips"))
     figures = (
-        f"{len(sample.values):>4} {silence:>9} {mean_and_sd(sample):>17} "
+        f"{len(sample.values):>4} {silence:>9} {mean_and_sd(BY_KEY[STALLED], sample):>17} "
         f"{'-' if skips.mean is None else f'{skips.mean:.1f}':>6} {sample.failed:>7}"
     )
     label = plain(compared.labels[variant], 60)
@@ -155,18 +167,18 @@ def _sawteeth(compared: Compared, shown: list[str]) -> Iterator[str]:
             found.append((run, len(by_variant[variant])))
     if not found:
         return
-    streams = [fourth_gitk(run) for run, _ in found]
+    streams = [fourth_subject(run) for run, _ in found]
     across = max(1.0, *(stream.until for stream in streams))
     up = round_up(max(worst(stream) for stream in streams))
     yield from paragraph(
         "Gap (s) against the time since the start of the workload (s), all on the same scales. "
-        "# rises while a gitk is silent"
+        f"# rises while {a(compared.campaign.subject)} is silent"
         + (", ? is a silence that no line ended." if any(s.open_gap >= 1 for s in streams) else ".")
     )
     for (run, runs), stream in zip(found, streams, strict=True):
         which = f", run {run.number} of {runs} (median)" if runs > 1 else ""
         yield ""
-        yield plain(f"{plain(run.label, 30)}{which}, {plain(stream.name, 12)}", WIDTH)
+        yield plain(f"{plain(run.label, 30)}{which}, {plain(stream.name, 24)}", WIDTH)
         yield from sawtooth(
             stream.elapsed,
             stream.gap,

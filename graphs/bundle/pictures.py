@@ -15,12 +15,16 @@ from analysis.reading.load import Run
 from analysis.verdicts.choice import badness, extremes, median_run
 from analysis.verdicts.compared import Compared
 from graphs.pictures import timeline
+from graphs.pictures.classical import STEMS
 from graphs.redaction.redact import Redactor
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 # What makes the picture; left out are texts, dates and whatever else a program may add.
 SEEN = (b"IHDR", b"PLTE", b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"pHYs", b"IDAT", b"IEND")
-MAIN = ("comparison.png", "causes.png", "gitk-latency.png", "gitk-latency-smooth.png")
+MAIN = (
+    *("comparison.png", "causes.png"),
+    *(f"{stem}{which}.png" for stem in STEMS for which in ("", "-smooth")),
+)
 TIMELINES = 6
 LARGEST = 4 << 20
 
@@ -48,6 +52,7 @@ def are_clean(runs: list[Run], redactor: Redactor) -> bool:
     """Whether nothing that the pictures show of these runs is a secret."""
     for run in runs:
         words = [run.variant, run.label, run.state, str(run.status.get("why")), *run.streams]
+        words += [run.workload.subject, *(figure.title for figure in run.workload.figures)]
         words += [str(run.fact("kernel", key)) for key in ("release", "version", "spec")]
         if redactor.value(words) != words:
             return False

@@ -10,27 +10,28 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figures.metrics import METRICS, counted, failed, silences
-from analysis.figures.stalls import STALL, worst
+from analysis.figures.metrics import BY_KEY, counted, failed, silences
+from analysis.figures.stalls import PACED, STALL, kind, worst
 from analysis.reading import facts
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
-from analysis.reading.words import plain, seconds
-from analysis.verdicts.choice import SHOWN, extremes, fourth_gitk, median_run, shown_words
+from analysis.reading.words import a, plain, seconds
+from analysis.verdicts.choice import SHOWN, extremes, fourth_subject, median_run, shown_words
 from analysis.verdicts.compared import Compared
+from contract.workload import STALLED
 from graphs.page import run_data, tables
 from graphs.page.causes import causes_chart
 from graphs.pictures.style import OKABE_ITO, OPEN, SHADE, VERDICTS
 
-WHOLE_LINES = 1_000_000  # of all gitk's together: up to so many every line is in the page
+WHOLE_LINES = 1_000_000  # of all subjects together: up to so many every line is in the page
 GRID = 90  # gaps at which a distribution is drawn
 SHORTEST = 0.01  # s
 
 
 def is_whole(compared: Compared) -> bool:
-    """Whether the page has every line of the gitk's, or is thinned out."""
+    """Whether the page has every line of the subjects, or is thinned out."""
     runs = compared.campaign.runs
-    return sum(len(gitk.elapsed) for run in runs for gitk in run.gitks) <= WHOLE_LINES
+    return sum(len(one.elapsed) for run in runs for one in run.subjects) <= WHOLE_LINES
 
 
 def as_json(value: Any) -> str:
@@ -72,7 +73,8 @@ def campaign_part(compared: Compared) -> dict[str, Any]:
         ],
         "runs": [_run(run, places, _share(run, grid)) for run in runs],
         "metrics": [
-            {"key": m.key, "title": m.title, "unit": m.unit, "digits": m.digits} for m in METRICS
+            {"key": m.key, "title": m.title, "unit": m.unit, "digits": m.digits}
+            for m in compared.metrics
         ],
         "values": _values(compared, index),
         "grid": [round(float(gap), 4) for gap in grid],
@@ -87,6 +89,22 @@ def campaign_part(compared: Compared) -> dict[str, Any]:
         "verdictColours": {word: colour for word, (colour, _) in VERDICTS.items()},
         "stall": round(1000 * STALL),
         "whole": is_whole(compared),
+        "words": words(compared),
+    }
+
+
+def words(compared: Compared) -> dict[str, Any]:
+    """What the page calls the streams whose silences count, and how long the others' are."""
+    subject = compared.campaign.subject
+    paced = "of the heartbeat from 0.2 s, of the player from 0.3 s"
+    silences = f"{a(subject)} from {STALL:.0f} s, {paced}"
+    if any(kind(one.name) in PACED for run in compared.campaign.runs for one in run.subjects):
+        silences = f"any program from {STALL:.0f} s, {paced}"
+    return {
+        "name": subject,
+        "subject": a(subject),
+        "thresholds": silences,
+        "stalledDigits": BY_KEY[STALLED].digits,
     }
 
 
@@ -108,7 +126,7 @@ def _tooth(run: Run | None, index: dict[tuple[str, int], int]) -> dict[str, Any]
     """Which run and stream stand for a variant in the sawtooth, and its figures in words."""
     if run is None:
         return None
-    stream = fourth_gitk(run)
+    stream = fourth_subject(run)
     return {
         "run": index[run.variant, run.number],
         "stream": list(run.streams).index(stream.name),
@@ -122,7 +140,7 @@ def _tooth(run: Run | None, index: dict[tuple[str, int], int]) -> dict[str, Any]
 def _values(compared: Compared, index: dict[tuple[str, int], int]) -> dict[str, list[float | None]]:
     """Each metric of every run as it is printed; None if it is not available or the run failed."""
     found: dict[str, list[float | None]] = {}
-    for metric in METRICS:
+    for metric in compared.metrics:
         values: list[float | None] = [None] * len(compared.campaign.runs)
         for variant, sample in compared.samples[metric.key].items():
             for value, number in zip(sample.values, sample.numbers, strict=True):
@@ -134,15 +152,15 @@ def _values(compared: Compared, index: dict[tuple[str, int], int]) -> dict[str, 
 
 def _grid(runs: list[Run]) -> Floats:
     """Gaps from SHORTEST to the longest of any run that ended, evenly in their logarithm."""
-    longest = max((worst(gitk) for run in runs for gitk in run.gitks), default=1.0)
+    longest = max((worst(one) for run in runs for one in run.subjects), default=1.0)
     return np.geomspace(SHORTEST, max(longest, 10 * SHORTEST) * 1.001, GRID)
 
 
 def _share(run: Run, grid: Floats) -> Floats | None:
-    """Share (0 to 1) of the gitk's time in gaps of at least each of grid; None for a failed run."""
-    if failed(run) or not counted(run) or not run.gitks:
+    """Share (0 to 1) of the subjects' time in gaps of each of grid or more; None: it failed."""
+    if failed(run) or not counted(run) or not run.subjects:
         return None
-    _, length = silences(run.gitks)
+    _, length = silences(run.subjects)
     length = np.sort(length)
     total = length.sum()
     if total <= 0:

@@ -18,9 +18,11 @@ from markupsafe import Markup
 from analysis.reading.words import plain, plural
 from analysis.text import compare_text
 from analysis.text.campaign_summary import tally
+from analysis.text.compare_text import direction, heading
 from analysis.text.vmstat import MEANING, TITLE
 from analysis.verdicts.choice import SHOWN
 from analysis.verdicts.compared import Compared
+from contract.workload import STALLED
 from errors import UserError
 from graphs.page import causes, chart_data, tables, vmstat
 from graphs.pictures.style import VERDICTS
@@ -60,6 +62,9 @@ def _page(compared: Compared) -> str:
         run_data=[Markup(part) for part in chart_data.run_parts(compared)],
         title=plain(compared.campaign.path.resolve().name, 80),
         scale=_scale(compared),
+        words=campaign["words"],
+        heading=_heading(compared),
+        better=direction(compared).replace(" for all metrics", ""),
         compared=compared,
         plan=compared.campaign.plan,
         plan_text=_lines(compared.campaign.plan.text),
@@ -125,6 +130,13 @@ def _scale(compared: Compared) -> str:
     variants, runs = len(compared.variants), len(compared.campaign.runs)
     text = f"{plural(variants, 'variant')}, {plural(runs, 'run')}"
     return text + (f", compared with {compared.labels[compared.baseline]}" if variants > 1 else "")
+
+
+def _heading(compared: Compared) -> str:
+    """'Stalled seconds per run: lower is better'."""
+    if compared.metric.key == STALLED:
+        return f"{heading(compared.metric)}: lower is better"
+    return heading(compared.metric)
 
 
 def _answer(compared: Compared, variant: str) -> dict[str, str]:

@@ -2,8 +2,8 @@
 """One run as the page needs it: its streams, its counters, its stalls, as whole numbers.
 
 Times are in ms, each as the difference to the one before it; a curve's values are multiples of its
-`scale`. A page of hundreds of runs has less of each (`whole` is False), but every gap of a gitk of
-KEPT or more, and every stall.
+`scale`. A page of hundreds of runs has less of each (`whole` is False), but every gap of a
+subject of KEPT or more, and every stall.
 """
 
 from dataclasses import dataclass
@@ -13,20 +13,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.figures import counters
-from analysis.figures.stalls import BEAT_TOLERANCE, SKIP_TOLERANCE, STALL, freezes, stalls
+from analysis.figures.stalls import (
+    BEAT_TOLERANCE,
+    PACE,
+    PACED,
+    SKIP_TOLERANCE,
+    STALL,
+    freezes,
+    kind,
+    stalls,
+)
 from analysis.reading.latency_log import Floats, number
 from analysis.reading.load import Run
 from analysis.reading.streams import Stream
 from analysis.reading.words import plain
 from analysis.stall_causes.causes import RunCauses
 from analysis.text import causes as causes_text
-from analysis.text.run_summary import PACE, PACED
 from contract.run_files import HEARTBEAT, PLAYER
 from graphs.pictures.timeline import PANELS, Panel
 
 KEPT = 0.1  # s: a gap of this length is never thinned out
 KEPT_PACED = 1.5 * PACE  # of a stream that prints on a clock
-TOLD = 10  # longest stalls (of gitks, of others) with their causes, if the page is thinned
+TOLD = 10  # longest stalls (of subjects, of others) with their causes, if the page is thinned
 SAMPLES = 180  # of a curve, if the page is thinned
 SCALES = {"pages": 1.0, "MiB/s": 0.01, "%": 0.1, "MiB": 0.1}
 MOVED = (counters.SWAP_IN, counters.SWAP_OUT, counters.PAGE_IN, counters.PAGE_OUT)
@@ -38,15 +46,15 @@ Bools = NDArray[np.bool_]
 def run_block(run: Run, whole: bool, why: RunCauses | None = None) -> dict[str, Any]:
     """Everything that the page shows of one run only when it is chosen; why: its causes."""
     streams = list(run.streams.values())
-    gitks = {stream.name for stream in run.gitks}
+    subjects = {stream.name for stream in run.subjects}
     times: list[list[int]] = []  # most curves have the same
     return {
-        "streams": [_stream(one, whole) | {"gitk": one.name in gitks} for one in streams],
+        "streams": [_stream(one, whole) | {"subject": one.name in subjects} for one in streams],
         "panels": [_panel(panel, run, whole, times) for panel in PANELS],
         "times": times,
         "stalls": _columns(_stalls(run, streams, whole, why)),
         "averages": _averages(run),
-        "freezes": [[_ms(begin), _ms(end)] for begin, end in freezes(run.gitks)],
+        "freezes": [[_ms(begin), _ms(end)] for begin, end in freezes(run.subjects)],
         "until": _ms(max([run.last_sent, *(stream.until for stream in streams)])),
         "bootClock": number(run.meta.get("t0")),
     }
@@ -54,9 +62,9 @@ def run_block(run: Run, whole: bool, why: RunCauses | None = None) -> dict[str, 
 
 def threshold(stream: Stream) -> float:
     """The gap from which a silence of this stream is a stall, seconds."""
-    if stream.name == HEARTBEAT:
+    if kind(stream.name) == HEARTBEAT:
         return PACE + BEAT_TOLERANCE
-    return PACE + SKIP_TOLERANCE if stream.name == PLAYER else STALL
+    return PACE + SKIP_TOLERANCE if kind(stream.name) == PLAYER else STALL
 
 
 def _ms(seconds: float) -> int:
@@ -78,7 +86,7 @@ def _stream(stream: Stream, whole: bool) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": plain(stream.name, 40),
         "begin": _ms(stream.begin),
-        "paced": stream.name in PACED,
+        "paced": kind(stream.name) in PACED,
         "t": _deltas(stream.elapsed[keep]),
         "lines": len(stream.elapsed),
         "open": _ms(stream.open_gap),
@@ -98,7 +106,7 @@ def _first_step(found: dict[str, Any]) -> list[int]:
 
 def _kept(stream: Stream, whole: bool) -> Bools:
     """Which lines the page has: all, or those after a long gap and the longest of each second."""
-    paced = stream.name in PACED
+    paced = kind(stream.name) in PACED
     if (whole and not paced) or not len(stream.gap):
         return np.ones(len(stream.gap), dtype=np.bool_)
     # 1 ns less: what the log calls 0.100 shall be one of them.

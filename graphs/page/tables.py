@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.figures import observer_faults
-from analysis.figures.metrics import METRICS, Metric
+from analysis.figures.metrics import Metric
 from analysis.figures.stalls import stalled_seconds, worst
 from analysis.reading import facts
 from analysis.reading import kernel_configs as configs_of
@@ -21,6 +21,7 @@ from analysis.text import verdict_table
 from analysis.text.campaign_summary import run_elapsed
 from analysis.text.machine import references
 from analysis.verdicts.compared import Compared
+from contract.workload import KEY
 from graphs import allocation_failures
 
 MOST_DIFFERENCES = 3000  # of one config against the baseline's
@@ -103,10 +104,10 @@ def metrics(compared: Compared) -> list[tuple[str, list[str]]]:
     """Each metric that any run has: its name, and a cell a variant."""
     return [
         (
-            verdict_table.NAMES.get(metric.key, f"{metric.title} {metric.unit}".strip()),
+            metric.name,
             [_cell(compared, metric, variant) for variant in compared.variants],
         )
-        for metric in METRICS
+        for metric in compared.metrics
         if any(sample.values for sample in compared.samples[metric.key].values())
     ]
 
@@ -126,6 +127,8 @@ def machine(compared: Compared) -> list[Fact]:
     modelled = references(runs)
     if modelled:
         facts.insert(0, Fact("modelled machine", [(line, "") for line in modelled]))
+    if any(run.workload.summary for run in runs):
+        facts.append(_fact(compared, "workload", (KEY, "summary"), plain))
     return facts + [
         _fact(compared, f"workload: {plain(name, 40)}", ("parameters", name), plain)
         for name in parameters
@@ -213,8 +216,8 @@ def ends(compared: Compared) -> list[End]:
             plain(run.state, 20),
             plain(run.status.get("why"), 300),
             "-" if (elapsed := run_elapsed(run)) is None else seconds(elapsed),
-            seconds(stalled_seconds(run)) if run.gitks else "-",
-            seconds(max(map(worst, run.gitks))) if run.gitks else "-",
+            seconds(stalled_seconds(run)) if run.subjects else "-",
+            seconds(max(map(worst, run.subjects))) if run.subjects else "-",
             "-" if (busy := facts.busy_by_others(run)) is None else f"{100 * busy:.0f} %",
             [
                 plain(warning, 300)

@@ -2,7 +2,8 @@
 """The two graphs of the original, by gnuplot: the raw sawtooth and the smoothed comparison.
 
 Input: a campaign. Output: gitk-latency.gp, gitk-latency-smooth.gp, their data gitk-latency-NN.dat,
-and the two .png that `gnuplot FILE.gp` makes of them in the same folder.
+and the two .png that `gnuplot FILE.gp` makes of them in the same folder; sawtooth.gp and so on of
+other workloads than the desktop.
 """
 
 import math
@@ -15,12 +16,14 @@ from analysis.figures.stalls import worst
 from analysis.reading.load import Campaign, Run
 from analysis.reading.streams import Stream
 from analysis.reading.words import plain, seconds
-from analysis.verdicts.choice import SHOWN, extremes, fourth_gitk, median_run, shown_words
+from analysis.verdicts.choice import SHOWN, extremes, fourth_subject, median_run, shown_words
 from contract.run_files import COMPLETED
+from contract.workload import DESKTOP
 from errors import UserError
 from graphs.pictures.style import OPEN, WIDTH_PX, fitted, line_style, text_width
 
 FONT = "DejaVu Sans"
+STEMS = ("gitk-latency", "sawtooth")  # of the files: of a desktop's, of any other's
 GNUPLOT_S = 120  # a smooth curve through a million points may take its time
 DPI = 96  # pngcairo's: a font of 10 points is 13 pixels high
 # Beyond the Latin letters a font may have gaps, and pngcairo draws a missing glyph as a box that
@@ -32,7 +35,7 @@ OPEN_SHOWN_S = 0.5
 
 @dataclass(frozen=True)
 class Tooth:
-    """What is drawn for one variant: one gitk of one run."""
+    """What is drawn for one variant: one subject of one run."""
 
     run: Run
     runs: int
@@ -55,20 +58,24 @@ def write(campaign: Campaign, variants: list[str], report: Path, notes: list[str
     medians = {variant: run for variant in variants if (run := median_run(runs[variant]))}
     for variant in variants:
         if variant not in medians:
-            notes.append(f"{plain(variant, 60)}: no gitk ran, not in the sawtooth graphs")
+            notes.append(
+                f"{plain(variant, 60)}: no {campaign.subject} ran, not in the sawtooth graphs"
+            )
+    desktop = all(run.workload.name == DESKTOP for run in medians.values())
+    stem = STEMS[0 if desktop else 1]
     teeth: list[Tooth] = []
     for variant in extremes(medians):
         run, count = medians[variant], len(teeth)
         # All have colours of their own; with too many for that, those shown have.
         place = variants.index(variant) if len(medians) <= SHOWN else count
-        data = f"gitk-latency-{count + 1:02d}.dat"
-        teeth.append(Tooth(run, len(runs[variant]), fourth_gitk(run), data, place))
+        data = f"{stem}-{count + 1:02d}.dat"
+        teeth.append(Tooth(run, len(runs[variant]), fourth_subject(run), data, place))
     if not teeth:
         return []
     made = [_write(report / tooth.data, _data(tooth)) for tooth in teeth]
     left_out = shown_words(SHOWN, len(medians))
-    raw = _write(report / "gitk-latency.gp", _sawtooth(teeth, left_out))
-    smooth = _write(report / "gitk-latency-smooth.gp", _smooth(teeth, left_out))
+    raw = _write(report / f"{stem}.gp", _sawtooth(stem, teeth, left_out))
+    smooth = _write(report / f"{stem}-smooth.gp", _smooth(stem, teeth, left_out))
     return [raw, smooth, *made]
 
 
@@ -171,7 +178,7 @@ def _which(teeth: list[Tooth], left_out: str) -> str:
     return "; ".join(part for part in (left_out, drawn) if part)
 
 
-def _sawtooth(teeth: list[Tooth], left_out: str) -> str:
+def _sawtooth(stem: str, teeth: list[Tooth], left_out: str) -> str:
     """One panel a kernel, on the same axes; the margins are set so that the panels align."""
     across = 1 if len(teeth) <= 4 else 2 if len(teeth) <= 24 else 3
     down = -(-len(teeth) // across)
@@ -183,7 +190,7 @@ def _sawtooth(teeth: list[Tooth], left_out: str) -> str:
     cell = (WIDTH_PX - left - right) / across
     title = _what(teeth)
     script = [
-        _head("gitk-latency.png", WIDTH_PX, height),
+        _head(f"{stem}.png", WIDTH_PX, height),
         f"set multiplot\nset xrange [0:{x_limit:.3f}]\nset yrange [0:{y_limit:.3f}]\nunset key\n"
         f"set ytics {_step(y_limit, panel / 42)}",
         _label(1, title, 16, height, 13),
@@ -257,7 +264,7 @@ def _key(teeth: list[Tooth], height: int) -> str:
     )
 
 
-def _smooth(teeth: list[Tooth], left_out: str) -> str:
+def _smooth(stem: str, teeth: list[Tooth], left_out: str) -> str:
     """All kernels in one picture; the key and the caption say what the curves hide."""
     across = 1 if len(teeth) == 1 else 2
     rows = -(-len(teeth) // across)
@@ -268,7 +275,7 @@ def _smooth(teeth: list[Tooth], left_out: str) -> str:
     x_limit, _ = _limits(teeth)
     bottom = (key + caption + 56) / height
     script = [
-        _head("gitk-latency-smooth.png", WIDTH_PX, height),
+        _head(f"{stem}-smooth.png", WIDTH_PX, height),
         f"set xrange [0:{x_limit:.3f}]\nset yrange [0:STATS_max * 1.1 + 0.01]",
         _label(5, title, 16, height, 13),
         _label(6, which, 38, height, 9),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """comparison.png: the verdicts in one picture that fits a mail or a slide.
 
-A row for each variant: its runs as dots of stalled seconds, their mean, the runs that failed, the
-ratio to the baseline with its interval over the runs, the verdict as a mark and a word. Of more
+A row for each variant: its runs as dots of the primary metric, their mean, the runs that failed,
+the ratio to the baseline with its interval over the runs, the verdict as a mark and a word. Of more
 variants than fit: all of them in a strip, and rows for the baseline, the best and the worst.
 """
 
@@ -17,13 +17,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from analysis.figures.metrics import PRIMARY, failed
+from analysis.figures.metrics import Metric, failed
 from analysis.reading.words import plain
 from analysis.text.campaign_summary import tally
 from analysis.text.verdict_table import ratio_cell
 from analysis.verdicts.choice import SHOWN, extremes, median_run, shown_words
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.verdict import Comparison, Sample
+from contract.workload import STALLED
 from graphs.pictures import png
 from graphs.pictures.style import OPEN, SHADE, VERDICTS, WIDTH_PX, fitted, line_style
 
@@ -83,8 +84,8 @@ def _figure(compared: Compared) -> Figure:
         _strip(figure, compared, layout)
     seconds = _axes(figure, layout, (SECONDS[0], _room(compared)))
     seconds.set_xlim(0, _longest(compared, layout.rows) * 1.04)
-    seconds.set_xlabel("stalled seconds per run")
-    base = compared.samples[PRIMARY.key][compared.baseline]
+    seconds.set_xlabel(_axis(compared.metric))
+    base = compared.samples[compared.metric.key][compared.baseline]
     ratios = None
     if compared.primary:
         if base.mean is not None:
@@ -95,10 +96,16 @@ def _figure(compared: Compared) -> Figure:
         _row(figure, compared, layout, variant, index)
         # Where all have rows, the colours are those of the other pictures.
         place = compared.variants.index(variant) if not layout.strip else index
-        _runs(seconds, compared.samples[PRIMARY.key][variant], index, line_style(place)[0])
+        _runs(seconds, compared.samples[compared.metric.key][variant], index, line_style(place)[0])
         if ratios is not None and variant in compared.primary:
             _ratio(ratios, compared.primary[variant], index)
     return figure
+
+
+def _axis(metric: Metric) -> str:
+    if metric.key == STALLED:
+        return metric.title
+    return f"{metric.title}, {metric.unit}" if metric.unit else metric.title
 
 
 def _room(compared: Compared) -> int:
@@ -132,10 +139,12 @@ def _text(figure: Figure, layout: _Layout, x: float, y: float, text: str, **how:
 def _head(figure: Figure, compared: Compared, layout: _Layout) -> None:
     room = WIDTH_PX - 2 * LABELS[0]
     name = compared.campaign.path.resolve().name
-    title = fitted(f"Stalled seconds per run: {name}", room / 1.15, 13, DPI)
+    metric = compared.metric
+    title = fitted(f"{metric.title[:1].upper()}{metric.title[1:]}: {name}", room / 1.15, 13, DPI)
     base = fitted(compared.labels[compared.baseline], 300, 9, DPI)
     lines = [
-        "A dot is a run (a fresh boot), a bar the mean of the runs that ended; less is better."
+        "A dot is a run (a fresh boot), a bar the mean of the runs that ended; "
+        f"{'less' if metric.sign > 0 else 'more'} is better."
     ]
     if compared.primary:
         lines.append(f"Against {base} (dotted line): {tally(compared)}.")
@@ -190,8 +199,8 @@ def _row(figure: Figure, compared: Compared, layout: _Layout, variant: str, inde
 
 
 def _longest(compared: Compared, variants: list[str]) -> float:
-    """The most stalled seconds of a run that ended, of these variants."""
-    samples = compared.samples[PRIMARY.key]
+    """The highest figure of a run that ended, of these variants."""
+    samples = compared.samples[compared.metric.key]
     return max((value for one in variants for value in samples[one].ended), default=0.0) or 1.0
 
 
@@ -249,10 +258,14 @@ def _ratio(axes: Axes, one: Comparison, index: int) -> None:
 
 
 def _strip(figure: Figure, compared: Compared, layout: _Layout) -> None:
-    """All variants by their mean, least stalled first; those with failed runs marked at the top."""
-    samples = compared.samples[PRIMARY.key]
+    """All variants by their mean, the best first; those with failed runs marked at the top."""
+    samples = compared.samples[compared.metric.key]
     means = {one: samples[one].mean for one in compared.variants}
-    ranked = sorted(means, key=lambda one: math.inf if (mean := means[one]) is None else mean)
+    metric = compared.metric
+    ranked = sorted(
+        means,
+        key=lambda one: math.inf if (mean := means[one]) is None else metric.sign * mean,
+    )
     height = layout.strip - 108
     bottom = layout.height - layout.head - 30 - height
     left, right = LABELS[0] + 46, WORDS[1] - 4
@@ -271,10 +284,10 @@ def _strip(figure: Figure, compared: Compared, layout: _Layout) -> None:
     axes.set_ylim(0, top)
     axes.set_xlim(-1, len(ranked))
     axes.set_xticks([])
-    axes.set_ylabel("stalled s per run", fontsize=8)
+    order = "the least to the most stalled" if metric.key == STALLED else "the best to the worst"
+    axes.set_ylabel(fitted(metric.name, height, 8, DPI), fontsize=8)
     axes.set_xlabel(
-        f"all {len(ranked):,} variants, from the least to the most stalled; line: its runs, "
-        "mark: their mean",
+        f"all {len(ranked):,} variants, from {order}; line: its runs, mark: their mean",
         fontsize=8,
     )
     base = samples[compared.baseline].mean

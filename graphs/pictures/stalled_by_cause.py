@@ -142,8 +142,8 @@ def _head(figure: Figure, compared: Compared, layout: _Layout) -> None:
     title = fitted(f"Stalled seconds by cause: {name}", room / 1.15, 13, DPI)
     _text(figure, layout, LABELS[0], 26, title, fontsize=13, weight="bold")
     words = (
-        "What the silent gitk's waited for: all their stalls of 1 s and more, added up; "
-        "in % of the bar where there is room."
+        f"What the silent {compared.campaign.subject}'s waited for: all their stalls of 1 s and "
+        "more, added up; in % of the bar where there is room."
     )
     if len(layout.rows) < len(compared.variants):
         words = f"{shown_words(SHOWN, len(compared.variants))}."

@@ -16,7 +16,7 @@ from analysis.reading.words import plain
 # a line on white.
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 OPEN = "#D55E00"  # a silence that no line ended
-SHADE = "#B0B0B0"  # the time in which a gitk stood still
+SHADE = "#B0B0B0"  # the time in which a subject stood still
 WIDTH_PX = 1100  # fits a mail and a browser's window
 # (colour, matplotlib's marker): told apart by the shape too, and by the word beside it.
 VERDICTS = {

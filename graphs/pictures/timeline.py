@@ -19,13 +19,14 @@ from analysis.figures.stalls import STALL, freezes, worst
 from analysis.reading.latency_log import ROUNDING, Floats
 from analysis.reading.load import Run
 from analysis.reading.streams import Stream
-from analysis.reading.words import plain, seconds
+from analysis.reading.words import a, plain, seconds
 from graphs.pictures import png
 from graphs.pictures.style import OKABE_ITO, OPEN, SHADE, WIDTH_PX, fitted, text_width
 
 DPI = 100
 FLOOR = 0.02  # s: the bottom of a stream's row, well under a heartbeat
 STREAMS_SHOWN = 24
+SHORT_NAME, LONGEST_NAME = 12, 18  # characters of a stream's name; a longer one is small
 Edges = tuple[Floats, Floats]
 
 
@@ -116,7 +117,8 @@ def _figure(run: Run, runs: int) -> Figure:
     figure = Figure(figsize=(width, total), dpi=DPI)
     until = max([run.last_sent, *(stream.until for stream in shown)]) or 1.0
     tallest = max([10.0, *(worst(stream) for stream in shown)])
-    still = freezes(run.gitks)
+    still = freezes(run.subjects)
+    subjects = run.workload.subjects
     at = total - top
     first: Axes | None = None
     for index, height in enumerate(heights):
@@ -129,7 +131,7 @@ def _figure(run: Run, runs: int) -> Figure:
         axes.broken_barh(spans, (0, 1), color=SHADE, alpha=0.35, lw=0, **behind)
         axes.spines[["top", "right"]].set_visible(False)
         if index < len(shown):
-            _stream_row(axes, shown[index], tallest)
+            _stream_row(axes, shown[index], tallest, subject=shown[index].name in subjects)
         else:
             _counter_panel(axes, PANELS[index - len(shown)], run)
         if index == len(heights) - 1:
@@ -151,7 +153,7 @@ def _captions(figure: Figure, run: Run, runs: int, total: float, hidden: int) ->
     ended = f"kernel {kernel}; {plain(run.state, 20)}: {plain(run.status.get('why'))}"
     figure.text(0.105, 1 - 0.50 / total, fitted(ended, room, 9, DPI))
     text = "Rows: the gap that each moment lies in (s, log scale). "
-    text += f"Grey: a gitk is silent for {STALL:.0f} s or more."
+    text += f"Grey: {a(run.workload.subject)} is silent for {STALL:.0f} s or more."
     if hidden > 0:
         text += f" {hidden} more streams not shown."
     if any(stream.open_gap >= STALL for stream in run.streams.values()):
@@ -159,9 +161,9 @@ def _captions(figure: Figure, run: Run, runs: int, total: float, hidden: int) ->
     figure.text(0.105, 1 - 0.72 / total, text, color="#444444")
 
 
-def _stream_row(axes: Axes, stream: Stream, tallest: float) -> None:
+def _stream_row(axes: Axes, stream: Stream, tallest: float, *, subject: bool) -> None:
     """Blocks as wide and (on a log scale) as high as the gap is long; the open gap hatched."""
-    colour = OKABE_ITO[0] if stream.name.startswith("gitk") else OKABE_ITO[2]
+    colour = OKABE_ITO[0 if subject else 2]
     if len(stream.elapsed):
         edges = np.concatenate(([stream.begin], stream.elapsed))
         # Where lines are lost the gap is not known, and left white.
@@ -183,8 +185,9 @@ def _stream_row(axes: Axes, stream: Stream, tallest: float) -> None:
     axes.set_yticks([0.1, 1, 10], ["0.1", "1", "10"], fontsize=6.5)
     axes.set_yticks([], minor=True)
     axes.axhline(STALL, color="#888888", lw=0.5, zorder=1)
-    name = plain(stream.name, 12)
-    axes.text(-0.04, 0.5, name, transform=axes.transAxes, ha="right", va="center")
+    name = plain(stream.name, LONGEST_NAME)
+    small: dict[str, Any] = {} if len(name) <= SHORT_NAME else {"fontsize": 6.5}
+    axes.text(-0.04, 0.5, name, transform=axes.transAxes, ha="right", va="center", **small)
     text = f"worst {seconds(worst(stream))}"
     text += "" if stream.ended else "\nno end seen"
     axes.text(1.015, 0.5, text, transform=axes.transAxes, va="center", fontsize=8)

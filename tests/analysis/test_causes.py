@@ -264,7 +264,7 @@ def test_the_text_and_the_json_say_the_same(
     assert "waiting for swap-in from disk" in text and "disk busy 97 %" in text
     assert "doing what no evidence tells" in text
     assert all(len(line) <= 100 for line in card_lines(longest))
-    assert any("swap-in" in line for line in totals_lines(found))
+    assert any("swap-in" in line for line in totals_lines(found, "gitk"))
     assert command.main([str(tmp_path), "--json"]) == 0
     [line] = capsys.readouterr().out.splitlines()
     values = json.loads(line)

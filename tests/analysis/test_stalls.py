@@ -17,7 +17,7 @@ def test_stalls_of_a_tiny_run(tmp_path: Path) -> None:
     two = line_log([(0.999, "a"), (0.001, "b")], 3.0)
     write_run(tmp_path / "k" / "1", {"latency-gitk-1.log": one, "latency-gitk-2.log": two})
     run = load_campaign(tmp_path).runs[0]
-    first, second = run.gitks
+    first, second = run.subjects
     assert [(round(s.begin, 3), s.length, s.open) for s in stalls(first)] == [
         (0.1, 1.0, False),
         (1.6, 10.0, False),
@@ -27,7 +27,7 @@ def test_stalls_of_a_tiny_run(tmp_path: Path) -> None:
     assert (worst(first), worst(second)) == (10.0, 3.0)
     assert stalled_seconds(run) == 14.0
     # 0.1 to 1.1 and 1.0 to 4.0 and 1.6 to 11.6 are one freeze.
-    ((begin, end),) = freezes(run.gitks)
+    ((begin, end),) = freezes(run.subjects)
     assert (round(begin, 3), round(end, 3)) == (0.1, 11.6)
 
 

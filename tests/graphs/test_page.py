@@ -78,13 +78,13 @@ def test_every_line_and_stall_of_a_gitk_is_in_the_page(small: Compared, tmp_path
         assert [stream["name"] for stream in part["streams"]] == list(run.streams)
         for stream, there in zip(run.streams.values(), part["streams"], strict=True):
             assert there["open"] == round(1000 * stream.open_gap)
-            if there["gitk"]:
+            if there["subject"]:
                 at, gaps = lines_of(there)
                 assert at == np.rint(1000 * stream.elapsed).astype(int).tolist()
                 assert gaps == np.rint(1000 * stream.gap).astype(int).tolist()
         stalls = part["stalls"]
-        long = sum(int((gitk.gap >= 1).sum()) + (gitk.open_gap >= 1) for gitk in run.gitks)
-        of_gitks = [part["streams"][n]["gitk"] for n in stalls["stream"]]
+        long = sum(int((gitk.gap >= 1).sum()) + (gitk.open_gap >= 1) for gitk in run.subjects)
+        of_gitks = [part["streams"][n]["subject"] for n in stalls["stream"]]
         assert sum(of_gitks) == long > 0
     hung = parsed.data("run-data-5")
     assert sum(hung["stalls"]["open"]) == 4 and not hung["streams"][0]["ended"]
@@ -100,7 +100,7 @@ def test_thinning_keeps_every_long_gap_and_says_so(
     assert "Thinned out" in Page(thin).text and "Thinned out" not in Page(whole).text
     run = small.campaign.runs[0]
     parts = [run_block(run, is_whole) for is_whole in (True, False)]
-    for gitk, there in zip(run.gitks, parts[1]["streams"], strict=False):
+    for gitk, there in zip(run.subjects, parts[1]["streams"], strict=False):
         at, gaps = lines_of(there)
         long = gitk.gap >= 0.1
         wanted = set(

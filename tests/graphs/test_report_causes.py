@@ -42,7 +42,7 @@ def told(loaded: Campaign, of_variant: Mapping[str, Shares]) -> Causes:
             continue
         shares = of_variant[run.variant]
         each = sorted(
-            (stall for gitk in run.gitks for stall in stalls(gitk)), key=lambda one: -one.length
+            (stall for gitk in run.subjects for stall in stalls(gitk)), key=lambda one: -one.length
         )
         cards = [Card(one, {k: part * one.length for k, part in shares.items()}) for one in each]
         whole = sum(one.length for one in each)

@@ -51,7 +51,7 @@ def test_a_live_lock_ends_the_run_and_says_why(run: Run) -> None:
     )
     assert said, run.status
     assert int(said[1]) >= 10 and int(said[2]) >= 50
-    assert all(gitk.open_gap >= 10 for gitk in run.gitks)
+    assert all(gitk.open_gap >= 10 for gitk in run.subjects)
 
 
 def test_echoes_are_what_they_claim_and_are_counted(run: Run) -> None:

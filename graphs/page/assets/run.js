@@ -37,11 +37,11 @@ function fillRunChoice() {
 
 function fillRun() {
   const run = campaign.runs[current], part = runPart(current);
-  const worst = Math.max(0, ...part.streams.filter(({ gitk }) => gitk).map((stream) => stream.worst));
+  const worst = Math.max(0, ...part.streams.filter(({ subject }) => subject).map((stream) => stream.worst));
   const value = campaign.values.stalled[current];
   const missing = part.panels.filter((panel) => !isThere(panel));
-  $("run-words").textContent = `${runName(current)}: ${run.state}; longest gap of a gitk ${seconds(worst)}`
-    + (value === null ? "" : `, ${value.toFixed(campaign.metrics[0].digits)} s stalled in all`)
+  $("run-words").textContent = `${runName(current)}: ${run.state}; longest gap of ${campaign.words.subject} ${seconds(worst)}`
+    + (value === null ? "" : `, ${value.toFixed(campaign.words.stalledDigits)} s stalled in all`)
     + (part.streams.length ? "." : "; no program printed a line.")
     + (missing.length ? ` Not available: ${missing.map(({ title }) => title).join(", ")}.` : "");
   fillStalls();
@@ -66,7 +66,7 @@ function drawRun() {
   layout.uirevision = current;
   const traces = [];
   const highest = (streams) => Math.max(0.1, ...streams.map(({ worst }) => worst / 1000));
-  const ofGitks = highest(part.streams.filter(({ gitk }) => gitk));
+  const ofSubjects = highest(part.streams.filter(({ subject }) => subject));
   rows.forEach((row, place) => {
     const n = place ? place + 1 : "", yaxis = `y${n}`, size = 1 / rows.length;
     const domain = [1 - (place + 1) * size + 0.02 * size, 1 - place * size - Math.min(0.22, 18 / each) * size];
@@ -74,7 +74,7 @@ function drawRun() {
     let words;
     if (row.stream) {
       const { stream } = row, floor = log ? FLOOR : 0;
-      const max = stream.gitk ? ofGitks : highest([stream]);
+      const max = stream.subject ? ofSubjects : highest([stream]);
       if (log) Object.assign(axis, { type: "log", range: [Math.log10(FLOOR), Math.log10(max * 1.4)], dtick: 1 });
       else axis.range = [0, max * 1.1];
       traces.push({ ...teeth(stream, floor), type: "scatter", mode: "lines", xaxis: "x", yaxis,
@@ -135,7 +135,7 @@ function counterTraces(panel, times, yaxis, colours) {
   return { traces, top, words };
 }
 
-// Grey where a gitk stood still, and the chosen stall.
+// Grey where a subject stood still, and the chosen stall.
 function bands(part, colours) {
   const band = (begin, end, fillcolor) => ({ type: "rect", xref: "x", yref: "paper", layer: "below",
     x0: begin / 1000, x1: end / 1000, y0: 0, y1: 1, fillcolor, line: { width: 0 } });
@@ -208,7 +208,7 @@ function fillStalls() {
   }));
   const open = stalls.some((stall) => stall.open) ? " +: no line ended it." : "";
   $("stalls-caption").textContent = stalls.length
-    ? `${stalls.length} silence${stalls.length > 1 ? "s" : ""}: of a gitk from 1 s, of the heartbeat from 0.2 s, of the player from 0.3 s.${open}`
+    ? `${stalls.length} silence${stalls.length > 1 ? "s" : ""}: of ${campaign.words.thresholds}.${open}`
     : "No stall in this run.";
 }
 

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What meta.json says of a run's workload, and the numbers that the workload measured.
+
+All of it may be a stranger's: words are made plain here, and what cannot be is named and left out.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+from analysis.reading.latency_log import number
+from analysis.reading.words import plain, some
+from contract.run_files import GITK
+from contract.workload import (
+    DESKTOP,
+    FIGURES,
+    KEY,
+    STALLED,
+    Description,
+    Figure,
+    FigureTable,
+    TableRow,
+)
+
+SUBJECT = GITK.rstrip("-")
+MOST_SUBJECTS = 100
+MOST_GITKS = 1000
+MOST_FIGURES = 200
+MOST_TABLES = 8
+MOST_COLUMNS = 12
+MOST_ROWS = 60
+MOST_DIGITS = 6
+MOST_NAMED = 4  # of what is damaged
+NAME, TITLE, SUMMARY, COLUMN, UNIT, STREAM = 40, 80, 200, 20, 12, 200  # characters
+# Of exports, too: none of them is a formula to a spreadsheet. <> are a redaction's.
+FIGURE_KEY = re.compile(r"[A-Za-z0-9<][A-Za-z0-9._+<>-]{0,63}")
+Made = TypeVar("Made")
+
+
+def read_workload(meta: dict[str, Any], streams: Iterable[str], warnings: list[str]) -> Description:
+    """The description of the run's workload; of one that has none, the desktop's.
+
+    streams: names of the run's streams.
+    """
+    told = meta.get(KEY)
+    if told is not None and not isinstance(told, dict):
+        warnings.append("meta.json: workload is damaged, taken for the desktop")
+    if not isinstance(told, dict):
+        return Description(DESKTOP, "", SUBJECT, tuple(_gitks(meta, streams)))
+    bad: list[str] = []
+    primary = told.get("primary", STALLED)
+    if not _is_key(primary):
+        bad.append("primary")
+        primary = STALLED
+    subjects = _each(told, "subjects", MOST_SUBJECTS, _stream, bad)
+    figures = _each(told, "figures", MOST_FIGURES, _figure, bad)
+    found = Description(
+        name=_words(told, "name", NAME, bad) or "unnamed",
+        summary=_words(told, "summary", SUMMARY, bad),
+        subject=_words(told, "subject", NAME, bad) or "program",
+        subjects=tuple(dict.fromkeys(subjects)),
+        primary=primary,
+        figures=tuple({one.key: one for one in figures}.values()),
+        tables=tuple(_each(told, "tables", MOST_TABLES, _table, bad)),
+    )
+    if bad:
+        warnings.append(f"meta.json: of the workload left out: {some(bad, MOST_NAMED)}")
+    return found
+
+
+def read_figures(meta: dict[str, Any], warnings: list[str]) -> dict[str, float]:
+    """The numbers that the workload measured, by key; what is none is not available."""
+    told = meta.get(FIGURES, {})
+    if not isinstance(told, dict):
+        warnings.append("meta.json: figures are damaged, not available")
+        return {}
+    found: dict[str, float] = {}
+    bad: list[str] = []
+    for key, value in list(told.items())[:MOST_FIGURES]:
+        figure = number(value)
+        if FIGURE_KEY.fullmatch(key) and figure is not None and figure >= 0:
+            found[key] = figure
+        else:
+            bad.append(plain(key, NAME))
+    if len(told) > MOST_FIGURES:
+        bad.append(f"all beyond {MOST_FIGURES}")
+    if bad:
+        warnings.append(f"meta.json: figures that are no number: {some(bad, MOST_NAMED)}")
+    return found
+
+
+def _gitks(meta: dict[str, Any], streams: Iterable[str]) -> list[str]:
+    """The gitk's that are there, and those that were asked for."""
+    found = [name for name in streams if re.fullmatch(rf"{GITK}\d+", name)]
+    parameters = meta.get("parameters")
+    asked = number(parameters.get("gitk")) if isinstance(parameters, dict) else None
+    wanted = int(min(asked or 0, MOST_GITKS))
+    return list(dict.fromkeys([*found, *(f"{GITK}{n}" for n in range(1, wanted + 1))]))
+
+
+def _words(told: dict[str, Any], key: str, limit: int, bad: list[str]) -> str:
+    value = told.get(key)
+    if isinstance(value, str):
+        return plain(value, limit)
+    bad.append(key)
+    return ""
+
+
+def _each(
+    told: dict[str, Any], key: str, most: int, read: Callable[[Any], Made | None], bad: list[str]
+) -> list[Made]:
+    """What can be read of a list; of a missing one nothing."""
+    values = told.get(key, [])
+    if not isinstance(values, list):
+        bad.append(key)
+        return []
+    made = [read(value) for value in values[:most]]
+    bad += [f"{key}[{place}]" for place, one in enumerate(made) if one is None]
+    if len(values) > most:
+        bad.append(f"{key} beyond {most}")
+    return [one for one in made if one is not None]
+
+
+def _stream(value: Any) -> str | None:
+    return value if isinstance(value, str) and 0 < len(value) <= STREAM else None
+
+
+def _figure(value: Any) -> Figure | None:
+    """None too without a direction: that is not guessed."""
+    match value:
+        case {
+            "key": str(key),
+            "title": str(title),
+            "unit": str(unit),
+            "digits": int(digits),
+            "better": "lower" | "higher" as better,
+        } if FIGURE_KEY.fullmatch(key) and 0 <= digits <= MOST_DIGITS:
+            return Figure(key, plain(title, TITLE), plain(unit, UNIT), int(digits), better)
+    return None
+
+
+def _table(value: Any) -> FigureTable | None:
+    match value:
+        case {"title": str(title), "columns": [*columns], "rows": [*rows]} if columns:
+            heads = tuple(plain(column, COLUMN) for column in columns[:MOST_COLUMNS])
+            found = tuple(_rows(rows[:MOST_ROWS], len(heads)))
+            return FigureTable(plain(title, TITLE), heads, found) if found else None
+    return None
+
+
+def _rows(rows: list[Any], columns: int) -> Iterator[TableRow]:
+    """A row has a cell for each column: what it lacks is empty."""
+    for row in rows:
+        match row:
+            case {"title": str(title), "figures": [*keys]}:
+                cells = [key if _is_key(key) else "" for key in keys[:columns]]
+                yield TableRow(plain(title, TITLE), (*cells, *[""] * (columns - len(cells))))
+
+
+def _is_key(value: Any) -> bool:
+    return isinstance(value, str) and FIGURE_KEY.fullmatch(value) is not None
