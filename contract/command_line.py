@@ -9,14 +9,23 @@ from contract import machine_model
 from contract.option_rows import PROFILES, Row
 from contract.options import MADE, ROWS, Options
 from contract.spelling import defaults, flag
+from contract.swap import ON_DISK
 from contract.variant import RUNNING, Variant
 
-IN_VARIANTS = ("kernel", "label", "append", "knob", "plan")  # what the variants were made of
+IN_VARIANTS = (
+    "kernel",
+    "label",
+    "append",
+    "swap",
+    "knob",
+    "plan",
+)  # what the variants were made of
 EXAMPLES = """\
 examples:
   ./run_test.sh                             Debian stable's kernel on a laptop, four gitk's, in a VM
   ./run_test.sh --profile quick             the same in some three minutes, with less of all
   ./run_test.sh --kernel debian:6.1 --kernel debian:7.2 --runs 5       compare two kernels
+  ./run_test.sh --swap disk --swap zram --runs 5                       compare two ways to swap
   ./run_test.sh --resume results/mine       go on with what was interrupted
   ./run_test.sh --resume results/mine --kernel debian:6.12             add a variant
   ./run_test.sh --plan plan.toml            variants with knobs (docs/CAMPAIGNS.md)
@@ -84,6 +93,8 @@ def check(parser: Parser, said: argparse.Namespace) -> None:
             )
         if row.needs and getattr(said, row.needs) is None:
             parser.error(f"{flag(name)} goes with {flag(row.needs)}")
+    if said.device is not None and len(said.swap or ()) > 1:
+        parser.error("--swap may be given once with --device: a run on a machine is one variant's")
     if bool(said.bare) != (said.run_dir is not None):
         parser.error("--bare and --run-dir go together")
     if said.bare and said.dry_run:
@@ -129,4 +140,5 @@ def parse_measured(argv: list[str]) -> Options:
 
 def running(said: argparse.Namespace) -> Variant:
     """The one variant of a test of this machine."""
-    return Variant(RUNNING, (said.label or [""])[0], "", tuple(said.knob or ()))
+    swap = (said.swap or [ON_DISK])[0]
+    return Variant(RUNNING, (said.label or [""])[0], "", tuple(said.knob or ()), swap)

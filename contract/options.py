@@ -9,7 +9,7 @@ report. A new option is one field here, and the code that heeds it.
 from dataclasses import dataclass, fields
 from typing import Any
 
-from contract import machine_model, values
+from contract import machine_model, swap, values
 from contract.option_rows import (
     IN_MACHINE,
     LOAD,
@@ -25,6 +25,7 @@ from contract.option_rows import (
     Row,
     option,
 )
+from contract.swap import Swap
 from contract.variant import Variant
 
 MADE = "made, uncompressed"  # the history; `made` was one whose objects each reader had to inflate
@@ -34,7 +35,7 @@ MADE = "made, uncompressed"  # the history; `made` was one whose objects each re
 class Options:
     """What a command line and its plan asked for, an option a field; then what follows from it.
 
-    kernel, label, append, knob and plan are empty: what they said is in `variants`.
+    kernel, label, append, swap, knob and plan are empty: what they said is in `variants`.
     """
 
     kernel: tuple[str, ...] = option(
@@ -60,7 +61,7 @@ class Options:
     )
     label: tuple[str, ...] = option(
         TESTED,
-        "name of the variant in graphs and folders; one for each --kernel",
+        "name of the variant in graphs and folders; one for each --kernel (and each --swap of it)",
         values.label,
         default=(),
         repeated=True,
@@ -71,6 +72,16 @@ class Options:
         values.append,
         "TEXT",
         vm_only=True,
+    )
+    swap: tuple[Swap, ...] = option(
+        TESTED,
+        "where each --kernel here swaps to: disk (default), zram[,size=SIZE][,algorithm=NAME], "
+        "zswap[,pool=PERCENT][,algorithm=NAME] or none (docs/CAMPAIGNS.md); repeated, each "
+        "kernel is tested with each",
+        swap.read,
+        "KIND",
+        default=(),
+        repeated=True,
     )
     knob: tuple[tuple[str, str], ...] = option(
         TESTED,

@@ -15,6 +15,9 @@ from contract.option_rows import IN_MACHINE, PARAMETERS, PLAN
 from contract.options import NOTED
 from contract.run_files import FORMAT_VERSION
 from contract.spelling import in_table
+from contract.swap import ON_DISK, Swap
+from contract.swap import read as read_swap
+from contract.values import Refused
 from contract.variant import Variant
 
 MOST_LOOKS = 1000
@@ -23,7 +26,7 @@ TABLES = (PARAMETERS, IN_MACHINE)
 ASKED = {
     "": (*in_table(PLAN), *TABLES, "variant"),
     **{table: tuple(in_table(table)) for table in TABLES},
-    "variant": ("label", "kernel", "append", "knobs"),
+    "variant": ("label", "kernel", "append", "swap", "knobs"),
     "stop_when_sure": ("looks",),
 }
 KEPT = {
@@ -157,9 +160,21 @@ def _variants(tables: list[dict[str, Any]], problems: list[str]) -> tuple[Varian
             problems.append("knobs of a variant: not texts, left out")
             knobs = {}
         variants[label] = Variant(
-            table.text("kernel"), label, table.text("append"), tuple(knobs.items())
+            table.text("kernel"),
+            label,
+            table.text("append"),
+            tuple(knobs.items()),
+            _swap(table, problems),
         )
     return tuple(variants.values())
+
+
+def _swap(table: _Table, problems: list[str]) -> Swap:
+    try:
+        return read_swap(table.text("swap") or str(ON_DISK))
+    except Refused as error:
+        problems.append(f"swap of a variant: {error}; taken for {ON_DISK}")
+        return ON_DISK
 
 
 def _runs(

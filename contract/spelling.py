@@ -40,11 +40,6 @@ def _text(value: Any) -> str:
     return "=".join(value) if isinstance(value, tuple) else str(value)
 
 
-def sized(value: Any) -> str:
-    """Bytes as run_test.sh takes them: 512M."""
-    return f"{value >> 20}M" if isinstance(value, int) and value % 2**20 == 0 else str(value)
-
-
 def defaults(profile: Profile, model: Mapping[str, Any]) -> Mapping[str, Any]:
     """What each option is where nobody said anything; model: what the machine says."""
     found: dict[str, Any] = {}

@@ -18,6 +18,11 @@ def size(text: str) -> int:
     return int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}[match[2].lower()]
 
 
+def sized(value: object) -> str:
+    """Bytes as `size` takes them: 512M."""
+    return f"{value >> 20}M" if isinstance(value, int) and value % 2**20 == 0 else str(value)
+
+
 def count(text: str) -> int:
     """A whole number of 1 or more."""
     if not re.fullmatch(r"\d{1,9}", text) or int(text) < 1:

@@ -17,7 +17,7 @@ from contract.options import Options
 from contract.run_files import ABORTED, COMPLETED, EVENTS, GITK, HUNG, OOM
 from contract.run_record import Events
 from errors import Exit, UserError, run_command
-from measure import delay_accounting, echo_check, knobs, machine_facts
+from measure import delay_accounting, echo_check, knobs, machine_facts, swap_facts
 from measure.observers import Observers
 from monitors.launch import RecorderProcess
 from setup import crypt_lvm, stack_build
@@ -107,8 +107,9 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
         swap_bytes=stack_build.SWAP_BYTES,
         mount=SCRATCH,
         destroy_data=options.destroy_data,
+        swap=options.variants[0].swap,
     ) as stack:
-        events.write("meta", **stack_facts(stack, options.crypt))
+        events.write("meta", **stack_facts(stack, options))
         events.write("phase", name="clone")
         desktop.fill(SCRATCH, str(options.repo))
         with (
@@ -118,6 +119,7 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
             events.write("meta", knobs=applied)
             events.write("phase", name="workload")
             state, why = workload(options, run_dir, events, stack)
+            events.write("meta", swap=swap_facts.used(stack))
             # The run has ended: from here on a signal changes neither that nor the undoing.
             stop.late = True
             verdict.say(state, why)
@@ -201,18 +203,19 @@ def judged(
     return COMPLETED, "every gitk read the whole history"
 
 
-def stack_facts(stack: Stack, crypt: bool) -> dict[str, Any]:
-    size = Path("/proc/swaps").read_text().split("\n")[1].split()
+def stack_facts(stack: Stack, options: Options) -> dict[str, Any]:
     return {
-        "swap": {"device": stack.swap_device, "size_kib": int(size[2])},
-        "crypt": "aes-xts-plain64, 512-bit key" if crypt else "none",
+        "swap": swap_facts.found(stack, options.variants[0].swap),
+        "crypt": "aes-xts-plain64, 512-bit key" if options.crypt else "none",
         "fs": stack.fs,
     }
 
 
 def watched(stack: Stack) -> dict[str, str]:
     """Column prefix of diskstats.tsv -> the kernel's name of the block device."""
-    parts = {"disk": stack.device, "fs": stack.fs_device, "swap": stack.swap_device}
+    parts = {"disk": stack.device, "fs": stack.fs_device}
+    if stack.swapped_to:
+        parts["swap"] = stack.swapped_to
     if stack.crypt is not None:
         parts["crypt"] = stack.crypt
     return {prefix: machine_facts.block_name(path) for prefix, path in parts.items()}

@@ -11,6 +11,7 @@ from contract.levels import looks as looks_up_to
 from contract.options import ROWS, Options
 from contract.run_files import PLAN_FILE
 from contract.spelling import flag
+from contract.swap import ON_DISK
 from contract.variant import Variant
 from run import asked_plan
 from run.asked_plan import AskedPlan
@@ -78,18 +79,23 @@ def _read(parser: Parser, path: Path, *, resumed: bool = False) -> AskedPlan:
 
 def _variants(parser: Parser, given: argparse.Namespace, stored: AskedPlan) -> tuple[Variant, ...]:
     """The plan's variants, and those of the command line."""
-    own = [name for name in ("kernel", "label", "append", "knob") if getattr(given, name)]
+    own = [name for name in ("kernel", "label", "append", "swap", "knob") if getattr(given, name)]
     if given.plan is not None and own:
         parser.error(f"{flag(own[0])} does not go with --plan: write it there")
     if given.resume is not None and own and not given.kernel:
         parser.error(f"{flag(own[0])} needs the --kernel that it is for")
     kernels = given.kernel or ["debian:stable"]
-    labels = given.label or [""] * len(kernels)
-    if len(labels) != len(kernels):
-        parser.error(f"{len(labels)} --label for {len(kernels)} --kernel: as many, or none")
+    swaps = given.swap or [ON_DISK]
+    if len(set(swaps)) < len(swaps):
+        parser.error(f"a swap is given twice: {max(swaps, key=swaps.count)}")
+    each = [(kernel, swap) for kernel in kernels for swap in swaps]
+    labels = given.label or [""] * len(each)
+    if len(labels) != len(each):
+        of = f"{len(kernels)} --kernel" + (f" with {len(swaps)} --swap" if len(swaps) > 1 else "")
+        parser.error(f"{len(labels)} --label for {of}: as many, or none")
     asked = [
-        Variant(kernel, label, given.append or "", tuple(given.knob or ()))
-        for kernel, label in zip(kernels, labels, strict=True)
+        Variant(kernel, label, given.append or "", tuple(given.knob or ()), swap)
+        for (kernel, swap), label in zip(each, labels, strict=True)
     ]
     if given.device is not None:
         return (running(given),)

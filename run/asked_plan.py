@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from contract import values
+from contract import swap, values
 from contract.levels import ALPHA
 from contract.option_rows import PLAN
 from contract.plan import ASKED, KEPT, TABLES, are_growing, read_tables
@@ -100,6 +100,7 @@ def _variant(table: Any) -> Variant:
             kernel=_text("variant.kernel", table.get("kernel", "debian:stable")),
             label="" if label is None else values.label(_text("variant.label", label)),
             append=values.append(_text("variant.append", table.get("append", ""))),
+            swap=swap.read(_text("variant.swap", table.get("swap", swap.DISK))),
             knobs=tuple(
                 values.knob(f"{path}={_text(path, value)}") for path, value in knobs.items()
             ),

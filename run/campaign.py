@@ -15,12 +15,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from contract import swap
 from contract.levels import ALPHA, MARGIN, can_decide
 from contract.option_rows import IN_MACHINE, PARAMETERS
 from contract.options import ROWS, Options
 from contract.plan import TABLES, read_tables
 from contract.run_files import ABORTED, CONFIG, FORMAT_VERSION, PLAN_FILE
 from contract.spelling import absent
+from contract.swap import ON_DISK
+from contract.values import Refused
 from contract.variant import Variant
 from errors import UserError
 from run import checkout
@@ -43,6 +46,11 @@ def read_plan(place: Path) -> dict[str, Any]:
     variants = plan.get("variant", [])
     if not all(isinstance(one, dict) and isinstance(one.get("label"), str) for one in variants):
         raise UserError(f"{path} is not a campaign's own", hint="start one with --plan")
+    try:
+        for one in variants:
+            swap.read(str(one.get("swap", swap.DISK)))
+    except Refused as error:
+        raise UserError(f"{path}: {error}") from None
     return plan
 
 
@@ -53,7 +61,7 @@ def remaining(place: Path, options: Options) -> list[tuple[str, int]]:
     for variant in options.variants:
         same = next((one for one in stored if one.same_machine(variant)), variant)
         stored = [one for one in stored if one is not same]
-        labels.append(variant.label or same.label or variant.kernel)
+        labels.append(same.label or variant.name(variant.kernel, options.variants))
     done = {label: completed(place / label) for label in labels}
     return schedule(labels, targets(options, done), done)
 
@@ -92,6 +100,7 @@ class Campaign:
                 entry["label"],
                 entry.get("append", ""),
                 tuple(entry.get("knobs", {}).items()),
+                swap.read(entry.get("swap", swap.DISK)),
             )
             for entry in self._entries
         ]
@@ -115,7 +124,7 @@ class Campaign:
         explicit = {variant.label for variant, _ in found}
         for variant, kernel in found:
             taken = explicit | {one.label for one in labelled}
-            label = variant.label or self._free_label(kernel, taken)
+            label = variant.label or self._free_label(kernel, variant, taken)
             labelled.append(replace(variant, label=label))
             self._enter(labelled[-1], label, kernel)
         labels = [variant.label for variant in labelled]
@@ -192,13 +201,14 @@ class Campaign:
                 if ended(run) in (None, ABORTED):
                     self.set_aside(run)
 
-    def _free_label(self, kernel: Kernel | None, taken: set[str]) -> str:
-        """The kernel's own name; `-2` and so on for the same kernel once more."""
+    def _free_label(self, kernel: Kernel | None, variant: Variant, taken: set[str]) -> str:
+        """The name of kernel and swap; `-2` and so on for the same once more."""
         assert kernel is not None
-        label, count = kernel.label, 1
+        name = variant.name(kernel.label, self._options.variants)
+        label, count = name, 1
         while label in taken:
             count += 1
-            label = f"{kernel.label}-{count}"
+            label = f"{name}-{count}"
         return label
 
     def _enter(self, variant: Variant, label: str, kernel: Kernel | None) -> None:
@@ -207,6 +217,8 @@ class Campaign:
         entry: dict[str, Any] = {"label": label, "kernel": variant.kernel}
         if variant.append:
             entry["append"] = variant.append
+        if variant.swap != ON_DISK:
+            entry["swap"] = str(variant.swap)
         if kernel is not None:
             entry["release"] = kernel.release
             entry["version"] = kernel.label
@@ -219,7 +231,7 @@ class Campaign:
         if before is None:
             self._entries.append(entry)
             return
-        for key in ("append", "knobs", "image_digest"):
+        for key in ("append", "swap", "knobs", "image_digest"):
             old, new = before.get(key), entry.get(key)
             if old != new and (key != "image_digest" or None not in (old, new)):
                 what = {"image_digest": "kernel"}.get(key, key)

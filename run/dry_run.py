@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from contract.options import Options
+from contract.swap import ON_DISK
 from contract.variant import Variant
 from errors import UserError, run_command
 from run import campaign, checkout, durations
@@ -64,6 +65,7 @@ def lines(options: Options) -> list[str]:
             f"device: {options.device}, unless it is in use or not empty{destroy}",
             f"as of now: {verdict(options)}",
             f"build on it: {build}, mounted at {crypt_lvm.MOUNT}",
+            f"swap: {options.variants[0].swap.words}",
             "all other swap of this machine: off, and on again after",
             *workload,
             f"measured by: run_test.sh --device {options.device} {_measured(options)}",
@@ -106,10 +108,12 @@ def _measured(options: Options) -> str:
 
 
 def _variant(variant: Variant, options: Options, kernel: str) -> str:
-    name = f"variant {variant.label}" if variant.label else "kernel"
+    label = variant.name(variant.kernel, options.variants)
+    name = "kernel" if label == variant.kernel else f"variant {label}"
     line = append("kvm" if options.accel == "kvm" else "tcg", variant.append)
     text = f"{name}: {kernels.describe(kernel)}; command line: {line}"
     knobs = "; ".join(f"{path} = {value}" for path, value in variant.knobs)
+    text += f"; swap: {variant.swap.words}" if variant.swap != ON_DISK else ""
     return text + (f"; knobs: {knobs}" if knobs else "")
 
 

@@ -25,6 +25,7 @@ def measure_argv(
     for name, row in ROWS.items():
         if row.table in (PARAMETERS, IN_MACHINE) and row.told and not row.vm_only:
             argv += spelled(name, instead.get(name, getattr(options, name)))
+    argv += spelled("swap", (variant.swap,))
     return argv + spelled("destroy_data", options.destroy_data) + spelled("knob", variant.knobs)
 
 

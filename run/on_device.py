@@ -61,7 +61,7 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
     remote = (options.music or "").startswith("rsync://")
     source = str(options.music) if remote else str(music_folder(options))
     commits = options.commits or history.count(repo)
-    label = options.variants[0].label or os.uname().release
+    label = options.variants[0].name(os.uname().release, ())
     campaign = Campaign(options, argv)
     campaign.enter([(replace(options.variants[0], label=label), None)])
     run_dir, order = campaign.begin(*campaign.left()[0])

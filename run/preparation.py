@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from contract import machine_model
 from contract.options import Options
+from contract.swap import Swap
 from contract.variant import Variant
 from errors import UserError
 from run.clock import accelerator, timing
@@ -86,18 +87,21 @@ def make_ready(
     What can be made at once is. pinned: the kernel to resolve for a variant.
     """
 
-    def initrds_and_accelerator() -> tuple[dict[str, Path], str, str]:
+    def initrds_and_accelerator() -> tuple[dict[tuple[str, Swap], Path], str, str]:
         initrds = {
-            spec: timed(
-                f"initramfs of {kernel.label}",
-                functools.partial(initramfs.build, kernel, fs=options.fs, crypt=options.crypt),
+            (spec, swap): timed(
+                f"initramfs of {kernel_of[spec].label}",
+                functools.partial(
+                    initramfs.build, kernel_of[spec], fs=options.fs, crypt=options.crypt, swap=swap
+                ),
             )
-            for spec, kernel in kernel_of.items()
+            for spec, swap in dict.fromkeys(asked)
         }
-        spec, kernel = next(iter(kernel_of.items()))
         accel, why = timed(
             "whether KVM works here",
-            lambda: probe.choose(accelerator(options), kernel.image, initrds[spec]),
+            lambda: probe.choose(
+                accelerator(options), kernel_of[asked[0][0]].image, initrds[asked[0]]
+            ),
         )
         return initrds, accel, why
 
@@ -116,8 +120,9 @@ def make_ready(
         )
         for spec in dict.fromkeys(specs)
     }
-    for kernel in kernel_of.values():
-        kconfig.check(kernel, options.fs, options.crypt)
+    asked = [(spec, one.swap) for spec, one in zip(specs, options.variants, strict=True)]
+    for spec, swap in asked:
+        kconfig.check(kernel_of[spec], options.fs, options.crypt, swap)
     with ending_children(), concurrent.futures.ThreadPoolExecutor() as pool:
         accel_job = pool.submit(initrds_and_accelerator)
         image_job = pool.submit(timed, "guest image", lambda: image.build(mirror=options.mirror))
@@ -138,7 +143,7 @@ def make_ready(
             variant,
             Guest(
                 kernel=kernel_of[spec],
-                initrd=initrds[spec],
+                initrd=initrds[spec, variant.swap],
                 root_image=image_job.result(),
                 history_image=history_job.result(),
                 music=source,

@@ -20,8 +20,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from contract.swap import NONE, ON_DISK, Swap
 from errors import Exit, UserError, run_command
-from setup import mapper, swaps
+from setup import mapper, swap_kinds, swaps
 from setup.device_check import check_device, identity, is_block, loops_of, mounts, zero_ends
 from setup.mapper import lvm, run, uninterrupted
 from setup.stack import (
@@ -99,21 +100,23 @@ def create(
             raise
 
 
-def activate(stack: Stack, mount: Path = MOUNT) -> None:
-    """Mount the file system at mount, turn its swap on, and all other swap off (remembered)."""
+def activate(stack: Stack, mount: Path = MOUNT, swap: Swap = ON_DISK) -> None:
+    """Mount the file system at mount, turn this swap on, and all other swap off (remembered)."""
     with state_lock():
         state = load_state(stack.device)
         if not state or state["stage"] != "created":
             raise UserError(f"{stack.device}: nothing to activate", hint="create it first")
         try:
-            _activate(stack, mount, state)
+            _activate(stack, mount, state, swap)
         except BaseException:
             with uninterrupted():
                 _deactivate(stack.device, state)
             raise
 
 
-def _activate(stack: Stack, mount: Path, state: dict[str, Any]) -> None:
+def _activate(stack: Stack, mount: Path, state: dict[str, Any], swap: Swap) -> None:
+    if state.get("swap") not in (None, str(swap)):
+        raise UserError(f"{stack.device} has --swap {state['swap']}", hint="deactivate first")
     folder = mount.resolve()
     place = str(folder)
     there = _mounted_at(stack)
@@ -129,14 +132,21 @@ def _activate(stack: Stack, mount: Path, state: dict[str, Any]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         run("mount", "-t", stack.fs, stack.fs_device, place)
     state["stack"]["mount"] = place
-    found = swaps.others(stack.swap_device)
+    save_state(stack.device, state, swap=str(swap))
+    ours = str(state["stack"].get("swapped_to", ""))
+    if not swaps.is_on(ours):
+        swap_kinds.undo(stack.device, state)
+        ours = swap_kinds.begin(swap, stack.swap_device, stack.device, state)
+    state["stack"]["swapped_to"] = ours
+    found = swaps.others(ours)
     swaps.refuse_unrestorable(found)
     known = {entry[0] for entry in state["swaps"]}
     save_state(
         stack.device, state, swaps=state["swaps"] + [one for one in found if one[0] not in known]
     )
     # Ours first: what the others hold needs a place to go to.
-    swaps.turn_on(stack.swap_device)
+    if ours:
+        swaps.turn_on(ours)
     swaps.turn_off(found)
 
 
@@ -152,11 +162,12 @@ def _deactivate(dev: str, state: dict[str, Any]) -> None:
     stack = stack_of(state)
     _all(
         lambda: swaps.restore(state["swaps"]),
-        lambda: swaps.turn_off_ours(stack.swap_device),
+        lambda: swaps.turn_off_ours(stack.swapped_to),
+        lambda: _patiently(lambda: swap_kinds.undo(dev, state)),
         lambda: _unmount(stack, state),
     )
-    state["stack"]["mount"] = ""
-    save_state(dev, state, swaps=[], mounted=None, made=False)
+    state["stack"]["mount"] = state["stack"]["swapped_to"] = ""
+    save_state(dev, state, swaps=[], mounted=None, made=False, swap=None)
 
 
 def _unmount(stack: Stack, state: dict[str, Any]) -> None:
@@ -219,13 +230,15 @@ def status(dev: str) -> dict[str, Any]:
             facts["found"] = str(error)
         return facts
     stack = stack_of(state)
-    there, on = _mounted_at(stack), swaps.is_on(stack.swap_device)
+    there, on = _mounted_at(stack), swaps.is_on(stack.swapped_to)
+    swap = state.get("swap")
     whole = state["stage"] == "created" and _is_whole(stack)
-    word = "partial" if not whole else "active" if there and on else "created"
+    word = "partial" if not whole else "active" if there and (on or swap == NONE) else "created"
     return {
         **asdict(stack),
         "state": word,
         "mount": there[0] if there else "",
+        "swap": swap,
         "swap_on": on,
         "other_swaps_off": state["swaps"],
         "owner": state["owner"],
@@ -247,12 +260,14 @@ def prepared(
     swap_bytes: int = SWAP_BYTES,
     destroy_data: str | None = None,
     mount: Path = MOUNT,
+    swap: Swap = ON_DISK,
 ) -> Iterator[Stack]:
     """Create and activate a stack of this process's own; take all down on every way out.
 
     What a dead run left on dev is taken down first. A live run's, or one made by hand, is refused.
     """
     clear_dead(dev)
+    swap_kinds.require(swap)
     try:
         stack = create(
             dev,
@@ -262,7 +277,7 @@ def prepared(
             destroy_data=destroy_data,
             owner=os.getpid(),
         )
-        activate(stack, mount)
+        activate(stack, mount, swap)
         yield load(dev) or stack
     finally:
         with uninterrupted():
@@ -326,6 +341,7 @@ def _mounted_at(stack: Stack) -> list[str]:
 
 def main() -> int:
     """The command line."""
+    from contract.swap import read as read_swap
     from contract.values import size
 
     parser = argparse.ArgumentParser(
@@ -338,6 +354,9 @@ def main() -> int:
     parser.add_argument("--fs", choices=FILE_SYSTEMS, default="ext4")
     parser.add_argument("--no-crypt", action="store_true", help="LVM directly on DEV")
     parser.add_argument("--swap-size", type=size, default=SWAP_BYTES, metavar="SIZE")
+    parser.add_argument(
+        "--swap", type=read_swap, default=ON_DISK, metavar="KIND", help="as run_test.sh's: activate"
+    )
     parser.add_argument("--mount", type=Path, default=MOUNT, metavar="DIR")
     parser.add_argument("--destroy-data", metavar="DEV", help="DEV again: what it holds is lost")
     args = parser.parse_args()
@@ -355,7 +374,7 @@ def main() -> int:
             if args.command == "activate":
                 raise UserError(f"{args.device}: nothing to activate", hint="create it first")
         elif args.command == "activate":
-            activate(stack, args.mount)
+            activate(stack, args.mount, args.swap)
         else:
             {"deactivate": deactivate, "destroy": destroy}[args.command](stack)
     print(json.dumps(status(args.device), indent=1))

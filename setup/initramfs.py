@@ -9,6 +9,7 @@ import struct
 import sys
 from pathlib import Path
 
+from contract.swap import ON_DISK, Swap
 from errors import UserError, run_command
 from setup import cache, kernels, modules
 from setup.kernels import Kernel
@@ -95,10 +96,10 @@ def _archive(chosen: list[modules.Module], shell: Path) -> bytes:
     return archive.finish()
 
 
-def build(kernel: Kernel, *, fs: str = "ext4", crypt: bool = True) -> Path:
+def build(kernel: Kernel, *, fs: str = "ext4", crypt: bool = True, swap: Swap = ON_DISK) -> Path:
     """The initramfs (gzip'd cpio) of this kernel for this test, from the cache if it is there."""
     shell = busybox()
-    chosen = modules.needed(kernel, fs=fs, crypt=crypt)
+    chosen = modules.needed(kernel, fs=fs, crypt=crypt, swap=swap)
     stamps = [
         f"{module.path} {module.optional} {module.path.stat().st_mtime_ns} "
         f"{module.path.stat().st_size}"

@@ -7,6 +7,7 @@ import re
 import sys
 from pathlib import Path
 
+from contract.swap import DISK, NONE, ON_DISK, ZRAM, ZSWAP, Swap
 from errors import UserError, run_command
 from setup import kernels
 from setup.kernels import Kernel
@@ -64,6 +65,9 @@ BY_FILE_SYSTEM = {
     "ext2": ("CONFIG_EXT4_USE_FOR_EXT2|CONFIG_EXT2_FS",),
     "xfs": ("CONFIG_XFS_FS",),
 }
+BY_SWAP = {DISK: (), ZRAM: ("CONFIG_ZRAM",), ZSWAP: ("CONFIG_ZSWAP",), NONE: ()}
+# Since 6.12 (zram_drv's own backends) zram's algorithms are no longer the crypto API's.
+BACKEND = "CONFIG_ZRAM_BACKEND_"
 # The test runs without these and says less: pressure, delays, names in backtraces, sums of the
 # kernel's events.
 RECOMMENDED = (
@@ -80,6 +84,8 @@ RECOMMENDED = (
     "CONFIG_HW_RANDOM_VIRTIO",
     "CONFIG_DEBUG_INFO_BTF",
     "CONFIG_BPF_EVENTS",
+    "CONFIG_ZRAM",
+    "CONFIG_ZSWAP",
 )
 
 
@@ -108,12 +114,42 @@ def _lacking(
     ]
 
 
-def missing(config: Path, fs: str, crypt: bool, *, no_modules: bool = False) -> list[str]:
+def compressor(config: Path | None, swap: Swap) -> str:
+    """What zram or zswap compresses with: as asked, else the kernel's default; "" on the disk."""
+    # Without an option zram's is lzo-rle (since 5.1) and zswap's lzo.
+    default = {
+        ZRAM: ("CONFIG_ZRAM_DEF_COMP", "lzo-rle"),
+        ZSWAP: ("CONFIG_ZSWAP_COMPRESSOR_DEFAULT", "lzo"),
+    }
+    if swap.algorithm or swap.kind not in default:
+        return swap.algorithm or ""
+    name, otherwise = default[swap.kind]
+    options = read(config) if config else {}
+    return options.get(name, otherwise).strip('"')
+
+
+def has_backends(config: Path | None) -> bool:
+    """Whether this kernel's zram has its algorithms built in, and needs no crypto module."""
+    return config is not None and any(name.startswith(BACKEND) for name in read(config))
+
+
+def _of_swap(config: Path, swap: Swap) -> tuple[str, ...]:
+    wanted: tuple[str, ...] = BY_SWAP[swap.kind]
+    if swap.algorithm:
+        own = swap.kind == ZRAM and has_backends(config)
+        name = swap.algorithm.removesuffix("-rle").upper()
+        wanted += (f"{BACKEND if own else 'CONFIG_CRYPTO_'}{name}",)
+    return wanted
+
+
+def missing(
+    config: Path, fs: str, crypt: bool, swap: Swap = ON_DISK, *, no_modules: bool = False
+) -> list[str]:
     """The options that the test needs and this config lacks, as `CONFIG_A` or `CONFIG_A|CONFIG_B`.
 
     Built in or as a module will do; with no_modules only built in.
     """
-    wanted = REQUIRED + BY_FILE_SYSTEM[fs] + (CRYPT if crypt else ())
+    wanted = REQUIRED + BY_FILE_SYSTEM[fs] + (CRYPT if crypt else ()) + _of_swap(config, swap)
     return _lacking(read(config), wanted, ("y",) if no_modules else ("y", "m"))
 
 
@@ -122,16 +158,19 @@ def recommended(config: Path) -> list[str]:
     return _lacking(read(config), RECOMMENDED, ("y", "m"))
 
 
-def check(kernel: Kernel, fs: str, crypt: bool) -> None:
+def check(kernel: Kernel, fs: str, crypt: bool, swap: Swap = ON_DISK) -> None:
     """Raise a UserError (3) that names the options this kernel lacks, if its config is known."""
     if kernel.config is None:
         return
-    lacking = missing(kernel.config, fs, crypt, no_modules=kernel.modules is None)
+    lacking = missing(kernel.config, fs, crypt, swap, no_modules=kernel.modules is None)
     if lacking:
         names = ", ".join(group.replace("|", " or ") for group in lacking)
         built_in = " built in (no modules were found for it)" if kernel.modules is None else ""
+        of_swap = (
+            f", for --swap {swap}" if set(lacking) <= set(_of_swap(kernel.config, swap)) else ""
+        )
         raise UserError(
-            f"kernel {kernel.release} lacks{built_in}: {names}",
+            f"kernel {kernel.release} lacks{built_in}{of_swap}: {names}",
             hint="merge setup/kernel.config with scripts/kconfig/merge_config.sh and build again",
         )
 

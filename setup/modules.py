@@ -7,8 +7,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from contract.swap import ON_DISK, ZRAM, Swap
 from errors import UserError
-from setup import apt, cache
+from setup import apt, cache, kconfig
 from setup.kernels import Kernel
 
 SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
@@ -97,7 +98,15 @@ class Index:
         return self.aliases.get(name, []) + self.aliases.get(f"crypto-{name}", [])
 
 
-def needed(kernel: Kernel, *, fs: str, crypt: bool) -> list[Module]:
+def _compressors(kernel: Kernel, swap: Swap) -> list[str]:
+    """Modules of the crypto API with the algorithm of zram or zswap, by name or alias."""
+    if swap.kind == ZRAM and kconfig.has_backends(kernel.config):
+        return []
+    algorithm = kconfig.compressor(kernel.config, swap)
+    return [algorithm] if algorithm else []
+
+
+def needed(kernel: Kernel, *, fs: str, crypt: bool, swap: Swap = ON_DISK) -> list[Module]:
     """The modules to load, dependencies first.
 
     UserError (3) names one that is neither a module nor built in; a kernel without any modules
@@ -118,6 +127,7 @@ def needed(kernel: Kernel, *, fs: str, crypt: bool) -> list[Module]:
         chosen[name] = chosen.get(name, True) and optional
 
     required = [*REQUIRED, FILE_SYSTEMS[fs], *(REQUIRED_CRYPT if crypt else ())]
+    required += [ZRAM] if swap.kind == ZRAM else []
     for name in required:
         if name in index.files:
             add(name, False)
@@ -126,7 +136,9 @@ def needed(kernel: Kernel, *, fs: str, crypt: bool) -> list[Module]:
                 f"kernel {kernel.release} has no module {name}, built in or in {kernel.modules}",
                 hint="setup/kernel.config is a fragment with all that is needed",
             )
-    for name in (*OPTIONAL, *(OPTIONAL_CRYPT if crypt else ())):
+    optional = [*OPTIONAL, *(OPTIONAL_CRYPT if crypt else ())]
+    optional += [found for name in _compressors(kernel, swap) for found in index.find(name)]
+    for name in optional:
         if name in index.files:
             add(name, True)
     return [Module(index.folder / index.files[name], chosen[name]) for name in chosen]

@@ -18,7 +18,10 @@ from setup.mapper import RUN
 
 @dataclass(frozen=True)
 class Stack:
-    """What stands on a device: paths of its parts. crypt is None without encryption."""
+    """What stands on a device: paths of its parts. crypt is None without encryption.
+
+    swap_device: the volume for swap. swapped_to: what is swapped to, once it is active; "": none.
+    """
 
     device: str
     prefix: str
@@ -29,6 +32,7 @@ class Stack:
     fs: str
     mount: str
     swap_bytes: int = 0
+    swapped_to: str = ""
 
     @property
     def logical(self) -> tuple[str, str]:

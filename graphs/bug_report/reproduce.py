@@ -18,7 +18,8 @@ from contract import values
 from contract.option_rows import IN_MACHINE, PARAMETERS
 from contract.options import ROWS
 from contract.plan import TABLES, Plan
-from contract.spelling import flag, in_table, sized, spelled
+from contract.spelling import flag, in_table, spelled
+from contract.swap import ON_DISK
 from contract.variant import RUNNING, Variant
 
 KERNELS = 12  # that are described one by one, and that a command line is made for
@@ -61,14 +62,22 @@ def command(compared: Compared) -> Iterator[str]:
 def _options(plan: Plan) -> list[str]:
     """Each option with its value, quoted; none if only the plan can say it.
 
-    A knob or more of the command line would go to every kernel. What run_test.sh would refuse, or
-    would take for an option, is left to the plan too: this line is there to be pasted.
+    A knob or more of the command line would go to every kernel, and each swap to each of them. What
+    run_test.sh would refuse, or would take for an option, is left to the plan too: this line is
+    there to be pasted.
     """
     if len(plan.variants) > KERNELS or any(one.knobs or one.append for one in plan.variants):
         return []
+    swaps = list(dict.fromkeys(one.swap for one in plan.variants))
+    kernels = [one.kernel for one in plan.variants[:: len(swaps)]] if swaps else []
+    each = [(one.kernel, one.swap) for one in plan.variants]
+    if each != [(kernel, swap) for kernel in kernels for swap in swaps]:
+        return []
     pairs: list[tuple[str, Any]] = []
-    for variant in plan.variants:
-        pairs += [("kernel", variant.kernel), ("label", variant.label)]
+    for place, variant in enumerate(plan.variants):
+        pairs += [] if place % len(swaps) else [("kernel", variant.kernel)]
+        pairs.append(("label", variant.label))
+    pairs += [("swap", swap) for swap in swaps if swaps != [ON_DISK]]
     pairs.append(("stop_when_sure", plan.looks[-1]) if plan.looks else ("runs", plan.runs))
     pairs += [("baseline", plan.baseline), ("margin", plan.margin)]
     switches: list[str] = []
@@ -87,7 +96,7 @@ def _options(plan: Plan) -> list[str]:
         if value is None:
             continue
         is_size = ROWS[key].read in (values.size, values.memory)
-        text = sized(value) if is_size else str(value)
+        text = values.sized(value) if is_size else str(value)
         option = f"{flag(key)} {shlex.quote(text)}"
         if isinstance(value, bool | list | dict) or not VALUE.fullmatch(text):
             return []
@@ -166,6 +175,8 @@ def _settings(variants: tuple[Variant, ...], label: str) -> Iterator[str]:
     asked = next((one for one in variants if one.label == label), None)
     if asked is None:
         return
+    if asked.swap != ON_DISK:
+        yield f"swap: {asked.swap}"
     for path, setting in asked.knobs:
         yield f"{plain(path, 100)} = {plain(setting, 100)}"
     if asked.append:
