@@ -119,10 +119,10 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
             events.write("meta", knobs=applied)
             events.write("phase", name="workload")
             state, why = workload(options, run_dir, events, stack)
-            events.write("meta", swap=swap_facts.used(stack))
             # The run has ended: from here on a signal changes neither that nor the undoing.
             stop.late = True
             verdict.say(state, why)
+            events.write("meta", swap=swap_facts.used(stack))
         events.write("phase", name="teardown")
 
 

@@ -24,6 +24,9 @@ class Counter:
 
 SWAP_IN = Counter("vmstat", "pswpin", PAGES_PER_MIB)
 SWAP_OUT = Counter("vmstat", "pswpout", PAGES_PER_MIB)
+ZSWAP_IN = Counter("vmstat", "zswpin", PAGES_PER_MIB)
+ZSWAP_OUT = Counter("vmstat", "zswpout", PAGES_PER_MIB)
+ZSWAP_BACK = Counter("vmstat", "zswpwb", PAGES_PER_MIB)
 PAGE_IN = Counter("vmstat", "pgpgin", KIB_PER_MIB)
 PAGE_OUT = Counter("vmstat", "pgpgout", KIB_PER_MIB)
 

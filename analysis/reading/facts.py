@@ -10,12 +10,14 @@ from analysis.reading.load import Run
 from analysis.reading.words import plain, plural, some
 from contract.option_rows import IN_MACHINE, PARAMETERS
 from contract.spelling import absent
+from contract.swap import DISK, KINDS, ZSWAP
 from contract.workload import DESKTOP, KEY, STALLED
 
 EVIDENCE_ASKED = ("evidence", "asked")  # noted before t0, by every suite that has the observer
 CLOCK = ("clock", "kind")
 HOSTS_CPU = ("host", "cpu_model")
 WORKLOAD = ((KEY, "name"), (KEY, "primary"))
+SWAP_SIZE = ("swap", "size_kib")  # of the volume everywhere the same; of zram a variant's own
 EVERYWHERE = (
     *WORKLOAD,
     ("accelerator",),
@@ -27,7 +29,7 @@ EVERYWHERE = (
     HOSTS_CPU,
     *(("disk", key) for key in ("size_bytes", "cache", "iops", "bps", "model")),
     *(("disk", key) for key in ("kind", "parallel", "depth", "queues")),
-    ("swap", "size_kib"),
+    SWAP_SIZE,
     ("crypt",),
     ("fs",),
     EVIDENCE_ASKED,
@@ -36,18 +38,20 @@ IN_A_VARIANT = (
     *(("kernel", key) for key in ("release", "image_digest", "config_digest")),
     ("knobs",),
     ("append",),
+    *(("swap", key) for key in ("kind", "algorithm", "pool")),
 )
 MEMORY_TOLERANCE = 0.1  # kernels leave some MiB more or less of the same memory
 NAMED = 3  # runs of those that share a value
 BUSY = 0.1  # share of the host's CPU time taken by others from which it is said
 UNKNOWN = object()
 # Of results of before there were other workloads, other clocks, other machines than their host,
-# models of a disk.
+# models of a disk, other swap than the disk's.
 BEFORE: dict[tuple[str, ...], Any] = {
     **dict(zip(WORKLOAD, (DESKTOP, STALLED), strict=True)),
     ("parameters", "workload"): DESKTOP,
     CLOCK: "host",
     ("machine", "mips"): None,
+    **{("swap", "kind"): DISK, ("swap", "algorithm"): None, ("swap", "pool"): None},
     **{("disk", key): None for key in ("kind", "parallel", "depth", "queues")},
 }
 
@@ -56,13 +60,15 @@ def differences(runs: list[Run]) -> list[str]:
     """One line for each key fact in which the runs differ, with both values and who has them."""
     found: list[str] = []
     for keys in (*EVERYWHERE, *_parameters(runs)):
-        found += _difference(runs, keys)
+        told = [run for run in runs if keys != SWAP_SIZE or on_disk(run)]
+        found += _difference(told, keys)
     by_variant: dict[str, list[Run]] = {}
     for run in runs:
         by_variant.setdefault(run.variant, []).append(run)
     for members in by_variant.values():
         for keys in IN_A_VARIANT:
             found += _difference(members, keys)
+        found += _difference([run for run in members if not on_disk(run)], SWAP_SIZE)
     return found
 
 
@@ -81,6 +87,17 @@ def unknown(runs: list[Run]) -> list[str]:
 def busy_by_others(run: Run) -> float | None:
     """Share of the host's CPU time that others took during the run."""
     return number(run.fact("host", "busy_by_others"))
+
+
+def swap_kind(run: Run) -> str:
+    """Where the run swapped to (contract.swap); what says nothing is older, and was on the disk."""
+    kind = run.fact("swap", "kind")
+    return kind if kind in KINDS else DISK
+
+
+def on_disk(run: Run) -> bool:
+    """Whether the disk's swap was on, with zswap before it or without."""
+    return swap_kind(run) in (DISK, ZSWAP)
 
 
 def own_clock(run: Run) -> bool:
@@ -112,7 +129,8 @@ def _value(run: Run, keys: tuple[str, ...]) -> Any:
     if keys == HOSTS_CPU and own_clock(run):
         return UNKNOWN
     holder = run.fact(*keys[:-1]) if len(keys) > 1 else run.meta
-    if keys in BEFORE and not (isinstance(holder, dict) and keys[-1] in holder):
+    began = keys[0] != "swap" or isinstance(holder, dict)
+    if keys in BEFORE and began and not (isinstance(holder, dict) and keys[-1] in holder):
         return BEFORE[keys]
     if keys == EVIDENCE_ASKED and "evidence" not in run.meta and "t0" in run.meta:
         return absent(IN_MACHINE)["evidence"]

@@ -7,6 +7,7 @@ docs/CAUSES.md says how each cause is told from the evidence; everything in seco
 from dataclasses import dataclass, field
 
 from analysis.figures.stalls import Stall
+from contract.swap import DISK, ZRAM, ZSWAP
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,16 @@ CAUSES = (
     Cause("unexplained", "doing what no evidence tells", "unexplained"),
 )
 BY_KEY = {cause.key: cause for cause in CAUSES}
+# Where a swap-in comes from: with zram no disk is read, behind zswap one at times is.
+SWAP_IN_FROM = {ZRAM: "waiting for swap-in from zram", ZSWAP: "waiting for swap-in, disk or zswap"}
 UNEXPLAINED = "unexplained"
+
+
+def words(key: str, swap: str) -> str:
+    """A cause's words in a run that swapped to this (contract.swap)."""
+    if key == "swap_in" and swap in SWAP_IN_FROM:
+        return SWAP_IN_FROM[swap]
+    return BY_KEY[key].words
 
 
 @dataclass(frozen=True)
@@ -45,7 +55,7 @@ class Card:
     `who`: cause -> who was in it and amid what, the longest first ("python3: amid swap-in", s).
     `stacks`: folded stack, innermost first, and the samples that showed it, most frequent first.
     `machine`: what disk and kswapd did meanwhile, a clause each ("disk idle 64 %").
-    `samples`: looks at the stream's stacks; 0 if the clocks alone tell.
+    `samples`: looks at the stream's stacks; 0 if the clocks alone tell. `swap`: the run's kind.
     """
 
     stall: Stall
@@ -54,6 +64,7 @@ class Card:
     stacks: list[tuple[str, int]] = field(default_factory=list)
     machine: list[str] = field(default_factory=list)
     samples: int = 0
+    swap: str = DISK
 
     @property
     def main(self) -> str:
@@ -67,7 +78,7 @@ class RunCauses:
 
     `notes`: what this kernel or this run lacks as evidence, a sentence each.
     `apart`: dm-crypt was told apart from the disk under it; if not, `dm_crypt` is part of the waits
-    for the disk. `others`: stalls of player and heartbeat, in no sum.
+    for the disk. `others`: stalls of player and heartbeat, in no sum. `swap`: the run's kind.
     """
 
     cards: list[Card]
@@ -75,6 +86,7 @@ class RunCauses:
     notes: list[str] = field(default_factory=list)
     apart: bool = True
     others: list[Card] = field(default_factory=list)
+    swap: str = DISK
 
     @property
     def total(self) -> float:

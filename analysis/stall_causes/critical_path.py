@@ -27,7 +27,8 @@ SPAN = 2.0  # seconds of a stall that are divided at once: several looks and sam
 AT_ONCE = 0.3  # seconds between two looks that count as the same moment
 MOST = 0.6  # share of a span from which on there is nobody else
 DEEPEST = 4  # programs in a line that wait for each other
-DISK_WAITS = ("swap_in", "file_read", "file_write")
+FILE_WAITS = ("file_read", "file_write")
+DISK_WAITS = ("swap_in", *FILE_WAITS)
 
 
 @dataclass
@@ -120,12 +121,13 @@ class CriticalPath:
                 shares.add("compaction", one.comm, amid, compacted)
                 amount -= compacted
             named += [(amid, *each) for each in self._causes(kind, amount, begin, end)]
-        waited = sum(part for _, cause, part in named if cause in DISK_WAITS)
+        waits = FILE_WAITS if self.machine.on_zram else DISK_WAITS
+        waited = sum(part for _, cause, part in named if cause in waits)
         crypt = self.machine.crypt_alone(begin, end, waited) / waited if waited else 0.0
         for amid, cause, part in named:
             if cause == "lock":
                 self._holders(shares, one, part, begin, end)
-            elif cause in DISK_WAITS:
+            elif cause in waits:
                 shares.add("dm_crypt", one.comm, AMID[cause], part * crypt)
                 shares.add(cause, one.comm, amid, part * (1 - crypt))
             else:

@@ -11,9 +11,11 @@ import numpy as np
 from analysis.figures.counters import KIB_PER_MIB, PAGES_PER_MIB
 from analysis.reading.counter_tables import Table
 from analysis.reading.evidence_tables import Failure
+from analysis.reading.facts import swap_kind
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
 from contract.run_files import STAMP
+from contract.swap import ZRAM
 
 SECTORS_PER_MIB = 2048.0
 # mm_vmscan_throttled's reasons (since 5.16, 8cd7c588decf). `congested`: all dirty pages that were
@@ -60,6 +62,11 @@ class Machine:
             return None
         stamps = self.trace.columns[STAMP]
         return float(stamps[0]), float(stamps[-1]), REACH * _distance(stamps)
+
+    @property
+    def on_zram(self) -> bool:
+        """Whether a swap-in is no read of a disk, but a decompression."""
+        return swap_kind(self.run) == ZRAM
 
     @cached_property
     def disk_counted(self) -> bool:
@@ -116,7 +123,9 @@ class Machine:
         return min(waited * min(1.0, alone / busy), alone / 1e6)
 
     def swap_share(self, begin: float, end: float) -> float | None:
-        """Share of swap-ins in all that was read from block devices."""
+        """Share of swap-ins in all that was read from disks: zram's are none."""
+        if self.on_zram:
+            return 0.0
         swapped = self.moved("pswpin", begin, end, "vmstat")
         read = self.moved("pgpgin", begin, end, "vmstat")
         if swapped is None or not read:

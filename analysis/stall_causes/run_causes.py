@@ -6,6 +6,7 @@ from typing import Any
 
 from analysis.figures.stalls import Stall, stalls
 from analysis.reading.evidence_tables import read_evidence, read_failures
+from analysis.reading.facts import swap_kind
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
 from analysis.reading.words import plain
@@ -42,6 +43,7 @@ def run_causes(run: Run) -> RunCauses | None:
         missing_evidence.notes(run, evidence, machine),
         apart=missing_evidence.apart(run, machine),
         others=[_card(path, machine, stall) for stall in _stalls(run, others)],
+        swap=swap_kind(run),
     )
 
 
@@ -68,7 +70,8 @@ def _card(path: CriticalPath, machine: Machine, stall: Stall) -> Card:
     }
     folded, samples = _stacks(path, stall, shares)
     told_of = clauses(machine, stall.begin, stall.end)
-    return Card(stall, _in_order(seconds), ordered, folded, told_of, samples)
+    swap = swap_kind(machine.run)
+    return Card(stall, _in_order(seconds), ordered, folded, told_of, samples, swap)
 
 
 def _who(cause: str, comm: str, amid: str) -> str:

@@ -17,7 +17,7 @@ from analysis.reading.streams import Stream
 from analysis.reading.words import plain, plural, seconds, some
 from analysis.text import causes as causes_text
 from analysis.text.layout import WIDTH, grid, paragraph
-from analysis.text.machine import references
+from analysis.text.machine import references, swaps
 from analysis.text.verdict_table import IN_SUMMARY, verdict_rows
 from analysis.verdicts import cause_table
 from analysis.verdicts.cause_table import Causes
@@ -41,6 +41,8 @@ def overview(
         yield ""
     for modelled in references(campaign.runs):
         yield from paragraph(f"Machine: {modelled}.", "  ")
+    for line in swaps(campaign, display_labels(campaign)):
+        yield from paragraph(f"Swap of {line}.", "  ")
     yield from _causes(campaign, judged, causes)
     yield from _runs(campaign, judged)
     for note in _notes(campaign, judged, causes):

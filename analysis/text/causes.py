@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from analysis.reading.load import Run
 from analysis.reading.words import plain, plural
-from analysis.stall_causes.causes import BY_KEY, UNEXPLAINED, Card, RunCauses
+from analysis.stall_causes.causes import UNEXPLAINED, Card, RunCauses, words
 from analysis.text.layout import WIDTH, blocks, entry, paragraph
 from analysis.text.verdict_table import runs_cell
 from analysis.verdicts.cause_table import LEAST, OTHER, SHORT, SMALL, CauseTable
@@ -27,7 +27,7 @@ def totals_lines(found: RunCauses, subject: str) -> list[str]:
     if total <= 0:
         return [f"  no {subject} was silent for so long"]
     return [
-        f"  {seconds / total * 100:3.0f} % {seconds:8.1f} s  {BY_KEY[key].words}"
+        f"  {seconds / total * 100:3.0f} % {seconds:8.1f} s  {words(key, found.swap)}"
         for key, seconds in found.seconds.items()
         if key == UNEXPLAINED or seconds / total >= SMALLEST
     ]
@@ -49,10 +49,11 @@ def card_lines(card: Card, width: int = CARD_WIDTH) -> list[str]:
         if key != UNEXPLAINED and share < SMALLEST:
             continue
         bar = "#" * round(share * BAR)
-        lines.append(f"  {share * 100:3.0f} % {seconds:8.2f} s {bar:<{BAR}}  {BY_KEY[key].words}")
-        who = [(words, spent) for words, spent in card.who.get(key, []) if spent >= 0.05]
+        said = words(key, card.swap)
+        lines.append(f"  {share * 100:3.0f} % {seconds:8.2f} s {bar:<{BAR}}  {said}")
+        who = [(name, spent) for name, spent in card.who.get(key, []) if spent >= 0.05]
         if who and key != UNEXPLAINED:
-            text = ", ".join(f"{words} {spent:.1f} s" for words, spent in who)
+            text = ", ".join(f"{name} {spent:.1f} s" for name, spent in who)
             lines += _wrapped(text, width, "          ")
     if card.machine:
         lines += _wrapped(", ".join(card.machine), width, "  ")

@@ -9,7 +9,7 @@ from analysis.reading.words import plain, plural, some
 from analysis.text import causes as causes_text
 from analysis.text import vmstat
 from analysis.text.layout import blocks, grid
-from analysis.text.machine import references
+from analysis.text.machine import references, swaps
 from analysis.text.verdict_table import metric_cell, spread_rows, verdict_rows
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.sentences import more_word
@@ -26,6 +26,8 @@ def text(compared: Compared, width: int = 100, colour: bool = False) -> str:
         lines += wrap(compared.sentences[variant], width, subsequent_indent="  ")
     for modelled in references(compared.campaign.runs):
         lines += wrap(f"Machine: {modelled}.", width, subsequent_indent="  ")
+    for line in swaps(compared.campaign, compared.labels):
+        lines += wrap(f"Swap of {line}.", width, subsequent_indent="  ")
     others = compared.variants[1:]
     if others:
         lines += ["", *wrap(f"{heading(compared.metric)}, against {_base(compared)}:", width), ""]

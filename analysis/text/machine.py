@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What meta.json says of a run's machine, in words; what it does not say is an empty text."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from analysis.reading.facts import swap_kind
 from analysis.reading.latency_log import number
-from analysis.reading.load import Run
+from analysis.reading.load import Campaign, Run
 from analysis.reading.words import NOT_AVAILABLE, plain
 from analysis.text.layout import entry
+from contract.swap import DISK, NONE, ZRAM
 
 
 def known(run: Run, template: str, *keys: str, limit: int = 60) -> str:
@@ -77,8 +79,37 @@ def disk(run: Run, limit: int = 60) -> list[str]:
         *([] if modelled else limits),
         known(run, "crypt {}", "crypt", limit=limit),
         known(run, "{}", "fs", limit=limit),
-        size(run, 1024, " of swap", "swap", "size_kib"),
     ]
+
+
+def swap(run: Run, limit: int = 60) -> str:
+    """'2,048 MiB of swap', '111 MiB of swap on zram (lz4)', 'no swap'."""
+    kind = swap_kind(run)
+    found = size(run, 1024, " of swap", "swap", "size_kib")
+    if kind == NONE:
+        return "no swap"
+    if kind == DISK or not found:
+        return found
+    details = [known(run, "{}", "swap", "algorithm", limit=limit)]
+    if kind == ZRAM:
+        return f"{found} on zram ({details[0] or NOT_AVAILABLE})"
+    details.append(known(run, "at most {} % of the memory", "swap", "pool", limit=limit))
+    return f"{found} behind zswap ({', '.join(one for one in details if one)})"
+
+
+def swaps(campaign: Campaign, labels: Mapping[str, str]) -> list[str]:
+    """Where each variant swaps to, a line each, unless all of them swap to the disk."""
+    if all(swap_kind(run) == DISK for run in campaign.runs):
+        return []
+    return [
+        f"{plain(labels[variant], 60)}: {', '.join(dict.fromkeys(map(swap_said, runs)))}"
+        for variant, runs in campaign.variants().items()
+    ]
+
+
+def swap_said(run: Run) -> str:
+    """The same as `swap`, of any run."""
+    return swap(run) or NOT_AVAILABLE
 
 
 def workload(run: Run) -> list[str]:

@@ -24,6 +24,7 @@ from analysis.figures.stalls import (
     totals,
     worst,
 )
+from analysis.reading.facts import swap_kind
 from analysis.reading.latency_log import number
 from analysis.reading.load import Campaign, Run
 from analysis.reading.words import NOT_AVAILABLE, mib, number_word, plain, plural, seconds
@@ -31,17 +32,19 @@ from analysis.stall_causes.causes import RunCauses
 from analysis.text import causes as causes_text
 from analysis.text.campaign_summary import left_out, overview, run_elapsed, worst_stream
 from analysis.text.layout import entry, paragraph
-from analysis.text.machine import cpus, disk, known, listed, reference, size, workload
+from analysis.text.machine import cpus, disk, known, listed, reference, size, swap, workload
 from analysis.verdicts import cause_table
 from analysis.verdicts.cause_table import Causes
 from analysis.verdicts.choice import LISTED_RUNS, in_order, median_run
 from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
 from contract.run_files import COMPLETED, HEARTBEAT, PLAYER
+from contract.swap import ZRAM, ZSWAP
 from contract.workload import DESKTOP
 from errors import UserError
 
 NAME = 12  # columns of a stream's name
+MIB = float(1 << 20)
 
 
 def summary(
@@ -174,7 +177,7 @@ def _facts(run: Run) -> Iterator[str]:
         yield from entry("modelled", modelled)
         if run.fact("clock", "kind") == "host":
             yield from entry("clock", known(run, "the host's: {}", "clock", "why", limit=200))
-    yield from listed("disk", disk(run))
+    yield from listed("disk", [*disk(run), swap(run)])
     yield from listed("workload", workload(run))
 
 
@@ -251,9 +254,28 @@ def _counters(run: Run) -> Iterator[str]:
     ):
         moved = (counters.moved_mib(run, into), counters.moved_mib(run, out))
         yield from entry(name, f"in {mib(moved[0])}, out {mib(moved[1])}")
+    yield from _compressed(run)
     most = counters.peak(run, "vmstat", "nr_writeback")
     pages = NOT_AVAILABLE if most is None else f"{most:,.0f} pages at the most"
     yield from entry("nr_writeback", pages)
+
+
+def _compressed(run: Run) -> Iterator[str]:
+    """What zswap kept from the disk, or what zram held at the end, when the gitk's had ended."""
+    if swap_kind(run) == ZSWAP:
+        each = (counters.ZSWAP_IN, counters.ZSWAP_OUT, counters.ZSWAP_BACK)
+        into, out, back = (mib(counters.moved_mib(run, one)) for one in each)
+        yield from entry("zswap", f"in {into}, out {out}; written back {back}")
+    elif swap_kind(run) == ZRAM:
+        held, took, most = (
+            mib(None if (size := number(run.fact("swap", "mm_stat", name))) is None else size / MIB)
+            for name in ("orig_data_size", "mem_used_total", "mem_used_max")
+        )
+        failed = number(run.fact("swap", "io_stat", "failed_writes"))
+        text = f"{held} in {took} of memory at the end, {most} at the most"
+        yield from entry(
+            "zram", text + (f"; {plural(int(failed), 'failed write')}" if failed else "")
+        )
 
 
 def _kernel_log(run: Run) -> Iterator[str]:

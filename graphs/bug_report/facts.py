@@ -13,7 +13,7 @@ from analysis.reading.load import Run
 from analysis.reading.streams import Stream
 from analysis.reading.words import plain, plural, seconds
 from analysis.text.layout import WIDTH, entry, indented, paragraph
-from analysis.text.machine import cpus, disk, known, listed, reference, size, workload
+from analysis.text.machine import cpus, disk, known, listed, reference, size, swap, swaps, workload
 from analysis.verdicts.compared import Compared
 from contract.run_files import COMPLETED, latency_log
 
@@ -175,7 +175,10 @@ def machine(compared: Compared) -> Iterator[str]:
     if modelled := reference(run, LIMIT):
         yield from entry("modelled", modelled)
     yield from listed("host", [known(run, "{}", "host", "cpu_model", limit=LIMIT)])
-    yield from listed("disk", disk(run, LIMIT))
+    each = swaps(compared.campaign, compared.labels)
+    yield from listed("disk", [*disk(run, LIMIT), *([] if each else [swap(run, LIMIT)])])
+    for line in each:
+        yield from entry("swap", line)
     yield from listed("workload", workload(run))
     lines = Counter(plain(one.fact("cmdline"), 2000) for one in compared.campaign.runs)
     for line, count in lines.most_common(4):

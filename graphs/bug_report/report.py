@@ -11,6 +11,7 @@ from textwrap import wrap
 
 from analysis.figures.metrics import BY_KEY, counted
 from analysis.figures.stalls import worst
+from analysis.reading.facts import on_disk
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
 from analysis.reading.words import a, number_word, plain, plural
@@ -87,7 +88,7 @@ def _symptom(compared: Compared, clean: Clean) -> Iterator[str]:
     where = f"a machine with {memory / 1024:,.0f} MiB of memory" if memory else "one machine"
     crypt = first.fact("crypt")
     if isinstance(crypt, str) and crypt != "none":
-        where += ", its file system and swap encrypted"
+        where += f", its file system{' and swap' if all(map(on_disk, runs)) else ''} encrypted"
     count = f"{plural(len(runs), 'run')} of {plural(len(compared.variants), 'variant')}"
     yield from paragraph(
         f"{_scene(first, where)} Each run is a fresh boot. What somebody in front of it saw, in "

@@ -19,7 +19,7 @@ from analysis.reading.load import Run
 from analysis.reading.words import NOT_AVAILABLE, plain, seconds
 from analysis.text import verdict_table
 from analysis.text.campaign_summary import run_elapsed
-from analysis.text.machine import references
+from analysis.text.machine import references, swap_said
 from analysis.verdicts.compared import Compared
 from contract.workload import KEY
 from graphs import allocation_failures
@@ -64,8 +64,6 @@ FACTS: tuple[tuple[str, tuple[str, ...], Callable[[Any], str]], ...] = (
     ("disk's cache", ("disk", "cache"), plain),
     ("disk's IO operations", ("disk", "iops"), _limit("/s")),
     ("disk's bytes", ("disk", "bps"), _limit("bytes/s")),
-    ("swap", ("swap", "size_kib"), _size(1 / 1024)),
-    ("swap device", ("swap", "device"), plain),
     ("encryption", ("crypt",), plain),
     ("file system", ("fs",), plain),
     ("QEMU", ("machine", "qemu"), plain),
@@ -83,6 +81,7 @@ BUILD: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("image digest", ("kernel", "image_digest")),
     ("extra command line", ("append",)),
     ("command line", ("cmdline",)),
+    ("swap device", ("swap", "device")),
 )
 
 
@@ -150,6 +149,9 @@ def variants(compared: Compared) -> list[tuple[str, list[list[str]]]]:
     runs = compared.campaign.variants()
     planned = {variant.label: variant for variant in compared.campaign.plan.variants}
     rows = [(name, [_values(runs[one], keys) for one in compared.variants]) for name, keys in BUILD]
+    rows.append(
+        ("swap", [list(dict.fromkeys(map(swap_said, runs[one])))[:8] for one in compared.variants])
+    )
     rows.append(
         (
             "knobs",
