@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What meta.json says of the swap of a run, as the kernel says it; not as it was asked for."""
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +44,16 @@ def found(stack: Stack, asked: Swap) -> dict[str, Any]:
 
 def used(stack: Stack) -> dict[str, Any]:
     """What the kernel says of a zram device at the end of the workload; of other swap nothing."""
-    folder = ROOT / "sys/block" / Path(stack.swapped_to).name
-    files = {"mm_stat": MM_STAT, "io_stat": IO_STAT}
-    if not Path(stack.swapped_to).name.startswith("zram"):
+    name = Path(stack.swapped_to).name
+    if not name.startswith("zram"):
         return {}
-    return {
-        file: dict(zip(names, map(int, (folder / file).read_text().split()), strict=False))
-        for file, names in files.items()
-    }
+    files = {"mm_stat": MM_STAT, "io_stat": IO_STAT}
+    facts = {}
+    for file, names in files.items():
+        with contextlib.suppress(OSError):
+            values = (ROOT / "sys/block" / name / file).read_text().split()
+            facts[file] = dict(zip(names, map(int, values), strict=False))
+    return facts
 
 
 def _zswap(name: str) -> str:

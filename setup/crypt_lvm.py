@@ -22,7 +22,7 @@ from typing import Any
 
 from contract.swap import NONE, ON_DISK, Swap
 from errors import Exit, UserError, run_command
-from setup import mapper, swap_kinds, swaps
+from setup import mapper, swaps
 from setup.device_check import check_device, identity, is_block, loops_of, mounts, zero_ends
 from setup.mapper import lvm, run, uninterrupted
 from setup.stack import (
@@ -135,8 +135,8 @@ def _activate(stack: Stack, mount: Path, state: dict[str, Any], swap: Swap) -> N
     save_state(stack.device, state, swap=str(swap))
     ours = str(state["stack"].get("swapped_to", ""))
     if not swaps.is_on(ours):
-        swap_kinds.undo(stack.device, state)
-        ours = swap_kinds.begin(swap, stack.swap_device, stack.device, state)
+        swaps.unmake(stack.device, state)
+        ours = swaps.make(swap, stack.swap_device, stack.device, state)
     state["stack"]["swapped_to"] = ours
     found = swaps.others(ours)
     swaps.refuse_unrestorable(found)
@@ -163,7 +163,7 @@ def _deactivate(dev: str, state: dict[str, Any]) -> None:
     _all(
         lambda: swaps.restore(state["swaps"]),
         lambda: swaps.turn_off_ours(stack.swapped_to),
-        lambda: _patiently(lambda: swap_kinds.undo(dev, state)),
+        lambda: _patiently(lambda: swaps.unmake(dev, state)),
         lambda: _unmount(stack, state),
     )
     state["stack"]["mount"] = state["stack"]["swapped_to"] = ""
@@ -267,7 +267,7 @@ def prepared(
     What a dead run left on dev is taken down first. A live run's, or one made by hand, is refused.
     """
     clear_dead(dev)
-    swap_kinds.require(swap)
+    swaps.require(swap)
     try:
         stack = create(
             dev,

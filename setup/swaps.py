@@ -1,14 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""All other swap off for the test, and on again after it with the priorities it had."""
+"""The swap of a test: the volume, zram, the volume behind zswap, or none; all other swap off.
 
+After it the others are on again with the priorities that they had. What is to be undone is noted
+in the stack's record (setup.stack) before it is done: `zram`, the device that is made, and `zswap`,
+the parameters as they were. A zram device that was not made here is never touched but as other
+swap. Sources: Documentation/admin-guide/blockdev/zram.rst, admin-guide/mm/zswap.rst.
+"""
+
+import contextlib
+import itertools
+import re
 from pathlib import Path
+from typing import Any
 
+from contract.swap import DISK, ZRAM, ZSWAP, Swap
 from errors import UserError
 from setup.device_check import same, swaps
 from setup.mapper import run
+from setup.stack import save_state
 
 # swapoff reads everything back in, on a slow disk and with little memory.
 PATIENCE_S = 900
+ROOT = Path("/")
+CONTROL = "sys/class/zram-control"
+ZSWAP_PARAMETERS = "sys/module/zswap/parameters"
+# systemd's zram-generator makes a device of min(ram / 2, 4096) MiB (zram-generator.conf(5)).
+MOST_BYTES = 4 << 30
 
 
 def others(ours: str) -> list[list[str | int]]:
@@ -62,3 +79,110 @@ def turn_off_ours(path: str) -> None:
     """Turn the swap on path off, if it is on."""
     if is_on(path):
         run("swapoff", path, timeout=PATIENCE_S)
+
+
+def require(swap: Swap) -> None:
+    """Raise a UserError naming the CONFIG_ option if this kernel lacks what the swap needs."""
+    if swap.kind == ZRAM and not (ROOT / CONTROL).is_dir():
+        # Else the module would make a device by itself.
+        with contextlib.suppress(UserError):
+            run("modprobe", "-q", "zram", "num_devices=0", timeout=30)
+    where = {ZRAM: CONTROL, ZSWAP: ZSWAP_PARAMETERS}.get(swap.kind)
+    if where and not (ROOT / where).is_dir():
+        option = f"CONFIG_{swap.kind.upper()}"
+        raise UserError(f"--swap {swap}: this kernel has no {swap.kind}", hint=option)
+
+
+def make(swap: Swap, volume: str, dev: str, state: dict[str, Any]) -> str:
+    """Make what is needed for this swap; the device to turn on, "" for none."""
+    require(swap)
+    _set_zswap(swap, dev, state)
+    if swap.kind == ZRAM:
+        return _make_zram(swap, dev, state)
+    return volume if swap.kind in (DISK, ZSWAP) else ""
+
+
+def unmake(dev: str, state: dict[str, Any]) -> None:
+    """Undo what `make` did, whole or in part; the device is no longer swapped to."""
+    zram: dict[str, Any] | None = state.get("zram")
+    if zram is not None:
+        number = zram["number"]
+        folder = _zram(number)
+        if folder.is_dir() and _is_ours(zram):
+            (folder / "reset").write_text("1")
+            (ROOT / CONTROL / "hot_remove").write_text(str(number))
+        save_state(dev, state, zram=None)
+    for name, value in state.get("zswap", {}).items():
+        file = ROOT / ZSWAP_PARAMETERS / name
+        if file.read_text().strip() != value:
+            file.write_text(value)
+    save_state(dev, state, zswap={})
+
+
+def _set_zswap(swap: Swap, dev: str, state: dict[str, Any]) -> None:
+    """zswap on, with these parameters; for another kind off, which it is not in every kernel."""
+    folder = ROOT / ZSWAP_PARAMETERS
+    if not folder.is_dir():
+        return
+    wanted = {"enabled": "Y" if swap.kind == ZSWAP else "N"}
+    if swap.kind == ZSWAP:
+        pool = None if swap.pool is None else str(swap.pool)
+        asked = {"max_pool_percent": pool, "compressor": swap.algorithm}
+        wanted = {name: value for name, value in asked.items() if value is not None} | wanted
+    before = {name: (folder / name).read_text().strip() for name in wanted}
+    changed = {name: value for name, value in wanted.items() if before[name] != value}
+    save_state(dev, state, zswap={name: before[name] for name in changed})
+    for name, value in changed.items():
+        _set(f"zswap's {name}", folder / name, value)
+        now = (folder / name).read_text().strip()
+        if now != value:
+            raise UserError(f"--swap {swap}: zswap's {name} did not take {value}, it reads {now}")
+
+
+def _make_zram(swap: Swap, dev: str, state: dict[str, Any]) -> str:
+    taken = {int(path.name[4:]) for path in (ROOT / "sys/block").glob("zram[0-9]*")}
+    # The kernel gives the lowest free number, and tells it only when the device is there.
+    likely = next(number for number in itertools.count() if number not in taken)
+    save_state(dev, state, zram={"number": likely, "sequence": None})
+    number = int((ROOT / CONTROL / "hot_add").read_text())
+    save_state(dev, state, zram={"number": number, "sequence": _sequence(number)})
+    folder, node = _zram(number), f"/dev/zram{number}"
+    if swap.algorithm:
+        _set(f"{node}'s comp_algorithm", folder / "comp_algorithm", swap.algorithm)
+    _set(f"{node}'s disksize", folder / "disksize", str(swap.size or half_of_memory()))
+    run("mkswap", node)
+    return node
+
+
+def half_of_memory() -> int:
+    """Bytes of a zram device of which no size was asked for."""
+    total = re.search(r"MemTotal:\s+(\d+) kB", (ROOT / "proc/meminfo").read_text())
+    assert total
+    return min((int(total[1]) << 10) // 2, MOST_BYTES)
+
+
+def _is_ours(zram: dict[str, Any]) -> bool:
+    """Whether the device of that number is the one that was made here.
+
+    Killed before the number was told: only one that nobody gave a size yet is taken for it.
+    """
+    if zram["sequence"] is None:
+        return (_zram(zram["number"]) / "disksize").read_text().strip() == "0"
+    return bool(zram["sequence"] == _sequence(zram["number"]))
+
+
+def _sequence(number: int) -> str:
+    """What no other disk since boot has, of that number or another; "" before 5.15."""
+    file = _zram(number) / "diskseq"
+    return file.read_text().strip() if file.exists() else ""
+
+
+def _zram(number: int) -> Path:
+    return ROOT / f"sys/block/zram{number}"
+
+
+def _set(what: str, file: Path, value: str) -> None:
+    try:
+        file.write_text(value)
+    except OSError as error:
+        raise UserError(f"{what}: the kernel refused {value!r}: {error.strerror}") from None
