@@ -50,6 +50,8 @@ IN_A_VARIANT = [
     ("kernel.image_digest", {"kernel": KERNEL | {"image_digest": "c"}}, "a", "c"),
     ("kernel.config_digest", {"kernel": KERNEL | {"config_digest": "c"}}, "b", "c"),
     ("append", {"append": "nosmt"}, "quiet", "nosmt"),
+    ("swap.kind", {"swap": {"kind": "none", "size_kib": 0}}, "disk", "none"),
+    ("swap.pool", {"swap": SWAP | {"pool": 20}}, "none", "20"),
     ("knobs", {"knobs": [KNOB | {"read_back": "7"}]}, '"0", "0"', '"0", "7"'),
 ]
 
@@ -167,3 +169,40 @@ def test_the_machine_in_a_line(tmp_path: Path) -> None:
 def test_results_of_before_say_no_machine(tmp_path: Path) -> None:
     stalling_run(tmp_path / "6.12" / "1", 5.0)
     assert references(load_campaign(tmp_path).runs) == []
+
+
+def test_two_ways_to_swap_are_what_is_compared(tmp_path: Path) -> None:
+    zram = {"kind": "zram", "device": "/dev/zram1", "size_kib": 99_996, "algorithm": "lz4"}
+    others = {
+        "zram": zram,
+        "zswap": SWAP | {"kind": "zswap", "algorithm": "lzo", "pool": 20},
+        "none": {"kind": "none", "size_kib": 0},
+    }
+    stalling_run(tmp_path / "old" / "1", 5.0, swap=SWAP)
+    stalling_run(tmp_path / "disk" / "1", 5.0, swap=SWAP | {"kind": "disk"})
+    for label, swap in others.items():
+        stalling_run(tmp_path / label / "1", 5.0, swap=swap)
+    campaign = load_campaign(tmp_path)
+    compared = compare(campaign)
+    assert compared.forced == []
+    said = compare_text(compared)
+    for words in (
+        "Swap of disk: 2,048 MiB of swap.",
+        "Swap of old: 2,048 MiB of swap.",
+        "Swap of zram: 98 MiB of swap on zram (lz4).",
+        "Swap of zswap: 2,048 MiB of swap behind zswap (lzo, at most 20 % of the memory).",
+        "Swap of none: no swap.",
+    ):
+        assert words in said
+    stalling_run(tmp_path / "zram" / "2", 5.0, swap=zram | {"size_kib": 50_000})
+    stalling_run(tmp_path / "zswap" / "2", 5.0, swap=others["zswap"] | {"size_kib": 9})
+    found = differences(load_campaign(tmp_path).runs)
+    assert len(found) == 2 and all(line.startswith("swap.size_kib differs: ") for line in found)
+    assert "2097152 in disk/1, old/1, zswap/1, 9 in zswap/2" in found[0]
+    assert "99996 in zram/1, 50000 in zram/2" in found[1]
+
+
+def test_a_run_that_never_began_does_not_say_where_it_swaps(tmp_path: Path) -> None:
+    stalling_run(tmp_path / "zram" / "1", 5.0, swap={"kind": "zram", "size_kib": 9})
+    stalling_run(tmp_path / "zram" / "2", 5.0, swap=None)
+    assert differences(load_campaign(tmp_path).runs) == []

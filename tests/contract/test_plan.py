@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.plan import Plan, parse_plan
+from contract.swap import Swap
 from contract.variant import Variant
 
 WHOLE = """\
@@ -31,6 +32,7 @@ kernel = "debian:6.1"
 label = "6.12"
 kernel = "debian:6.12"
 append = "quiet"
+swap = "zram,size=96M"
 [variant.knobs]
 "/sys/kernel/mm/lru_gen/enabled" = "0"
 [[run]]
@@ -55,7 +57,10 @@ def test_every_part_of_a_plan_is_read() -> None:
     assert plan.looks == (5, 7, 10) and plan.command == "./run_test.sh --plan x"
     assert plan.variants == (
         Variant("debian:6.1", "6.1"),
-        Variant("debian:6.12", "6.12", "quiet", (("/sys/kernel/mm/lru_gen/enabled", "0"),)),
+        Variant(
+            *("debian:6.12", "6.12", "quiet", (("/sys/kernel/mm/lru_gen/enabled", "0"),)),
+            Swap("zram", 96 << 20),
+        ),
     )
     # A run that was cut short was begun twice: the later one is the run.
     assert plan.orders == {("6.12", 1): 1, ("6.1", 1): 3}
@@ -93,6 +98,8 @@ def test_an_old_plan_has_its_runs_alone() -> None:
         ('label = "6.1"', 'label = "6.12"', "variant without a label"),
         ('label = "6.1"', "label = 6.1", "variant without a label"),
         ('enabled" = "0"', 'enabled" = 0', "knobs"),
+        ("zram,size=96M", "zram,pool=3", "swap of a variant"),
+        ('"zram,size=96M"', "7", "swap"),
         ("number = 1", 'number = "1"', "run without"),
         ("order = 3", "order = 0", "run without"),
     ],
@@ -127,7 +134,8 @@ VALUE = st.recursive(
 )
 KEYS = ("baseline", "margin", "alpha", "runs", "command", "stop_when_sure", "variant", "run")
 ENTRY = st.dictionaries(
-    st.sampled_from(["label", "kernel", "append", "knobs", "variant", "number", "order"]), VALUE
+    st.sampled_from(["label", "kernel", "append", "swap", "knobs", "variant", "number", "order"]),
+    VALUE,
 )
 
 

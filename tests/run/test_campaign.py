@@ -316,3 +316,23 @@ def test_another_repository_or_music_is_another_test(tmp_path: Path) -> None:
         enter("b", "ma")
     with pytest.raises(UserError, match="music_kind own"):
         enter("a", "mb")
+
+
+def test_the_swap_is_in_the_labels_and_in_the_plan_and_goes_on(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    argv = ["--kernel", "debian:6.1", "--swap", "disk", "--swap", "zram,size=64M"]
+    finish(opened(out, "--out", str(out), *argv))
+    stored = [(one["label"], one.get("swap")) for one in plan(out)["variant"]]
+    assert stored == [("6.1-disk", None), ("6.1-zram-64M", "zram,size=64M")]
+    assert opened(out, "--resume", str(out), *argv).left() == []
+    assert opened(out, "--resume", str(out)).left() == []
+    more = ["--resume", str(out), "--kernel", "debian:6.1", "--swap", "none"]
+    assert remaining(out, parse(more)) == [("debian:6.1-none", 1)]
+    assert opened(out, *more).left() == [("6.1-none", 1)]
+    with pytest.raises(UserError, match=r"another swap \(none, now zram\)"):
+        again = ["--kernel", "debian:6.1", "--swap", "zram", "--label", "6.1-disk"]
+        opened(out, "--out", str(out), *again)
+    text = (out / "plan.toml").read_text().replace("zram,size=64M", "zram,pool=64")
+    (out / "plan.toml").write_text(text)
+    with pytest.raises(UserError, match="zram takes size=, algorithm="):
+        opened(out, "--out", str(out), "--kernel", "debian:6.1")

@@ -12,6 +12,8 @@ from contract.levels import ALPHA, looks
 from contract.variant import Variant
 from run.arguments import parse
 from run.asked_plan import merged
+from run.dry_run import lines
+from run.measure_command import guest_command
 from run.run_folders import schedule
 
 PLAN = """
@@ -228,3 +230,69 @@ def test_what_may_follow_a_knob_in_a_plan() -> None:
     assert parse(["--knob", "/sys/block/{disk}/queue/scheduler=none"]).variants[0].knobs == (
         ("/sys/block/{disk}/queue/scheduler", "none"),
     )
+
+
+FOUR = ["--swap", "disk", "--swap", "zram", "--swap", "zswap,pool=30", "--swap", "none"]
+
+
+def test_each_kernel_with_each_swap_is_a_variant(capsys: pytest.CaptureFixture[str]) -> None:
+    kernels = ["--kernel", "debian:6.1", "--kernel", "debian:6.12"]
+    found = parse([*kernels, "--swap", "zram,size=96M", "--swap", "none"]).variants
+    assert [(one.kernel, str(one.swap)) for one in found] == [
+        ("debian:6.1", "zram,size=96M"),
+        ("debian:6.1", "none"),
+        ("debian:6.12", "zram,size=96M"),
+        ("debian:6.12", "none"),
+    ]
+    labels = [word for label in "abcd" for word in ("--label", label)]
+    assert [one.label for one in parse([*FOUR, *labels]).variants] == list("abcd")
+    said = refused(capsys, *FOUR, "--label", "a")
+    assert "1 --label for 1 --kernel with 4 --swap: as many, or none" in said
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--swap", "zram", "--swap", "zram"], "a swap is given twice: zram"),
+        (["--swap", "tape"], "not a swap: 'tape'"),
+        (["--device", "/dev/x", *FOUR], "--swap may be given once with --device"),
+    ],
+)
+def test_a_swap_that_will_not_do(
+    capsys: pytest.CaptureFixture[str], argv: list[str], said: str
+) -> None:
+    assert said in refused(capsys, *argv)
+
+
+def test_a_plan_says_the_swap_of_each_variant(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = '[[variant]]\n[[variant]]\nlabel = "z"\nswap = "zram,algorithm=lz4"\n'
+    plan = written(tmp_path, text)
+    assert [str(one.swap) for one in parse(["--plan", plan]).variants] == [
+        "disk",
+        "zram,algorithm=lz4",
+    ]
+    assert "--swap does not go with --plan" in refused(capsys, "--plan", plan, "--swap", "none")
+    bad = written(tmp_path, '[[variant]]\nswap = "zswap,size=1G"\n')
+    assert "zswap takes pool=, algorithm=" in refused(capsys, "--plan", bad)
+
+
+def test_what_measures_is_told_the_swap() -> None:
+    options = parse(FOUR)
+    told = [guest_command(options, one).split() for one in options.variants]
+    assert [words[words.index("--swap") + 1] for words in told] == [
+        *("disk", "zram", "zswap,pool=30", "none")
+    ]
+    argv = ["--device", "/dev/x", "--swap", "zram,size=64M"]
+    assert str(parse(argv).variants[0].swap) == "zram,size=64M"
+
+
+def test_a_dry_run_says_the_swap() -> None:
+    said = "\n".join(lines(parse([*FOUR, "--kernel", "debian:6.12"])))
+    assert "variant debian:6.12-zram: " in said
+    assert "swap: on zram, half of the memory (4 GiB at most), the kernel's own algorithm" in said
+    assert "swap: on the disk behind zswap, at most 30 % of the memory" in said
+    assert "order: debian:6.12-disk 1, debian:6.12-zram 1, debian:6.12-zswap-pool30 1, " in said
+    assert "swap: none" in "\n".join(lines(parse(["--device", "/dev/nonesuch", "--swap", "none"])))
+    assert "swap:" not in "\n".join(lines(parse(["--kernel", "debian:6.12"])))

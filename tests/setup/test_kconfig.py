@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from contract.swap import read
 from errors import Exit, UserError
 from setup import kconfig
 from setup.kernels import Kernel
@@ -63,3 +64,41 @@ def test_a_file_that_is_no_config(tmp_path: Path) -> None:
     config.write_text("nothing\n")
     with pytest.raises(UserError, match="is not a kernel config"):
         kconfig.read(config)
+
+
+@pytest.mark.parametrize(
+    ("text", "option"),
+    [
+        ("zram", "CONFIG_ZRAM"),
+        ("zswap", "CONFIG_ZSWAP"),
+        ("zram,algorithm=lzo-rle", "CONFIG_CRYPTO_LZO"),
+        ("zswap,algorithm=lz4", "CONFIG_CRYPTO_LZ4"),
+    ],
+)
+def test_a_swap_that_a_kernel_cannot_do_is_named(tmp_path: Path, text: str, option: str) -> None:
+    config, asked = tmp_path / "config", read(text)
+    full = kconfig.FRAGMENT.read_text()
+    config.write_text(full)
+    kconfig.check(kernel_with(config, tmp_path), "ext4", True, asked)
+    config.write_text(full.replace(f"{option}=y", f"# {option} is not set"))
+    kconfig.check(kernel_with(config, tmp_path), "ext4", True)
+    with pytest.raises(UserError, match=f"lacks, for --swap {text}: {option} ") as error:
+        kconfig.check(kernel_with(config, tmp_path), "ext4", True, asked)
+    assert error.value.status is Exit.MISSING
+
+
+def test_the_algorithm_of_a_kernel_s_own_choice(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text("CONFIG_ZRAM=m\n")
+    assert kconfig.compressor(config, read("zram")) == "lzo-rle"
+    assert kconfig.compressor(None, read("zswap")) == "lzo"
+    assert kconfig.compressor(None, read("zswap,algorithm=zstd")) == "zstd"
+    assert kconfig.compressor(config, read("disk")) == kconfig.compressor(None, read("none")) == ""
+    assert not kconfig.has_backends(config)
+    own = 'CONFIG_ZRAM_BACKEND_LZ4=y\nCONFIG_ZRAM_DEF_COMP="lz4"\nCONFIG_ZRAM=m\n'
+    config.write_text(kconfig.FRAGMENT.read_text() + own)
+    assert kconfig.compressor(config, read("zram")) == "lz4"
+    assert kconfig.has_backends(config)
+    kconfig.check(kernel_with(config, tmp_path), "ext4", True, read("zram,algorithm=lz4"))
+    with pytest.raises(UserError, match="CONFIG_ZRAM_BACKEND_ZSTD"):
+        kconfig.check(kernel_with(config, tmp_path), "ext4", True, read("zram,algorithm=zstd"))

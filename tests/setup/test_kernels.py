@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from contract.swap import Swap
 from errors import Exit, UserError
 from setup import apt, cache, debian, kernels, mirrors, modules
 from tests.support.kernel_packages import bz_image, deb
@@ -289,6 +290,27 @@ def test_modules_come_in_order_of_dependence_and_unpacked(tmp_path: Path) -> Non
         assert data == b"\x7fELF" + module.path.name.encode() * 1000
     plain = modules.needed(kernel, fs="ext4", crypt=False)
     assert [module.name for module in plain][-1] == "dm-mod.ko"
+
+
+def test_modules_of_a_swap(tmp_path: Path) -> None:
+    kernel = tree_of_modules(tmp_path, "k/virtio_net.ko\n")
+    plain = modules.needed(kernel, fs="ext4", crypt=True)
+    with pytest.raises(UserError, match="has no module zram"):
+        modules.needed(kernel, fs="ext4", crypt=True, swap=Swap("zram"))
+    assert kernel.modules
+    with open(kernel.modules / "modules.dep", "a") as file:
+        file.write("k/zsmalloc.ko:\nk/zram.ko: k/zsmalloc.ko\nk/lzo-rle.ko:\nk/lz4.ko:\n")
+
+    def more(asked: Swap) -> list[tuple[str, bool]]:
+        chosen = modules.needed(kernel, fs="ext4", crypt=True, swap=asked)
+        assert chosen[: len(plain)] == plain or asked.kind == "zram"
+        return [(one.path.name, one.optional) for one in chosen if one not in plain]
+
+    assert more(Swap()) == more(Swap("none")) == []
+    zram = [("zsmalloc.ko", False), ("zram.ko", False)]
+    assert more(Swap("zram")) == [*zram, ("lzo-rle.ko", True)]
+    assert more(Swap("zram", algorithm="lz4")) == [*zram, ("lz4.ko", True)]
+    assert more(Swap("zswap", algorithm="lz4")) == [("lz4.ko", True)]
 
 
 def test_a_module_that_is_nowhere_is_named(tmp_path: Path) -> None:
