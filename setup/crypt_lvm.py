@@ -106,6 +106,10 @@ def activate(stack: Stack, mount: Path = MOUNT, swap: Swap = ON_DISK) -> None:
         state = load_state(stack.device)
         if not state or state["stage"] != "created":
             raise UserError(f"{stack.device}: nothing to activate", hint="create it first")
+        if state.get("swap") not in (None, str(swap)):
+            raise UserError(
+                f"{stack.device} is active with --swap {state['swap']}", hint="deactivate first"
+            )
         try:
             _activate(stack, mount, state, swap)
         except BaseException:
@@ -115,8 +119,6 @@ def activate(stack: Stack, mount: Path = MOUNT, swap: Swap = ON_DISK) -> None:
 
 
 def _activate(stack: Stack, mount: Path, state: dict[str, Any], swap: Swap) -> None:
-    if state.get("swap") not in (None, str(swap)):
-        raise UserError(f"{stack.device} has --swap {state['swap']}", hint="deactivate first")
     folder = mount.resolve()
     place = str(folder)
     there = _mounted_at(stack)

@@ -18,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from contract.swap import read  # noqa: E402
 from errors import Exit, UserError  # noqa: E402
 from setup import crypt_lvm, mapper  # noqa: E402
 from setup.device_check import MIB, check_device, swaps  # noqa: E402
@@ -25,6 +26,8 @@ from setup.stack import state_path  # noqa: E402
 
 MOUNT = Path("/run/scratch-check")
 checks = 0
+# Where a process that is to be killed gets stuck: in mkswap of the volume, of the zram device.
+MKSWAP = {"create": "setup.stack_build.run = stuck\n", "swap": "setup.swaps.run = stuck\n"}
 
 
 def check(truth: object, what: str) -> None:
@@ -257,15 +260,17 @@ def broken(tool: str) -> Iterator[None]:
         path.unlink()
 
 
-def killed(dev: str, stage: str) -> None:
+def killed(dev: str, stage: str, kind: str = "disk") -> None:
     """A process of its own prepares dev and is killed by SIGKILL in the given stage."""
     program = (
         "import sys, time; from pathlib import Path; from setup import crypt_lvm, mapper\n"
+        "from contract import swap; import setup.stack_build, setup.swaps\n"
         "real = mapper.run\n"
-        f"def stuck(*c, **k):\n    if c[0] == {'mkswap' if stage == 'create' else 'never'!r}:\n"
+        "def stuck(*c, **k):\n    if c[0] == 'mkswap':\n"
         "        print('here', flush=True); time.sleep(600)\n    return real(*c, **k)\n"
-        "import setup.stack_build; setup.stack_build.run = stuck\n"
-        f"with crypt_lvm.prepared({dev!r}, mount=Path({str(MOUNT)!r})):\n"
+        f"{MKSWAP.get(stage, '')}"
+        f"mount, asked = Path({str(MOUNT)!r}), swap.read({kind!r})\n"
+        f"with crypt_lvm.prepared({dev!r}, mount=mount, swap=asked):\n"
         "    print('here', flush=True); time.sleep(600)\n"
     )
     child = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE)
@@ -275,6 +280,66 @@ def killed(dev: str, stage: str) -> None:
         check(f"pid {child.pid}" in str(error), f"a second run is refused: {error}")
     child.send_signal(signal.SIGKILL)
     child.wait()
+
+
+def zrams() -> list[str]:
+    """The zram devices; the module makes one of its own."""
+    return sorted(path.name for path in Path("/sys/block").glob("zram*"))
+
+
+def zswap() -> dict[str, str]:
+    """zswap's parameters, if this kernel has it."""
+    folder = Path("/sys/module/zswap/parameters")
+    return {path.name: path.read_text().strip() for path in folder.glob("*")}
+
+
+def kinds_of_swap(dev: str) -> None:
+    """Other swap than the disk's: only it is on, and on every way out all is as it was."""
+    print("kinds of swap", flush=True)
+    there, parameters = zrams(), zswap()
+    check(there, f"the user has zram devices: {there}")
+
+    def as_before(why: str) -> None:
+        check(swaps() == before and zrams() == there and zswap() == parameters, f"undone {why}")
+
+    with other_swap(5):
+        before = swaps()
+        loops = sh("losetup", "--all", "--noheadings", "--output", "NAME").split()
+        for kind, size in (("zram,size=64M", 64), ("zram", 0), ("none", None)):
+            with crypt_lvm.prepared(dev, mount=MOUNT, swap=read(kind)) as stack:
+                only = [path for path, _priority in swaps()]
+                check(only == ([] if size is None else [stack.swapped_to]), f"{kind}: {only}")
+                check(crypt_lvm.status(dev)["state"] == "active", "status: active")
+                if size is not None:
+                    check(Path(stack.swapped_to).name not in there, f"on {stack.swapped_to}")
+                    error = error_of(lambda stack=stack: crypt_lvm.activate(stack, MOUNT))
+                    check("deactivate first" in str(error), str(error))
+                if size:
+                    disk = Path("/sys/block") / Path(only[0]).name / "disksize"
+                    check(int(disk.read_text()) == size * MIB, "of the size asked for")
+            as_before(kind)
+        for stage in ("swap", "activate"):
+            killed(dev, stage, "zram,size=64M")
+            check(len(zrams()) == len(there) + 1, f"{zrams()} after SIGKILL in {stage}")
+            left = crypt_lvm.load(dev)
+            assert left
+            crypt_lvm.destroy(left)
+            nothing_left(*loops)
+            as_before(f"after SIGKILL in {stage}")
+        asked = read("zswap,pool=30")
+        if parameters:
+            with crypt_lvm.prepared(dev, mount=MOUNT, swap=asked) as stack:
+                changed = {"enabled": "Y", "max_pool_percent": "30"}
+                check(zswap() == parameters | changed, f"zswap: {zswap()}")
+                check(swaps()[0][0].startswith("/dev/"), "the volume is swapped to")
+            as_before("zswap")
+            killed(dev, "activate", str(asked))
+            crypt_lvm.clear_dead(dev)
+            as_before("zswap after SIGKILL")
+        else:
+            error = error_of(lambda: crypt_lvm.prepared(dev, mount=MOUNT, swap=asked).__enter__())
+            check("this kernel has no zswap" in str(error), str(error))
+        nothing_left(*loops)
 
 
 def names_taken(dev: str) -> None:
@@ -344,6 +409,8 @@ def main() -> None:
     lap(began)
     failures(dev)
     nothing_left()
+    lap(began)
+    kinds_of_swap(dev)
     lap(began)
     print(f"ok {checks} checks")
 

@@ -22,7 +22,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     state, why = run_in_vm(
         folder,
         parse(OWN_CLOCK),
-        ready=guest(*OWN_CLOCK, "--fs", "xfs"),  # which crypt_lvm_check.py also makes
+        ready=guest(*OWN_CLOCK, "--fs", "xfs", "--swap", "zram"),  # as crypt_lvm_check.py needs it
         program="python3 /suite/tests/guest/device_run.py",
     )
     return folder, state, why
