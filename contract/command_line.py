@@ -11,6 +11,7 @@ from contract.options import MADE, ROWS, Options
 from contract.spelling import defaults, flag
 from contract.swap import ON_DISK
 from contract.variant import RUNNING, Variant
+from contract.workload import DESKTOP
 
 IN_VARIANTS = (
     "kernel",
@@ -91,6 +92,9 @@ def check(parser: Parser, said: argparse.Namespace) -> None:
                 f"{flag(name)} is for VMs: a run on a machine is a fresh boot "
                 "of it (reboot, and run this again with the same --out)"
             )
+        workload = said.workload or DESKTOP
+        if not row.heeded(workload):
+            parser.error(f"{flag(name)} is for --workload {' or '.join(row.of)}, not {workload}")
         if row.needs and getattr(said, row.needs) is None:
             parser.error(f"{flag(name)} goes with {flag(row.needs)}")
     if said.device is not None and len(said.swap or ()) > 1:
@@ -99,8 +103,9 @@ def check(parser: Parser, said: argparse.Namespace) -> None:
         parser.error("--bare and --run-dir go together")
     if said.bare and said.dry_run:
         parser.error("--bare and --dry-run do not go together")
-    if said.bare and not (said.repo and said.music):
-        parser.error("--bare needs --repo and --music")
+    needed = [name for name in ("repo", "music") if ROWS[name].heeded(said.workload or DESKTOP)]
+    if said.bare and not all(getattr(said, name) for name in needed):
+        parser.error(f"--bare needs {' and '.join(map(flag, needed))}")
     if said.repo is not None and said.commits is not None:
         parser.error("--commits is for the made history, not for --repo")
 

@@ -59,10 +59,17 @@ class Row:
     unsaid_zero: bool = False  # 0 in a stored plan means that it was not given (--disk-iops)
     before: Any = None  # its value in a stored plan without its key: older than the option
     may_differ: bool = False  # with --resume: it may be another one than before (--accel)
+    of: tuple[str, ...] = ()  # the workloads that heed it; (): all of them
+    silent: bool = False  # not said, and no parameter, where it is what it was `before`
+
+    def heeded(self, workload: str) -> bool:
+        """Whether this workload knows the option."""
+        return not self.of or workload in self.of
 
     def was_given(self, value: Any) -> bool:
         """Whether this value was said: it is neither none nor a 0 that stands for none."""
-        return value is not None and not (value == 0 and self.unsaid_zero)
+        zero = value == 0 and self.unsaid_zero
+        return value is not None and not zero and not (self.silent and value == self.before)
 
 
 def option(group: str, help: str | None, *how: Any, **more: Any) -> Any:

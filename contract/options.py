@@ -27,7 +27,9 @@ from contract.option_rows import (
 )
 from contract.swap import Swap
 from contract.variant import Variant
+from contract.workload import DESKTOP
 
+GITKS = (DESKTOP,)  # the workloads with gitk's
 MADE = "made, uncompressed"  # the history; `made` was one whose objects each reader had to inflate
 
 
@@ -140,8 +142,30 @@ class Options:
         vm_only=True,
         unsaid_zero=True,
     )
+    workload: str = option(
+        LOAD,
+        "what loads the machine: desktop, or another one of docs/WORKLOADS.md",
+        values.workload,
+        "NAME",
+        default=DESKTOP,
+        table=PARAMETERS,
+        before=DESKTOP,
+        silent=True,
+    )
+    load: str = option(
+        LOAD,
+        "parameters of a workload that is not desktop, for example limit=50M,size=1G",
+        values.load,
+        "NAME=VALUE,…",
+        default="",
+        table=PARAMETERS,
+        before="",
+        silent=True,
+    )
     # Each stream needs a port of the guest's virtio-serial bus.
-    gitk: int = option(LOAD, "how many gitk's", values.up_to(16), "4", default=4, table=PARAMETERS)
+    gitk: int = option(
+        LOAD, "how many gitk's", values.up_to(16), "4", default=4, table=PARAMETERS, of=GITKS
+    )
     # Not told: the history is made outside.
     commits: int = option(
         LOAD,
@@ -152,12 +176,19 @@ class Options:
         table=PARAMETERS,
         told=False,
         unsaid_zero=True,
+        of=GITKS,
     )
     every: int = option(
-        LOAD, "commits per line", values.count, "100", default=100, table=PARAMETERS
+        LOAD, "commits per line", values.count, "100", default=100, table=PARAMETERS, of=GITKS
     )
     passes: int = option(
-        LOAD, "times that each gitk reads it", values.count, "N", default=PROFILED, table=PARAMETERS
+        LOAD,
+        "times that each gitk reads it",
+        values.count,
+        "N",
+        default=PROFILED,
+        table=PARAMETERS,
+        of=GITKS,
     )
     touch: float = option(
         LOAD,
@@ -166,6 +197,7 @@ class Options:
         "F",
         default=PROFILED,
         table=PARAMETERS,
+        of=GITKS,
     )
     step: int = option(
         LOAD,
@@ -175,6 +207,7 @@ class Options:
         default=512,
         table=PARAMETERS,
         before=12288,
+        of=GITKS,
     )
     repo: str | None = option(
         LOAD,
@@ -182,6 +215,7 @@ class Options:
         metavar="PATH",
         table=PARAMETERS,
         source=True,
+        of=GITKS,
     )
     music: str | None = option(
         LOAD,
@@ -383,7 +417,8 @@ class Options:
     @property
     def parameters(self) -> dict[str, Any]:
         """The workload's parameters: what must be equal for two runs to be compared."""
-        return self._compared(PARAMETERS) | {name: getattr(self, name) for name in NOTED}
+        noted = {name: getattr(self, name) for name in NOTED if NOTED[name].heeded(self.workload)}
+        return self._compared(PARAMETERS) | noted
 
     @property
     def in_machine(self) -> dict[str, Any]:
@@ -391,21 +426,26 @@ class Options:
         return self._compared(IN_MACHINE)
 
     def _compared(self, table: str) -> dict[str, Any]:
-        rows = {name: row for name, row in ROWS.items() if row.table == table and not row.source}
-        values = {name: getattr(self, name) for name in rows}
-        return {name: 0 if value is None else value for name, value in values.items()}
+        found: dict[str, Any] = {}
+        for name, row in ROWS.items():
+            value = getattr(self, name)
+            unsaid = row.silent and value == row.before
+            if row.table == table and row.heeded(self.workload) and not (row.source or unsaid):
+                found[name] = 0 if value is None else value
+        return found
 
     @property
     def sources(self) -> dict[str, dict[str, Any]]:
         """Of each table of a plan where something comes from, as far as it was said."""
         found: dict[str, dict[str, Any]] = {PARAMETERS: {}, IN_MACHINE: {}}
         for name, row in ROWS.items():
-            if row.source and getattr(self, name):
+            if row.source and row.heeded(self.workload) and getattr(self, name):
                 found[row.table][name] = getattr(self, name)
         return found
 
 
-NOTED = ("history", "music_kind")  # parameters that no option says, beside the options in a plan
 ROWS: dict[str, Row] = {
     one.name: one.metadata["row"] for one in fields(Options) if "row" in one.metadata
 }
+# Parameters that no option says, beside the options in a plan: what each is noted with.
+NOTED = {"history": ROWS["repo"], "music_kind": ROWS["music"]}

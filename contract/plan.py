@@ -31,7 +31,7 @@ ASKED = {
 }
 KEPT = {
     "": ("format", "alpha", "command", "suite", "run", "extended"),
-    PARAMETERS: NOTED,
+    PARAMETERS: tuple(NOTED),
     "variant": ("release", "version", "package", "image_digest"),
 }
 

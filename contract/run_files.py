@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The names that a result is made of (docs/FORMAT.md): files, streams, observers, states.
 
-Imports nothing: the observers, which are locked in memory, take their names from here too.
+The observers' side in C has the same names (monitors/).
 """
+
+from collections.abc import Iterable
 
 FORMAT_VERSION = 1
 PLAN_FILE, CONFIG = "plan.toml", "config"
@@ -33,17 +35,11 @@ def latency_log(stream: str) -> str:
     return f"{LATENCY}{stream}.log"
 
 
-def stream_names(gitks: int, echo: bool = False) -> list[str]:
-    """The streams of the desktop workload, in the order in which they start; echo: its load too."""
-    paced = [HEARTBEAT, PLAYER, *([ECHO] if echo else [])]
-    return [*paced, *(f"{GITK}{n}" for n in range(1, gitks + 1))]
-
-
-def appended_files(gitks: int, echo: bool = False) -> list[str]:
-    """Names of the files that a run appends to while it runs."""
+def appended_files(streams: Iterable[str]) -> list[str]:
+    """Names of the files that a run with these streams appends to while it runs."""
     return [
         EVENTS,
-        *map(latency_log, stream_names(gitks, echo)),
+        *map(latency_log, streams),
         *(f"{name}.tsv" for name in SAMPLED),
         *EVIDENCE,
         KERN_LOG,

@@ -112,6 +112,24 @@ def append(text: str) -> str:
     return " ".join(text.split())
 
 
+def workload(text: str) -> str:
+    """The name of a workload: which there are, workloads.registry knows."""
+    if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", text):
+        raise Refused(f"not a workload: {text[:200]!r}")
+    return text
+
+
+def load(text: str) -> str:
+    """NAME=VALUE, … of a workload's own parameters, sorted by name; none twice."""
+    words = sorted(text.split(",")) if text else []
+    if not all(re.fullmatch(r"[a-z][a-z0-9-]*=[\w.]+", word) for word in words):
+        raise Refused(f"not parameters: {text[:200]!r} (for example limit=50M,size=1G)")
+    names = [word.partition("=")[0] for word in words]
+    if len(set(names)) < len(names):
+        raise Refused(f"given twice: {max(names, key=names.count)}")
+    return ",".join(words)
+
+
 def knob(text: str) -> tuple[str, str]:
     """(path, value) of PATH=VALUE; the path is a file of /sys or /proc/sys."""
     path, equals, value = text.partition("=")

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from contract.options import Options
-from contract.run_files import stream_names
 from contract.run_record import Events
 from errors import UserError
 from measure.tracepoints import gfp_flags
 from monitors.beacon import Beacon
 from monitors.launch import EvidenceProcess, RecorderProcess, SamplerProcess
 from setup import observers
+from workloads.registry import stream_names
 
 OF_META = ("taskstats_version", "delayacct", "not_available", "problems")
 
@@ -72,7 +72,7 @@ class Observers:
         return facts
 
     def _start_evidence(self, options: Options, run_dir: Path, watched: dict[str, str]) -> None:
-        beacon = Beacon(stream_names(options.gitk, bool(options.atomic_order)))
+        beacon = Beacon(stream_names(options))
         try:
             self._evidence = EvidenceProcess(
                 self.program, run_dir, beacon, watched, live_lock_s=options.live_lock_after

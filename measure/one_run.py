@@ -5,6 +5,8 @@ In a guest and on a real machine alike; standard library only. The observers are
 own (monitors.launch); this one only waits while they work, and may be swapped out like any other.
 """
 
+import contextlib
+import json
 import os
 import signal
 import sys
@@ -14,21 +16,23 @@ from typing import Any
 
 from contract.command_line import parse_measured
 from contract.options import Options
-from contract.run_files import ABORTED, COMPLETED, EVENTS, GITK, HUNG, OOM
+from contract.run_files import ABORTED, COMPLETED, EVENTS, HUNG, OOM
 from contract.run_record import Events
 from errors import Exit, UserError, run_command
 from measure import delay_accounting, echo_check, knobs, machine_facts, swap_facts
 from measure.observers import Observers
 from monitors.launch import RecorderProcess
-from setup import crypt_lvm, stack_build
+from setup import crypt_lvm, mapper, stack_build
 from setup.observers import program
 from setup.stack import Stack
-from workloads import desktop
+from workloads import beside, registry
+from workloads.workload import Ground, Workload
 
 SCRATCH = crypt_lvm.MOUNT
 # Between the first observer being told when the workload begins, and its begin: for the telling
 # the runner itself may have to be swapped in (6.17: 0.8 s).
 AHEAD_S = 2.0
+FIGURES = mapper.RUN / "figures.json"  # in memory, like all that stands there
 
 
 class Interrupted(Exception):
@@ -97,8 +101,9 @@ def run(options: Options) -> int:
 def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, stop: Stop) -> None:
     assert options.device is not None
     program()  # before anything is touched
+    chosen = registry.find(options.workload)
     events.write("phase", name="prepare")
-    events.write("meta", **machine_facts.facts())
+    events.write("meta", workload=chosen.describe(options).as_meta(), **machine_facts.facts())
     events.write("phase", name="crypt")
     with crypt_lvm.prepared(
         options.device,
@@ -110,15 +115,17 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
         swap=options.variants[0].swap,
     ) as stack:
         events.write("meta", **stack_facts(stack, options))
-        events.write("phase", name="clone")
-        desktop.fill(SCRATCH, str(options.repo))
+        events.write("phase", name="fill")
+        ground = Ground(SCRATCH, watched(stack)["disk"], FIGURES)
         with (
+            chosen.prepared(options, ground),
             delay_accounting.switched_on(events),
             knobs.applied(options.variants[0].knobs, watched(stack)) as applied,
         ):
+            (SCRATCH / beside.MUSIC).mkdir()
             events.write("meta", knobs=applied)
             events.write("phase", name="workload")
-            state, why = workload(options, run_dir, events, stack)
+            state, why = workload(options, run_dir, events, stack, ground)
             # The run has ended: from here on a signal changes neither that nor the undoing.
             stop.late = True
             verdict.say(state, why)
@@ -126,7 +133,11 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
         events.write("phase", name="teardown")
 
 
-def workload(options: Options, run_dir: Path, events: Events, stack: Stack) -> tuple[str, str]:
+def workload(
+    options: Options, run_dir: Path, events: Events, stack: Stack, ground: Ground
+) -> tuple[str, str]:
+    chosen = registry.find(options.workload)
+    ground.figures.unlink(missing_ok=True)
     killed_before = machine_facts.counter("oom_kill")
     if options.atomic_order:
         events.write("meta", atomic=echo_check.checked(options.atomic_order, options.atomic_rate))
@@ -143,9 +154,9 @@ def workload(options: Options, run_dir: Path, events: Events, stack: Stack) -> t
         recorder = RecorderProcess(
             observers.program,
             run_dir,
-            desktop.streams(options, SCRATCH, str(options.music)),
+            [*beside.programs(options, SCRATCH), *chosen.programs(options, ground)],
             events.fileno(),
-            until=desktop.finite_streams(options),
+            until=chosen.finite(options),
             timeout_s=options.timeout,
             when_ready=begin,
             beacon=observers.beacon,
@@ -165,13 +176,21 @@ def workload(options: Options, run_dir: Path, events: Events, stack: Stack) -> t
         if facts is not None:
             observer = facts.pop("observer")
             events.write("observer", **observer, **facts)
+    _tell_figures(ground.figures, events)
     if interrupted:
         return ABORTED, f"interrupted by {interrupted}"
     if live_lock:
         return HUNG, live_lock
     if recorded is None:
         return ABORTED, "the recorder died"
-    return judged(options, recorded, killed_before)
+    return judged(options, chosen, recorded, killed_before)
+
+
+def _tell_figures(path: Path, events: Events) -> None:
+    """What the workload measured by itself, if it got so far."""
+    with contextlib.suppress(FileNotFoundError):
+        events.write("meta", figures=json.loads(path.read_text()))
+        path.unlink()
 
 
 def _clean_page_cache() -> None:
@@ -181,12 +200,13 @@ def _clean_page_cache() -> None:
 
 
 def judged(
-    options: Options, recorded: dict[str, Any], killed_before: int | None
+    options: Options, chosen: Workload, recorded: dict[str, Any], killed_before: int | None
 ) -> tuple[str, str]:
     if recorded["outcome"] == "deadline":
-        return HUNG, f"the gitk's were not done within {options.timeout} s"
+        return HUNG, f"{chosen.late} were not done within {options.timeout} s"
     ends: dict[str, int | None] = recorded["ends"]
-    failed = {name: status for name, status in ends.items() if name.startswith(GITK) and status}
+    finite = chosen.finite(options)
+    failed = {name: status for name, status in ends.items() if name in finite and status}
     killed = machine_facts.counter("oom_kill")
     if killed is not None and killed_before is not None and killed > killed_before:
         return OOM, f"the kernel killed {killed - killed_before} for lack of memory" + (
@@ -200,7 +220,7 @@ def judged(
         name, last = next(iter(early.items()))
         said = f": {last}" if last else ""
         return ABORTED, f"{name} ended early with status {ends[name]}{said}"
-    return COMPLETED, "every gitk read the whole history"
+    return COMPLETED, chosen.done
 
 
 def stack_facts(stack: Stack, options: Options) -> dict[str, Any]:
@@ -223,7 +243,7 @@ def watched(stack: Stack) -> dict[str, str]:
 
 def main() -> int:
     """run_test.sh --bare: measure as the command line says."""
-    return run(parse_measured(sys.argv[1:]))
+    return run(registry.resolved(parse_measured(sys.argv[1:])))
 
 
 if __name__ == "__main__":

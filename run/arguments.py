@@ -15,6 +15,7 @@ from contract.swap import ON_DISK
 from contract.variant import Variant
 from run import asked_plan
 from run.asked_plan import AskedPlan
+from workloads.registry import resolved
 
 
 def parse(argv: list[str]) -> Options:
@@ -36,7 +37,7 @@ def parse(argv: list[str]) -> Options:
         _check_machine(parser, options)
     if given.cpu_mips and options.clock == "host":
         parser.error("--cpu-mips is of a clock of the guest's own, and this one is the host's")
-    return options
+    return resolved(options, memory_said=args.memory is not None)
 
 
 def _check_machine(parser: Parser, options: Options) -> None:

@@ -17,6 +17,7 @@ from contract.option_rows import PLAN
 from contract.plan import ASKED, KEPT, TABLES, are_growing, read_tables
 from contract.spelling import in_table, spelled
 from contract.variant import Variant
+from contract.workload import DESKTOP
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,10 @@ def _options(name: str, table: Any, resumed: bool) -> list[str]:
         raise ValueError(f"[{name}] is not a table")
     _only_known(table, name)
     argv: list[str] = []
+    workload = table.get("workload", DESKTOP)
     for key, row in in_table(name).items():
+        if key not in table and not row.heeded(workload):
+            continue
         value = table.get(key, row.before if resumed and table else None)
         if row.default is True:
             if not isinstance(value, bool | None):

@@ -5,7 +5,7 @@ import shlex
 import subprocess
 import sys
 
-from contract.options import Options
+from contract.options import GITKS, Options
 from contract.swap import ON_DISK
 from contract.variant import Variant
 from errors import UserError, run_command
@@ -19,6 +19,7 @@ from setup import crypt_lvm, device_check, image, kernels, stack_build
 from vm.qemu import GUEST
 from vm.room import WORK_DISK_BYTES
 from vm.session import append
+from workloads.registry import find
 
 
 def lines(options: Options) -> list[str]:
@@ -35,14 +36,11 @@ def lines(options: Options) -> list[str]:
     missing = check.stderr.strip().splitlines()
     packages = "all there" if check.returncode == 0 else "; ".join(missing)
     install = "" if options.install else " (--no-install: it would end here if any is missing)"
-    size = f"{options.commits:,} commits" if options.commits else "all of its commits"
-    source = options.repo or "made, as long as linux-2.6's" if options.commits else options.repo
     stack = "dm-crypt (random key, in memory only) -> " if options.crypt else ""
     workload = [
-        f"history: {size} ({source}), cloned to {crypt_lvm.MOUNT}/linux-2.6",
+        *_history(options),
         f"music: {options.music or 'made, incompressible'}, by rsync with a bandwidth limit",
-        f"workload: heartbeat, player, {options.gitk} gitk's, {options.passes} pass(es), a line "
-        f"every {options.every} commits, touch {options.touch:g}, step {options.step}; "
+        f"workload: heartbeat, player, {_load(options)}; "
         f"ended after {options.timeout} s at the latest",
         *(
             [
@@ -90,6 +88,23 @@ def lines(options: Options) -> list[str]:
         *_order(options),
         report,
     ]
+
+
+def _history(options: Options) -> list[str]:
+    if options.workload not in GITKS:
+        return []
+    size = f"{options.commits:,} commits" if options.commits else "all of its commits"
+    source = options.repo or "made, as long as linux-2.6's" if options.commits else options.repo
+    return [f"history: {size} ({source}), cloned to {crypt_lvm.MOUNT}/linux-2.6"]
+
+
+def _load(options: Options) -> str:
+    if options.workload not in GITKS:
+        return f"{find(options.workload).describe(options).summary} ({options.load})"
+    return (
+        f"{options.gitk} gitk's, {options.passes} pass(es), a line every {options.every} commits, "
+        f"touch {options.touch:g}, step {options.step}"
+    )
 
 
 def _disk(options: Options) -> str:

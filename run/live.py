@@ -4,13 +4,14 @@
 import contextlib
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from rich.table import Table
 
-from contract.run_files import EVENTS, GITK, latency_log, stream_names
+from contract.run_files import EVENTS, GITK, latency_log
 from run.screen import Screen
 
 FROZE_S = 2.0
@@ -98,11 +99,10 @@ class View:
         title: str,
         screen: Screen,
         run_dir: Path,
-        gitks: int,
+        streams: Sequence[str],
         commits: int,
         passes: int,
         *,
-        echo: bool = False,
         own_clock: bool = False,
         named: bool = False,
     ) -> None:
@@ -118,12 +118,11 @@ class View:
         self._workload: float | None = None
         self._own_clock = own_clock
         self._elapsed = 0.0  # of the workload, by the guest's clock, as far as it was heard
-        self._total = gitks * commits * passes
+        gitks = [name for name in streams if name.startswith(GITK)]
+        self._total = len(gitks) * commits * passes
         self._commits = commits
         self._said = self._began
-        self._followers = [
-            Follower(name, run_dir / latency_log(name)) for name in stream_names(gitks, echo)
-        ]
+        self._followers = [Follower(name, run_dir / latency_log(name)) for name in streams]
 
     def __enter__(self) -> "View":
         self._screen.add(self)

@@ -11,6 +11,7 @@ from contract.spelling import spelled
 from contract.variant import Variant
 from vm.qemu import GUEST, HOST, MUSIC_ADDRESS
 from vm.session import Errand
+from workloads.registry import stream_names
 
 GUEST_PROGRAM = "/suite/run_test.sh"
 GUEST_MUSIC = "/music/music"
@@ -23,7 +24,8 @@ def measure_argv(
     argv = ["--bare", "--run-dir", str(run_dir), "--no-install"]
     instead = {"repo": str(repo), "music": music}
     for name, row in ROWS.items():
-        if row.table in (PARAMETERS, IN_MACHINE) and row.told and not row.vm_only:
+        told = row.told and not row.vm_only and row.heeded(options.workload)
+        if row.table in (PARAMETERS, IN_MACHINE) and told:
             argv += spelled(name, instead.get(name, getattr(options, name)))
     argv += spelled("swap", (variant.swap,))
     return argv + spelled("destroy_data", options.destroy_data) + spelled("knob", variant.knobs)
@@ -57,7 +59,7 @@ def errand(
     """What a guest with this clock is sent out to do for one run of this variant."""
     return Errand(
         command=guest_command(options, variant, program, clock),
-        files=appended_files(options.gitk, bool(options.atomic_order)),
+        files=appended_files(stream_names(options)),
         timeout_s=options.timeout,
         hang_after_s=options.hang_after,
         seed=seed,

@@ -23,6 +23,7 @@ from run.measure_command import measure_argv
 from run.preparation import music_folder
 from run.screen import Screen
 from setup import crypt_lvm, device_check, history, observers, swaps
+from workloads.registry import stream_names
 
 # From SIGTERM to SIGKILL: a swapoff alone may take swaps.PATIENCE_S, and no undoing is cut short.
 GRACE_S = swaps.PATIENCE_S + 120.0
@@ -76,9 +77,8 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
         "disk": _disk_facts(options.device),
         "parameters": options.parameters,
     }
-    echo = bool(options.atomic_order)
     screen = Screen()
-    view = View(label, screen, run_dir, options.gitk, commits, options.passes, echo=echo)
+    view = View(label, screen, run_dir, stream_names(options), commits, options.passes)
     with stopped.armed():
         try:
             write_meta(run_dir, facts)

@@ -25,6 +25,7 @@ from run.screen import Screen
 from setup import history
 from vm import session
 from vm.qemu import GUEST
+from workloads.registry import stream_names
 
 ATTEMPTS = 2  # in a row, of a run that the suite or the machine cut short
 LOOK_S = 0.5  # between two looks whether a run is over, or Ctrl-C came
@@ -147,10 +148,9 @@ class Runner:
             f"{label} {number} ({place})" if place else label,
             screen,
             run_dir,
-            options.gitk,
+            stream_names(options),
             self._commits,
             options.passes,
-            echo=bool(options.atomic_order),
             own_clock=guest.clock == GUEST,
             named=self._jobs > 1 and bool(place),
         ) as view:

@@ -1,76 +1,75 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The desktop workload of reference/001: music, four gitk's, and an idle program beside them."""
 
-import os
+import contextlib
 import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from contract.options import Options
-from contract.run_files import ECHO, GITK, HEARTBEAT, PLAYER, stream_names
+from contract.run_files import GITK
+from contract.workload import DESKTOP, Description
 from errors import UserError
 from monitors.streams import Stream
+from workloads.beside import program
+from workloads.workload import Ground, Workload
 
-SUITE = Path(__file__).resolve().parent.parent
-MUSIC_BYTES_PER_S = 40_000  # 320 kbit/s
-MUSIC_BWLIMIT_KIB = 100
-HEARTBEAT_WORKING_SET = "8M"
+CLONE = "linux-2.6"
 
 
 def fill(scratch: Path, repository: str) -> None:
-    """Clone the history into the file system under test and make the music's empty folder."""
+    """Clone the history into the file system under test."""
     # A repository may borrow objects from another, which lies on a disk that is not under test:
     # --dissociate copies these, too, and does nothing if there are none.
     command = ["git", "clone", "--quiet", "--no-checkout", "--local", "--no-hardlinks"]
-    command += ["--dissociate", "--", str(Path(repository).resolve()), str(scratch / "linux-2.6")]
+    command += ["--dissociate", "--", str(Path(repository).resolve()), str(scratch / CLONE)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"git ended with status {done.returncode}"]
         raise UserError(f"cannot clone {repository}: {lines[-1]}")
-    (scratch / "music").mkdir()
 
 
-def finite_streams(options: Options) -> set[str]:
-    """The streams whose end is the end of the test: the gitk's."""
-    names = stream_names(options.gitk)
-    return {name for name in names if name.startswith(GITK)}
+@contextlib.contextmanager
+def prepared(options: Options, ground: Ground) -> Iterator[None]:
+    """The history, cloned."""
+    fill(ground.scratch, str(options.repo))
+    yield
 
 
-def streams(options: Options, scratch: Path, music: str) -> list[Stream]:
-    """What is started, in this order, each with its own line log."""
-    result = []
-    for name in stream_names(options.gitk, bool(options.atomic_order)):
-        if name == HEARTBEAT:
-            argv = ["fake_player.heartbeat", "--working-set", HEARTBEAT_WORKING_SET]
-        elif name == PLAYER:
-            argv = ["fake_player", "--music-from", music, "--to", str(scratch / "music")]
-            argv += ["--bwlimit", str(MUSIC_BWLIMIT_KIB), "--rate", str(MUSIC_BYTES_PER_S)]
-        elif name == ECHO:
-            argv = [
-                "echo_load",
-                "--order",
-                str(options.atomic_order),
-                "--rate",
-                str(options.atomic_rate),
-            ]
-        else:
-            argv = [
-                "fake_gitk",
-                "--repo",
-                str(scratch / "linux-2.6"),
-                "--every",
-                str(options.every),
-            ]
-            argv += ["--passes", str(options.passes), "--touch", str(options.touch)]
-            argv += ["--step", str(options.step), "--seed", name.removeprefix(GITK)]
-        env = {
-            "PATH": os.environ["PATH"],
-            "HOME": os.environ.get("HOME", "/"),
-            "LC_ALL": "C.UTF-8",
-            "PYTHONPATH": str(SUITE),
-            "PYTHONSAFEPATH": "1",
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }
-        program = [sys.executable, "-S", "-m", *argv, "--wait"]
-        result.append(Stream(name, program, env, waits=True))
-    return result
+def streams(options: Options) -> list[str]:
+    """The gitk's."""
+    return [f"{GITK}{n}" for n in range(1, options.gitk + 1)]
+
+
+def programs(options: Options, ground: Ground) -> list[Stream]:
+    """Each gitk, with its own number as its seed."""
+    shape = ["--repo", str(ground.scratch / CLONE), "--every", str(options.every)]
+    shape += ["--passes", str(options.passes), "--touch", str(options.touch)]
+    shape += ["--step", str(options.step)]
+    return [
+        program(name, ["fake_gitk", *shape, "--seed", name.removeprefix(GITK)])
+        for name in streams(options)
+    ]
+
+
+def describe(options: Options) -> Description:
+    """What results without a word of their workload are, too."""
+    return Description(
+        name=DESKTOP,
+        summary="music and gitk's that read a history",
+        subject="gitk",
+        subjects=tuple(streams(options)),
+        primary="stalled",
+    )
+
+
+WORKLOAD = Workload(
+    name=DESKTOP,
+    describe=describe,
+    streams=streams,
+    programs=programs,
+    finite=lambda options: set(streams(options)),
+    done="every gitk read the whole history",
+    late="the gitk's",
+    prepared=prepared,
+)

@@ -24,6 +24,7 @@ from run.preparation import make_ready
 from run.screen import Screen
 from vm import session
 from vm.qemu import GUEST
+from workloads.registry import stream_names
 
 SUITE = Path(__file__).resolve().parents[2]
 
@@ -110,7 +111,7 @@ def main() -> int:
             "observer",
             screen,
             run_dir,
-            options.gitk,
+            stream_names(options),
             options.commits,
             options.passes,
             own_clock=guest.clock == GUEST,

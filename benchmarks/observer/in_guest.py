@@ -21,7 +21,7 @@ from monitors.launch import RecorderProcess
 from monitors.streams import Stream
 from run.arguments import parse
 from setup.observers import program
-from workloads import desktop
+from workloads import beside
 
 IDLE_STOPS = 5
 NAIVE = (
@@ -32,7 +32,7 @@ NAIVE = (
 
 def extra(naive: bool) -> list[Stream]:
     """The streams that the benchmark adds; both log to files that stay in the guest."""
-    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(desktop.SUITE), "LC_ALL": "C.UTF-8"}
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(beside.SUITE), "LC_ALL": "C.UTF-8"}
     victim = [sys.executable, "-S", "-m", "benchmarks.observer.victim"]
     streams = [Stream("victim", [*victim, "0" if naive else str(IDLE_STOPS)], env, waits=True)]
     if naive:
@@ -88,8 +88,8 @@ def main() -> int:
     pace = paces()
     time.sleep(2)
     idle(Path("/run/idle"))
-    original = desktop.streams
-    desktop.streams = lambda *given: original(*given) + extra(naive=True)
+    original = beside.programs
+    beside.programs = lambda *given: original(*given) + extra(naive=True)
     status = one_run.run(options)
     Events(run_dir / EVENTS).write(
         "benchmark",

@@ -56,7 +56,7 @@ def test_status_knows_its_states(tmp_path: Path) -> None:
 
 
 def test_a_run_appends_to_these_files() -> None:
-    names = appended_files(16)
+    names = appended_files([f"gitk-{n}" for n in range(1, 17)])
     assert len(set(names)) == len(names)
     evidence = {f"{name}.tsv" for name in ("tasks", "blocked", "trace", "allocfail", "reclaim")}
     assert evidence | {"latency-gitk-16.log", "kern.log", "events.jsonl"} <= set(names)

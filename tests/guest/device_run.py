@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from contract.run_files import stream_names
+from contract.run_files import latency_log
 from contract.run_record import Events, read_events
 from run.arguments import parse
 from setup.mapper import RUN
@@ -65,7 +65,8 @@ def ended_early(argv: list[str], gitks: int, number: signal.Signals) -> dict[str
     said = FILES / f"{run_dir.name}.txt"
     with open(said, "w") as sink:
         run = subprocess.Popen([str(SUITE / "run_test.sh"), *words], stdout=sink, stderr=sink)
-    logs = {name: run_dir / f"latency-{name}.log" for name in stream_names(gitks)}
+    names = ["heartbeat", "player", *(f"gitk-{n}" for n in range(1, gitks + 1))]
+    logs = {name: run_dir / latency_log(name) for name in names}
     until = time.monotonic() + START_S
     while run.poll() is None and time.monotonic() < until:
         # The observers write in batches, and may lose the last one to a SIGKILL.

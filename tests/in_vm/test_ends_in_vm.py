@@ -54,7 +54,8 @@ def last_sample(run_dir: Path) -> float:
 
 
 def sizes(run_dir: Path, gitks: int = 2) -> dict[str, int]:
-    return {name: (run_dir / name).stat().st_size for name in appended_files(gitks)}
+    names = ["heartbeat", "player", *(f"gitk-{n}" for n in range(1, gitks + 1))]
+    return {name: (run_dir / name).stat().st_size for name in appended_files(names)}
 
 
 def assert_kept_to_the_last_second(run_dir: Path, workload_s: float) -> None:

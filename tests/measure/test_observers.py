@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from contract.run_files import stream_names
 from contract.run_record import Events, read_events, write_meta
 from errors import UserError
 from measure import observers
@@ -53,7 +52,7 @@ def running(program: str) -> int:
 def test_it_dies_and_the_run_goes_on(tmp_path: Path) -> None:
     events = Events(tmp_path / "events.jsonl")
     one = Observers(OPTIONS, tmp_path, events, {})
-    assert one.beacon and one.beacon.names == stream_names(1)
+    assert one.beacon and one.beacon.names == ["heartbeat", "player", "gitk-1"]
     evidence = running("evidence")
     os.kill(evidence, signal.SIGKILL)
     os.waitid(os.P_PID, evidence, os.WEXITED | os.WNOWAIT)  # dead, and for its owner to reap

@@ -97,9 +97,10 @@ def test_the_first_word_stays(
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("setup.crypt_lvm.prepared", Prepared)
     monkeypatch.setattr(one_run, "stack_facts", lambda *_: {})
-    monkeypatch.setattr(one_run, "watched", lambda *_: {})
+    monkeypatch.setattr(one_run, "watched", lambda *_: {"disk": "vdb"})
     monkeypatch.setattr(one_run, "workload", work)
     monkeypatch.setattr(desktop, "fill", lambda *_: None)
+    monkeypatch.setattr(one_run, "SCRATCH", tmp_path)
     if status is None:
         with pytest.raises(UserError):
             one_run.run(bare(tmp_path))
@@ -126,12 +127,12 @@ def test_a_player_that_dies_is_no_completed_run(tmp_path: Path) -> None:
     events.close()
     assert recorded and recorded["early"] == {"player": "no \\\\ rsync"}
     killed = machine_facts.counter("oom_kill")
-    assert one_run.judged(bare(tmp_path), recorded, killed) == (
+    assert one_run.judged(bare(tmp_path), desktop.WORKLOAD, recorded, killed) == (
         "aborted",
         "player ended early with status 3: no \\\\ rsync",
     )
     recorded["early"] = {}
-    assert one_run.judged(bare(tmp_path), recorded, killed)[0] == "completed"
+    assert one_run.judged(bare(tmp_path), desktop.WORKLOAD, recorded, killed)[0] == "completed"
 
 
 def test_lost_output_is_in_the_facts_and_not_an_event(tmp_path: Path) -> None:

@@ -9,13 +9,14 @@ from contract.run_record import Events
 from run.live import View
 from run.screen import Screen
 
+STREAMS = ("heartbeat", "player", "gitk-1")
 MEMINFO = "elapsed_s\tlate_s\tSwapTotal\tSwapFree\n"
 
 
 def begun(run_dir: Path, *, own_clock: bool, named: bool = False) -> tuple[View, Screen]:
     """A view of a run of one gitk whose workload has begun."""
     screen = Screen()
-    view = View("a", screen, run_dir, 1, 1000, 1, own_clock=own_clock, named=named)
+    view = View("a", screen, run_dir, STREAMS, 1000, 1, own_clock=own_clock, named=named)
     events = Events(run_dir / "events.jsonl")
     events.write("phase", name="workload")
     events.write("start", t0=1.0)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from contract.run_files import appended_files, stream_names
+from contract.run_files import appended_files
 from echo_load import echo as echo_module
 from echo_load.echo import Echo, exchange
 from errors import UserError
@@ -20,7 +20,8 @@ from run.arguments import parse
 from run.dry_run import lines as dry_run
 from run.measure_command import measure_argv
 from tests.run.test_campaign import finish, opened, plan
-from workloads.desktop import finite_streams, streams
+from workloads import beside, desktop
+from workloads.registry import stream_names
 
 pytestmark = pytest.mark.clock
 
@@ -151,14 +152,17 @@ def test_what_cannot_be_is_a_usage_error(argv: list[str]) -> None:
 
 
 def test_it_is_one_more_stream_and_no_end_of_the_test() -> None:
-    assert stream_names(1) == ["heartbeat", "player", "gitk-1"]
-    assert stream_names(1, True) == ["heartbeat", "player", "echo", "gitk-1"]
-    assert "latency-echo.log" in appended_files(16, True)
-    assert len(appended_files(16, True)) <= 30
+    assert stream_names(parse(["--gitk", "1"])) == ["heartbeat", "player", "gitk-1"]
+    assert stream_names(parse([*ATOMIC, "--gitk", "1"])) == [
+        *("heartbeat", "player", "echo", "gitk-1")
+    ]
+    most = appended_files(stream_names(parse([*ATOMIC, "--gitk", "16"])))
+    assert "latency-echo.log" in most
+    assert len(most) <= 30
     options = parse(ATOMIC)
-    programs = {one.name: one.argv for one in streams(options, Path("/s"), "/m")}
+    programs = {one.name: one.argv for one in beside.programs(options, Path("/s"))}
     assert programs["echo"][-6:] == ["echo_load", "--order", "2", "--rate", "250", "--wait"]
-    assert "echo" not in finite_streams(options)
+    assert "echo" not in desktop.WORKLOAD.finite(options)
 
 
 def test_a_campaign_keeps_its_load(tmp_path: Path) -> None:

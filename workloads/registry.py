@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The workloads there are: each module of this package that has a WORKLOAD."""
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import replace
+
+import workloads
+from contract.options import Options
+from errors import Exit, UserError
+from workloads import beside
+from workloads.workload import Workload
+
+
+@functools.cache
+def every() -> Mapping[str, Workload]:
+    """By name."""
+    found = {}
+    for module in pkgutil.iter_modules(workloads.__path__):
+        one = getattr(importlib.import_module(f"workloads.{module.name}"), "WORKLOAD", None)
+        if isinstance(one, Workload):
+            found[one.name] = one
+    return found
+
+
+def find(name: str) -> Workload:
+    """The workload; UserError (2) with the list if there is none of that name."""
+    if name not in every():
+        has = ", ".join(sorted(every()))
+        raise UserError(f"no workload {name!r}", hint=f"there are {has}", status=Exit.USAGE)
+    return every()[name]
+
+
+def resolved(options: Options, *, memory_said: bool = True) -> Options:
+    """The options with all parameters of their workload; UserError (2) if they will not do."""
+    chosen = find(options.workload)
+    own = None if memory_said or options.device else chosen.memory
+    load = chosen.completed(options.load, options.profile)
+    return replace(options, load=load, memory=own or options.memory)
+
+
+def stream_names(options: Options) -> list[str]:
+    """All streams of a run, in the order in which they start."""
+    return [*beside.names(options), *find(options.workload).streams(options)]

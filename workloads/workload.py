@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a workload is: a module of this package with a WORKLOAD, which says what is declared here.
+
+The heartbeat, the player and the echo load (if asked for) run beside each of them.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from contract.options import Options
+from contract.values import Refused
+from contract.workload import Description
+from errors import Exit, UserError
+from monitors.streams import Stream
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One of `--load NAME=VALUE`; defaults: profile -> its value as it is written."""
+
+    name: str
+    help: str
+    read: Callable[[str], int]
+    defaults: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a workload runs on. disk: the kernel's name of the disk under the file system."""
+
+    scratch: Path
+    disk: str
+    figures: Path  # where its programs may leave a JSON object of the run's figures
+
+
+@contextlib.contextmanager
+def nothing_to_prepare(options: Options, ground: Ground) -> Iterator[None]:
+    """For a workload that begins with an empty file system."""
+    yield
+
+
+@dataclass(frozen=True)
+class Workload:
+    """streams: of its own, in the order in which they start, of which `finite` end the run.
+
+    prepared: makes what it needs on the ground, and takes away what is not on the file system.
+    done: why a run is complete. late: of whom the deadline was missed.
+    """
+
+    name: str
+    describe: Callable[[Options], Description]
+    streams: Callable[[Options], list[str]]
+    programs: Callable[[Options, Ground], list[Stream]]
+    finite: Callable[[Options], set[str]]
+    done: str
+    late: str
+    parameters: tuple[Parameter, ...] = ()
+    memory: int | None = None  # bytes of the VM that it needs; None: the profile's
+    prepared: Callable[[Options, Ground], contextlib.AbstractContextManager[None]] = (
+        nothing_to_prepare
+    )
+
+    def completed(self, load: str, profile: str) -> str:
+        """`--load` with the profile's default for what it leaves out; UserError (2) if unfit."""
+        said = dict(_pairs(load))
+        known = {one.name: one for one in self.parameters}
+        for name in said:
+            if name not in known:
+                has = ", ".join(known) or "none"
+                raise UserError(
+                    f"--load: {self.name} has no parameter {name!r}",
+                    hint=f"it has {has}",
+                    status=Exit.USAGE,
+                )
+        words = []
+        for name, one in known.items():
+            text = said.get(name, one.defaults[profile])
+            try:
+                one.read(text)
+            except Refused as error:
+                raise UserError(f"--load {name}: {error}", status=Exit.USAGE) from None
+            words.append(f"{name}={text}")
+        return ",".join(sorted(words))
+
+    def values(self, options: Options) -> dict[str, int]:
+        """Each parameter as options.load, which is complete, has it."""
+        known = {one.name: one for one in self.parameters}
+        return {name: known[name].read(text) for name, text in _pairs(options.load)}
+
+
+def _pairs(load: str) -> Iterator[tuple[str, str]]:
+    for word in load.split(",") if load else ():
+        name, _, value = word.partition("=")
+        yield name, value
