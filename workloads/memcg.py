@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A memory control group of a workload's own: version 2, or 1 where a machine has only that.
+
+Documentation/admin-guide/cgroup-v2.rst (memory.max, memory.events, memory.stat) and
+cgroup-v1/memory.rst (memory.limit_in_bytes, memory.oom_control).
+"""
+
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from errors import UserError
+
+OWN_MOUNT = Path("/run/desktop-freeze/cgroup")  # where this machine has none mounted
+NAME = "desktop-freeze"
+PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True)
+class Memcg:
+    """folder: the group's; old: it is of version 1."""
+
+    folder: Path
+    old: bool
+
+    def joining(self) -> tuple[str, ...]:
+        """Words before a command's: it is executed inside."""
+        join = 'echo $$ > "$0" && exec "$@"'
+        return ("sh", "-c", join, str(self.folder / "cgroup.procs"))
+
+    def killed(self) -> int | None:
+        """Processes that the kernel killed in it for lack of memory; None if it does not say.
+
+        memory.events `oom_kill`; of version 1 memory.oom_control (4.13, 8e675f7af507).
+        """
+        name = "memory.oom_control" if self.old else "memory.events"
+        return self._counts(name).get("oom_kill")
+
+    def dirty_and_writeback(self) -> tuple[int, int] | None:
+        """Bytes of its page cache that are dirty, and under writeback (memory.stat)."""
+        counts = self._counts("memory.stat")
+        names = ("dirty", "writeback") if self.old else ("file_dirty", "file_writeback")
+        found = [counts.get(name) for name in names]
+        return None if None in found else (int(found[0] or 0), int(found[1] or 0))
+
+    def _counts(self, name: str) -> dict[str, int]:
+        try:
+            lines = (self.folder / name).read_text().splitlines()
+        except OSError:
+            return {}
+        words = (line.split() for line in lines)
+        return {two[0]: int(two[1]) for two in words if len(two) == 2 and two[1].isdigit()}
+
+
+def of_limit(limit: int, version: int) -> Memcg:
+    """The group of that limit, which is there once it is `made`."""
+    root, old = hierarchy(version)
+    return Memcg(root / f"{NAME}-{limit}", old)
+
+
+def hierarchy(version: int) -> tuple[Path, bool]:
+    """(folder, of version 1) of the machine's memory controller; ours to mount if it has none.
+
+    A machine has its controller in one of the two, whichever was asked for.
+    """
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        _source, place, kind, options, *_rest = line.split()
+        if kind == "cgroup" and "memory" in options.split(","):
+            return Path(place), True
+        if kind == "cgroup2" and "memory" in _words(Path(place) / "cgroup.controllers"):
+            return Path(place), False
+    return OWN_MOUNT, version == 1
+
+
+@contextlib.contextmanager
+def made(limit: int, version: int) -> Iterator[Memcg]:
+    """The group with a limit in bytes; whatever is still in it is killed at the end.
+
+    UserError if this machine or kernel has none of that version.
+    """
+    root, old = hierarchy(version)
+    if old != (version == 1):
+        raise UserError(f"{root}: this machine's memory controller is of version {2 - old}")
+    with contextlib.ExitStack() as undo:
+        if root == OWN_MOUNT and not root.is_mount():
+            _mount(root, version)
+            undo.callback(_unmount, root)
+        if not old:
+            _delegate(root, undo)
+        found = of_limit(limit, version)
+        found.folder.mkdir(exist_ok=True)
+        undo.callback(_remove, found.folder)
+        name = "memory.limit_in_bytes" if old else "memory.max"
+        (found.folder / name).write_text(str(limit))
+        yield found
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        return path.read_text().split()
+    except OSError:
+        return []
+
+
+def _mount(root: Path, version: int) -> None:
+    root.mkdir(parents=True, exist_ok=True)
+    kind = ["cgroup2"] if version == 2 else ["cgroup", "-o", "memory"]
+    done = subprocess.run(["mount", "-t", *kind, "none", str(root)], capture_output=True, text=True)
+    if done.returncode:
+        # Of version 1 since 6.11 (e93d4166b40a) only where a kernel was built with it.
+        needs = "CONFIG_MEMCG" if version == 2 else "CONFIG_MEMCG_V1"
+        raise UserError(f"no control groups: {done.stderr.strip()}", hint=needs)
+
+
+def _unmount(root: Path) -> None:
+    subprocess.run(["umount", str(root)], check=False)
+    with contextlib.suppress(OSError):
+        root.rmdir()
+
+
+def _delegate(root: Path, undo: contextlib.ExitStack) -> None:
+    """Let groups below the root have the memory controller, for so long."""
+    if "memory" not in _words(root / "cgroup.controllers"):
+        raise UserError(f"{root}: this kernel has no memory controller", hint="CONFIG_MEMCG")
+    control = root / "cgroup.subtree_control"
+    if "memory" not in _words(control):
+        control.write_text("+memory")
+        undo.callback(control.write_text, "-memory")
+
+
+def _remove(folder: Path) -> None:
+    give_up = time.monotonic() + PATIENCE_S
+    while True:
+        for pid in _words(folder / "cgroup.procs"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), 9)
+        try:
+            folder.rmdir()
+            return
+        except OSError:
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(0.1)

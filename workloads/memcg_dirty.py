@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The workload of reference/004: two dd in a small memory control group, and outside it.
+
+The group's LRU lists are full of dirty pages and of pages under writeback. What was asked in 2012:
+whether reclaim waits for the flusher, or the kernel kills.
+"""
+
+import contextlib
+from collections.abc import Iterator
+
+from contract.options import Options
+from contract.run_files import HEARTBEAT
+from contract.values import size, up_to
+from contract.workload import Description, Figure, FigureTable, TableRow
+from monitors.streams import Stream
+from workloads import memcg, memcg_dirty_load
+from workloads.beside import heartbeat, program
+from workloads.workload import Ground, Parameter, Workload
+
+NAME = "memcg-dirty"
+INSIDE = "heartbeat-inside"
+LOAD = "dirty"  # the stream of what starts the dd and times them
+MIB = 1 << 20
+
+
+def streams(options: Options) -> list[str]:
+    """The heartbeat in the group, and the load."""
+    return [INSIDE, LOAD]
+
+
+@contextlib.contextmanager
+def prepared(options: Options, ground: Ground) -> Iterator[None]:
+    """The group."""
+    said = WORKLOAD.values(options)
+    with memcg.made(said["limit"], said["version"]):
+        yield
+
+
+def programs(options: Options, ground: Ground) -> list[Stream]:
+    """The heartbeat of the group lives in it from its first page on."""
+    said = WORKLOAD.values(options)
+    group = memcg.of_limit(said["limit"], said["version"])
+    load = ["workloads.memcg_dirty_load", "--group", str(group.folder), "--disk", ground.disk]
+    load += ["--folder", str(ground.scratch), "--mib", str(said["size"] // MIB)]
+    load += ["--writers", str(said["writers"]), "--figures", str(ground.figures)]
+    return [heartbeat(INSIDE, group.joining()), program(LOAD, load + ["--old"] * group.old)]
+
+
+def describe(options: Options) -> Description:
+    """The mail's tables: time and MB/s of each, iostat's and the CPU's columns as means."""
+    said = WORKLOAD.values(options)
+    limit, mib, writers = said["limit"] // MIB, said["size"] // MIB, said["writers"]
+    places = memcg_dirty_load.PLACES
+    each = tuple(
+        TableRow(f"{place}, dd {n}", (f"time-{place}-{n}", f"rate-{place}-{n}"))
+        for place in places
+        for n in range(1, writers + 1)
+    )
+
+    def by_place(keys: dict[str, str]) -> tuple[TableRow, ...]:
+        return tuple(TableRow(one, tuple(f"{key}-{one}" for key in keys)) for one in places)
+
+    iostat, cpu = memcg_dirty_load.IOSTAT, memcg_dirty_load.CPU
+    return Description(
+        name=NAME,
+        summary=f"{writers} dd of {mib} MiB in a memory cgroup of {limit} MiB, then outside it",
+        subject="heartbeat",
+        subjects=(HEARTBEAT, INSIDE),
+        primary="time-inside",
+        figures=(
+            Figure("time-inside", "until the last dd inside the cgroup is done", "s", 1, "lower"),
+            Figure("time-outside", "until the last dd outside is done", "s", 1, "lower"),
+            Figure("rate-inside", "MB/s of all dd inside", "MB/s", 1, "higher"),
+            Figure("rate-outside", "MB/s of all dd outside", "MB/s", 1, "higher"),
+            Figure("killed-inside", "OOM kills in the cgroup", "", 0, "lower"),
+        ),
+        tables=(
+            FigureTable(f"{writers} dd of {mib} MiB (bs=1k)", ("s", "MB/s"), each),
+            FigureTable("The disk meanwhile (means)", tuple(iostat.values()), by_place(iostat)),
+            FigureTable("The CPU meanwhile (%)", tuple(cpu.values()), by_place(cpu)),
+            FigureTable(
+                "The cgroup",
+                ("OOM kills", "dirty MiB, most", "writeback MiB, most"),
+                (TableRow("inside", ("killed-inside", "dirty-most", "writeback-most")),),
+            ),
+        ),
+    )
+
+
+WORKLOAD = Workload(
+    name=NAME,
+    describe=describe,
+    streams=streams,
+    programs=programs,
+    finite=lambda options: {LOAD},
+    done="every dd wrote its file",
+    late="the dd's",
+    parameters=(
+        Parameter(
+            "version",
+            "of control groups: with 1 only the machine's own dirty limit holds, as in 2012",
+            up_to(2),
+            {"quick": "2", "standard": "2", "full": "2"},
+        ),
+        Parameter(
+            "limit",
+            "of the control group",
+            size,
+            {"quick": "100M", "standard": "100M", "full": "100M"},
+        ),
+        Parameter("size", "of each file", size, {"quick": "256M", "standard": "1G", "full": "1G"}),
+        Parameter("writers", "how many dd", up_to(8), {"quick": "2", "standard": "2", "full": "2"}),
+    ),
+    # The dirty pages of the group alone shall be too many: 20 % of the machine's memory are more
+    # than the group has.
+    memory=1 << 30,
+    prepared=prepared,
+)

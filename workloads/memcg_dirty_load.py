@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Starts the dd of memcg-dirty, inside the group and outside it, and times them.
+
+A line a second while they write, one for each that is done, and at the end a JSON file of figures.
+The device's columns are iostat's, by today's names (sysstat: 4 KiB merges in wrqm/s, request sizes
+in KiB, await in ms), from /proc/diskstats (Documentation/admin-guide/iostats.rst); the CPU's are
+/proc/stat's. Both are means over the time from the first dd's start to the last one's end.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from contract import start_up
+from errors import run_command
+from workloads.memcg import Memcg
+
+PLACES = ("inside", "outside")
+IOSTAT = {
+    "wrqm": "wrqm/s",
+    "w": "w/s",
+    "wkb": "wkB/s",
+    "wareq": "wareq-sz kB",
+    "aqu": "aqu-sz",
+    "await": "w_await ms",
+    "util": "%util",
+}
+CPU = {"user": "user", "system": "system", "iowait": "iowait", "idle": "idle"}
+SECTOR = 512
+Counts = dict[str, float]
+
+
+def say(line: str) -> None:
+    """Print one line at once."""
+    os.write(1, line.encode() + b"\n")
+
+
+def device(disk: str) -> Counts:
+    """The writes of a block device so far, and its busy and weighted times (ms)."""
+    for line in Path("/proc/diskstats").read_text().splitlines():
+        words = line.split()
+        if words[2] == disk:
+            numbers = [float(word) for word in words[3:]]
+            names = ("writes", "merged", "sectors", "write_ms", "", "busy_ms", "weighted_ms")
+            return dict(zip(names, numbers[4:], strict=False))
+    return {}
+
+
+def iostat(before: Counts, after: Counts, seconds: float) -> Counts:
+    """IOSTAT's columns of the time between; await and size only if anything was written."""
+    if not before or not after or seconds <= 0:
+        return {}
+    d = {name: after[name] - before[name] for name in before}
+    found = {
+        "wrqm": d["merged"] / seconds,
+        "w": d["writes"] / seconds,
+        "wkb": d["sectors"] * SECTOR / 1024 / seconds,
+        "aqu": d["weighted_ms"] / 1000 / seconds,
+        "util": 100 * d["busy_ms"] / 1000 / seconds,
+    }
+    if d["writes"]:
+        found["wareq"] = d["sectors"] * SECTOR / 1024 / d["writes"]
+        found["await"] = d["write_ms"] / d["writes"]
+    return found
+
+
+def cpu_ticks() -> list[int]:
+    """user, nice, system, idle, iowait, irq, softirq, steal of all CPUs so far."""
+    return [int(word) for word in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
+
+
+def cpu_shares(before: list[int], after: list[int]) -> Counts:
+    """CPU's columns: percent of the time between; system with interrupts."""
+    user, nice, system, idle, iowait, irq, softirq, steal = (
+        b - a for a, b in zip(before, after, strict=True)
+    )
+    total = user + nice + system + idle + iowait + irq + softirq + steal
+    if not total:
+        return {}
+    shares = {
+        "user": user + nice,
+        "system": system + irq + softirq,
+        "iowait": iowait,
+        "idle": idle,
+    }
+    return {name: 100 * ticks / total for name, ticks in shares.items()}
+
+
+class Load:
+    """The dd of one place after the other; figures: what was measured so far."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._group = Memcg(options.group, options.old)
+        self._most = [0, 0]
+        self.figures: dict[str, float] = {}
+
+    def write(self, place: str) -> None:
+        """All dd of a place, from the first one's start to the last one's end; their files go."""
+        o = self._options
+        files = [o.folder / f"f{n}" for n in range(1, o.writers + 1)]
+        before, ticks, began = device(o.disk), cpu_ticks(), time.monotonic()
+        running = {n: self._dd(place, path) for n, path in enumerate(files, 1)}
+        said = began
+        while running:
+            time.sleep(0.1)
+            now = time.monotonic()
+            for n, dd in list(running.items()):
+                if dd.poll() is not None:
+                    del running[n]
+                    self._ended(place, n, dd.returncode, now - began)
+            self._look()
+            if now - said >= 1.0:
+                said = now
+                written = sum(path.stat().st_size for path in files if path.exists())
+                say(f"{place}: {written >> 20} MiB written in {now - began:.1f} s")
+        seconds = time.monotonic() - began
+        found = iostat(before, device(o.disk), seconds) | cpu_shares(ticks, cpu_ticks())
+        self.figures |= {f"{name}-{place}": value for name, value in found.items()}
+        self.figures[f"time-{place}"] = seconds
+        self.figures[f"rate-{place}"] = o.writers * o.mib * 1.048576 / seconds
+        for path in files:
+            path.unlink()
+        os.sync()
+
+    def _dd(self, place: str, path: Path) -> "subprocess.Popen[bytes]":
+        command = ["dd", "if=/dev/zero", f"of={path}", "bs=1k", f"count={self._options.mib << 10}"]
+        joining = self._group.joining() if place == "inside" else ()
+        return subprocess.Popen([*joining, *command], stderr=subprocess.DEVNULL)
+
+    def _ended(self, place: str, n: int, status: int, seconds: float) -> None:
+        if status:
+            say(f"{place}: dd {n} ended with status {status} after {seconds:.1f} s")
+            return
+        rate = self._options.mib * 1.048576 / seconds
+        say(f"{place}: dd {n} done after {seconds:.1f} s, {rate:.1f} MB/s")
+        self.figures[f"time-{place}-{n}"] = seconds
+        self.figures[f"rate-{place}-{n}"] = rate
+
+    def _look(self) -> None:
+        found = self._group.dirty_and_writeback()
+        if found is not None:
+            self._most = [max(pair) for pair in zip(self._most, found, strict=True)]
+            self.figures["dirty-most"] = self._most[0] / (1 << 20)
+            self.figures["writeback-most"] = self._most[1] / (1 << 20)
+
+
+def main(argv: list[str]) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python3 -m workloads.memcg_dirty_load")
+    for name in ("--group", "--folder", "--figures"):
+        parser.add_argument(name, type=Path, required=True)
+    parser.add_argument("--old", action="store_true", help="a group of version 1")
+    parser.add_argument("--disk", required=True)
+    parser.add_argument("--mib", type=int, required=True)
+    parser.add_argument("--writers", type=int, required=True)
+    parser.add_argument("--wait", action="store_true")
+    options = parser.parse_args(argv)
+    load = Load(options)
+    if options.wait:
+        start_up.wait()
+    for place in PLACES:
+        load.write(place)
+    killed = Memcg(options.group, options.old).killed()
+    if killed is not None:
+        load.figures["killed-inside"] = killed
+    options.figures.write_text(json.dumps(load.figures))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("memcg_dirty_load", lambda: main(sys.argv[1:])))
