@@ -15,9 +15,11 @@ import numpy as np
 from analysis.figures import counters, failed_allocations
 from analysis.figures.stalls import (
     BEAT_TOLERANCE,
+    PACED,
     SKIP_TOLERANCE,
     STALL,
     Lateness,
+    kind,
     lateness,
     stalled_seconds,
     worst,
@@ -29,6 +31,7 @@ from analysis.reading.words import a, plain, some
 from contract.run_files import COMPLETED, FAILED, HEARTBEAT, PLAYER
 from contract.workload import STALLED, Better, Description
 
+EVERY_BEAT = "share-0.1"  # each gap of a stream that prints on a clock is in it
 WINDOW = 10.0  # s: of the nested percentiles
 WINDOW_QUANTILE = 0.95
 MOST_WINDOWS = 100_000  # beyond 11 days a stamp is damage, not a time
@@ -127,6 +130,8 @@ def metrics_of(workload: Description) -> tuple[Metric, ...]:
         if one.key not in BY_KEY
     ]
     suites = [_elapsed(workload.subject) if one.key == "elapsed" else one for one in METRICS]
+    if any(kind(name) in PACED for name in workload.subjects):
+        suites.remove(BY_KEY[EVERY_BEAT])
     found = {one.key: replace(one, primary=False) for one in (*own, *suites)}
     primary = found.pop(workload.primary, None) or found.pop(PRIMARY.key)
     return (replace(primary, primary=True), *found.values())
@@ -140,6 +145,15 @@ def failed(run: Run) -> bool:
 def counted(run: Run) -> bool:
     """Whether the run is a result: it ended by itself or it failed, nobody stopped it."""
     return run.state == COMPLETED or failed(run)
+
+
+def primary_figure(run: Run) -> float | None:
+    """What the verdicts on the run's workload are about, as far as the run got."""
+    primary = metrics_of(run.workload)[0]
+    if primary.key == STALLED:
+        return stalled_seconds(run) if run.subjects else None
+    found = measure(run)[primary.key] if primary.key in BY_KEY else run.figures.get(primary.key)
+    return found if found is not None and math.isfinite(found) else None
 
 
 def measure(run: Run, metrics: Sequence[Metric] = METRICS) -> dict[str, float | None]:

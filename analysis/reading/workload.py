@@ -134,8 +134,8 @@ def _figure(value: Any) -> Figure | None:
             "unit": str(unit),
             "digits": int(digits),
             "better": "lower" | "higher" as better,
-        } if FIGURE_KEY.fullmatch(key) and 0 <= digits <= MOST_DIGITS:
-            return Figure(key, plain(title, TITLE), plain(unit, UNIT), int(digits), better)
+        } if _is_key(key) and not isinstance(digits, bool) and 0 <= digits <= MOST_DIGITS:
+            return Figure(key, plain(title, TITLE), plain(unit, UNIT), digits, better)
     return None
 
 

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from typing import get_args
 
 from analysis.figures import observer_faults
-from analysis.figures.metrics import lost
+from analysis.figures.metrics import Metric, lost, metrics_of, primary_figure
 from analysis.figures.stalls import stalled_seconds, worst
 from analysis.reading.latency_log import number
 from analysis.reading.load import Campaign, Run
 from analysis.reading.streams import Stream
 from analysis.reading.words import plain, plural, seconds, some
 from analysis.text import causes as causes_text
+from analysis.text import workload_tables
 from analysis.text.layout import WIDTH, grid, paragraph
 from analysis.text.machine import references, swaps
 from analysis.text.verdict_table import IN_SUMMARY, verdict_rows
@@ -25,6 +26,7 @@ from analysis.verdicts.choice import LISTED_RUNS, SHOWN, display_labels, in_orde
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.verdict import Word
 from contract.run_files import COMPLETED
+from contract.workload import STALLED
 from errors import UserError
 
 IN_WORDS = 6  # variants that have a sentence each
@@ -43,6 +45,7 @@ def overview(
         yield from paragraph(f"Machine: {modelled}.", "  ")
     for line in swaps(campaign, display_labels(campaign)):
         yield from paragraph(f"Swap of {line}.", "  ")
+    yield from _tables(campaign, judged)
     yield from _causes(campaign, judged, causes)
     yield from _runs(campaign, judged)
     for note in _notes(campaign, judged, causes):
@@ -68,6 +71,14 @@ def _answers(compared: Compared) -> Iterator[str]:
     if compared.primary:
         yield from grid(verdict_rows(compared, IN_SUMMARY), WIDTH, least=0)
         yield ""
+
+
+def _tables(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[str]:
+    """The workload's tables, unless the variants are too many for this page."""
+    variants = judged.variants if isinstance(judged, Compared) else in_order(campaign)
+    if len(variants) <= IN_WORDS:
+        labels = display_labels(campaign)
+        yield from workload_tables.campaign_lines(campaign, variants, labels, WIDTH)
 
 
 def _causes(
@@ -107,14 +118,16 @@ def _runs(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[s
         yield ""
         return
     marked = {run.path for run in listed if observer_faults.of_run(run)}
-    yield f"{'variant':<27} {'run':>3}  {'ended':<9} {'worst':>9} {'stalled':>9} {'elapsed':>9}"
+    about = {metric.name for run in listed if (metric := _own_primary(run)) is not None}
+    last = "primary" if about else "elapsed"
+    yield f"{'variant':<27} {'run':>3}  {'ended':<9} {'worst':>9} {'stalled':>9} {last:>9}"
     for run in listed:
         longest = worst_stream(run.subjects)
         least = ">=" if lost(run) and run.state == COMPLETED else ""
         figures = [
             f"{least}{seconds(worst(longest))}" if longest else "-",
             f"{least}{seconds(stalled_seconds(run))}" if longest else "-",
-            seconds(elapsed) if (elapsed := run_elapsed(run)) is not None else "-",
+            _primary(run) if about else _elapsed(run),
         ]
         yield (
             f"{plain(labels[run.variant], 27):<27} {run.number % 1000:>3}"
@@ -123,9 +136,26 @@ def _runs(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[s
         )
     yield from paragraph(
         f"worst: the longest gap of any {campaign.subject}; stalled: their gaps of 1 s or more, "
-        "added up." + (" !: observers disturbed, in no verdict." if marked else "")
+        f"added up.{''.join(f' primary: {title}.' for title in sorted(about))}"
+        + (" !: observers disturbed, in no verdict." if marked else "")
     )
     yield ""
+
+
+def _own_primary(run: Run) -> Metric | None:
+    """What the verdicts on the run's workload are about, if not the stalled seconds."""
+    primary = metrics_of(run.workload)[0]
+    return None if primary.key == STALLED else primary
+
+
+def _primary(run: Run) -> str:
+    value, metric = primary_figure(run), metrics_of(run.workload)[0]
+    return "-" if value is None else f"{value:,.{metric.digits}f}"
+
+
+def _elapsed(run: Run) -> str:
+    elapsed = run_elapsed(run)
+    return "-" if elapsed is None else seconds(elapsed)
 
 
 def _notes(

@@ -7,7 +7,7 @@ from textwrap import wrap
 from analysis.figures.metrics import Metric
 from analysis.reading.words import plain, plural, some
 from analysis.text import causes as causes_text
-from analysis.text import vmstat
+from analysis.text import vmstat, workload_tables
 from analysis.text.layout import blocks, grid
 from analysis.text.machine import references, swaps
 from analysis.text.verdict_table import metric_cell, spread_rows, verdict_rows
@@ -34,6 +34,7 @@ def text(compared: Compared, width: int = 100, colour: bool = False) -> str:
         lines += grid(verdict_rows(compared), width, colour=colour)
         lines += ["", "Spread between runs (of the runs that ended), and runs that failed:", ""]
         lines += grid(spread_rows(compared), width, colour=colour)
+    lines += workload_tables.variant_lines(compared, compared.variants, width)
     if compared.causes.samples:
         lines += ["", "Stalled seconds by cause (mean of the runs that ended and have evidence):"]
         lines += causes_text.table_lines(compared.causes, width)

@@ -116,4 +116,6 @@ def workload(run: Run) -> list[str]:
     """The parts of the entry on the workload: its parameters."""
     parameters = run.fact("parameters")
     pairs = parameters.items() if isinstance(parameters, dict) else ()
-    return [f"{plain(key, 30)} {plain(value, 60)}" for key, value in pairs]
+    return [run.workload.summary] * bool(run.workload.summary) + [
+        f"{plain(key, 30)} {plain(value, 60)}" for key, value in pairs
+    ]

@@ -10,6 +10,7 @@ from typing import Any
 
 from analysis.figures import counters, failed_allocations, observer_faults
 from analysis.figures.echo import echoes
+from analysis.figures.metrics import BY_KEY, metrics_of
 from analysis.figures.stalls import (
     BEAT_TOLERANCE,
     PACE,
@@ -30,14 +31,16 @@ from analysis.reading.load import Campaign, Run
 from analysis.reading.words import NOT_AVAILABLE, mib, number_word, plain, plural, seconds
 from analysis.stall_causes.causes import RunCauses
 from analysis.text import causes as causes_text
+from analysis.text import workload_tables
 from analysis.text.campaign_summary import left_out, overview, run_elapsed, worst_stream
-from analysis.text.layout import entry, paragraph
+from analysis.text.layout import WIDTH, entry, paragraph
 from analysis.text.machine import cpus, disk, known, listed, reference, size, swap, workload
 from analysis.verdicts import cause_table
 from analysis.verdicts.cause_table import Causes
 from analysis.verdicts.choice import LISTED_RUNS, in_order, median_run
 from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
+from analysis.verdicts.sentences import amount
 from contract.run_files import COMPLETED, HEARTBEAT, PLAYER
 from contract.swap import ZRAM, ZSWAP
 from contract.workload import DESKTOP
@@ -144,7 +147,9 @@ def _run(run: Run, runs: int, why: RunCauses | None) -> Iterator[str]:
     yield from _facts(run)
     yield ""
     yield from _stream_table(run)
+    yield from workload_tables.run_lines(run, WIDTH)
     yield ""
+    yield from _measured(run)
     yield from causes_text.summary_lines(run, why)
     yield from _sound(run)
     yield from _echo(run)
@@ -153,6 +158,15 @@ def _run(run: Run, runs: int, why: RunCauses | None) -> Iterator[str]:
     yield from _observers(run)
     for warning in run.warnings:
         yield from entry("with care", plain(warning))
+
+
+def _measured(run: Run) -> Iterator[str]:
+    """What the workload measured by itself, one figure after the other."""
+    for metric in metrics_of(run.workload):
+        if metric.key not in BY_KEY:
+            value = run.figures.get(metric.key)
+            text = NOT_AVAILABLE if value is None else amount(metric, value)
+            yield from entry("measured", f"{metric.title}: {text}")
 
 
 def _facts(run: Run) -> Iterator[str]:
@@ -215,9 +229,11 @@ def _count(value: int) -> str:
 
 
 def _sound(run: Run) -> Iterator[str]:
+    others = [one for one in run.streams if kind(one) == HEARTBEAT and one != HEARTBEAT]
     for name, stream_name, tolerance in (
         ("audio", PLAYER, SKIP_TOLERANCE),
         (HEARTBEAT, HEARTBEAT, BEAT_TOLERANCE),
+        *((plain(one, 40), one, BEAT_TOLERANCE) for one in others),
     ):
         stream = run.streams.get(stream_name)
         found = lateness(stream, tolerance) if stream else None

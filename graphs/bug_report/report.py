@@ -15,6 +15,7 @@ from analysis.reading.facts import on_disk
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
 from analysis.reading.words import a, number_word, plain, plural
+from analysis.text import workload_tables
 from analysis.text.layout import WIDTH, grid, paragraph
 from analysis.text.verdict_table import IN_REPORT, mean_and_sd, verdict_rows
 from analysis.text.vmstat import TITLE
@@ -48,6 +49,7 @@ def build(compared: Compared, contents: Contents, clean: Clean) -> str:
     for heading, section in (
         ("Answer", _answer(compared)),
         ("Verdicts", _verdicts(compared)),
+        ("What the workload measured", _measured(compared, shown)),
         ("Why it stalled", causes.section(compared, shown, clean)),
         (TITLE, vmstat.section(compared, shown)),
         ("Sawtooth", _sawteeth(compared, shown)),
@@ -157,6 +159,13 @@ def _verdicts(compared: Compared) -> Iterator[str]:
         f"needs p <= {compared.level:.2g}; undecided does not mean that there is no difference. "
         "All metrics are in compare.txt."
     )
+
+
+def _measured(compared: Compared, shown: list[str]) -> Iterator[str]:
+    """The workload's tables."""
+    lines = workload_tables.variant_lines(compared, shown or compared.variants[:DRAWN], WIDTH)
+    next(lines, None)  # the empty line before the first
+    yield from lines
 
 
 def _sawteeth(compared: Compared, shown: list[str]) -> Iterator[str]:

@@ -157,6 +157,7 @@ def _redacted(compared: Compared, redactor: Redactor) -> Compared:
         },
     )
     words = [compared.variants, compared.labels, compared.sentences, compared.notes]
+    words.append(compared.workload.as_meta())
     if redactor.value(words) == words and redactor.value(compared.forced) == compared.forced:
         return replace(compared, campaign=campaign)
     baseline = redactor.text(compared.baseline)

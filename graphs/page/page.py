@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from analysis.reading.words import plain, plural
-from analysis.text import compare_text
+from analysis.text import compare_text, workload_tables
 from analysis.text.campaign_summary import tally
 from analysis.text.compare_text import direction, heading
 from analysis.text.vmstat import MEANING, TITLE
@@ -75,6 +75,8 @@ def _page(compared: Compared) -> str:
         verdicts=tables.verdicts(compared),
         spread=tables.spread(compared),
         metrics=tables.metrics(compared),
+        figures=workload_tables.by_variant(compared, compared.variants),
+        fewer=workload_tables.FEWER,
         metric_choice=campaign["metrics"],
         notes=[note for note in compare_text.notes(compared) if not note.startswith("FORCED")],
         machine=tables.machine(compared),

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The figures of a workload's tables: of one run, or their means over the runs that ended.
+
+A cell's key is one of the workload's figures or of the suite's metrics; no value is not available.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analysis.figures.metrics import BY_KEY, counted, failed, measure
+from analysis.reading.load import Run
+from contract.workload import Description, FigureTable
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean of a figure over `runs` runs that have it."""
+
+    value: float
+    runs: int
+
+
+@dataclass(frozen=True)
+class Means:
+    """What the cells of the tables hold, by key; `runs`: that ended, whatever they have."""
+
+    runs: int
+    of: dict[str, Mean]
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The means by key."""
+        return {key: mean.value for key, mean in self.of.items()}
+
+
+def keys(tables: Sequence[FigureTable]) -> list[str]:
+    """The keys of all cells, each once."""
+    return list(dict.fromkeys(key for one in tables for row in one.rows for key in row.figures))
+
+
+def of_run(run: Run, tables: Sequence[FigureTable]) -> dict[str, float]:
+    """The run's figures of these tables, by key, however it ended."""
+    wanted = keys(tables)
+    suites = measure(run) if any(key in BY_KEY for key in wanted) else {}
+    known = {key: suites.get(key) if key in BY_KEY else run.figures.get(key) for key in wanted}
+    return {
+        key: value for key, value in known.items() if value is not None and math.isfinite(value)
+    }
+
+
+def over_runs(runs: Sequence[Run], workload: Description) -> Means:
+    """Over those that ended by themselves: what a run measured until it failed is no result."""
+    ended = [run for run in runs if counted(run) and not failed(run)]
+    each = [of_run(run, workload.tables) for run in ended]
+    found: dict[str, Mean] = {}
+    for key in keys(workload.tables):
+        values = [one[key] for one in each if key in one]
+        if values:
+            found[key] = Mean(math.fsum(values) / len(values), len(values))
+    return Means(len(ended), found)
