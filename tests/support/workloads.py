@@ -65,7 +65,7 @@ def workload_run(
         "latency-heartbeat.log": line_log([*beat, (2.0, "beat 21 late 1.900")], 0.0),
         "latency-heartbeat-inside.log": line_log([*beat, (3.0, "beat 21 late 2.900")], 0.0),
     }
-    return write_run(folder, files, state)
+    return write_run(folder, files, state, why="both dd done")
 
 
 def workload_campaign(

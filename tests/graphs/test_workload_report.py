@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A workload with figures and tables of its own, from its runs to every text, page and bundle."""
+
+import json
+import re
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from analysis.reading.load import load_campaign
+from analysis.text import compare_text, workload_tables
+from analysis.text.run_summary import details, summary, try_compare
+from analysis.verdicts import export
+from analysis.verdicts.compare import compare
+from contract.workload import FigureTable, TableRow
+from graphs.bundle import bundle
+from graphs.page import page
+from graphs.report import make_report
+from tests.support.hostile import IMAGE, SCRIPT
+from tests.support.workloads import DIRTY, figures_of, workload_campaign, workload_run
+
+RUNS: dict[str, list[float | str]] = {
+    "6.12": [40.0, 41.0, 42.0, 43.0, 44.0],
+    "7.2": [50.0, 51.0, 52.0, 53.0, "hung"],
+}
+FORM = """\
+Two dd of 256 MiB, inside and outside the cgroup (6.12, mean of 5 runs):
+                 s   MB/s
+inside, dd 1  41.0   6.25
+inside, both  42.0  12.20
+outside          -
+"""
+TURNED = """\
+               inside, dd 1        inside, both         outside
+variant  runs             s  MB/s             s   MB/s        s
+6.12     5             41.0  6.25          42.0  12.20        -
+7.2      4             50.5  5.07          51.5   9.95        -
+"""
+
+
+def narrow(text: str, width: int = 75) -> str:
+    assert all(len(line) <= width for line in text.splitlines())
+    return text
+
+
+def test_one_run_has_its_table_and_its_figures(tmp_path: Path) -> None:
+    workload_run(tmp_path / "6.12" / "1", figures_of(40.0))
+    text = narrow(summary(load_campaign(tmp_path)))
+    assert "inside, dd 1  39.0   6.56\ninside, both  40.0  12.80\noutside          -\n" in text
+    told = " ".join(text.split())
+    assert "measured both dd inside the cgroup: 40.0 s" in told
+    assert "measured rate inside the cgroup: 12.80 MB/s" in told
+    assert "heartbeat-inside was silent for 3.0 s at the worst; the two heartbeat's" in told
+    assert "workload two dd in a cgroup of 100 MiB, then the same two outside it" in told
+    assert "heartbeat-inside 1 of 21 deadlines missed by more than 0.1 s" in told
+    assert "audio" not in told
+    (tmp_path / "6.12" / "2").mkdir()
+    workload_run(tmp_path / "6.12" / "2", {})
+    assert "both dd inside the cgroup: not available" in details(load_campaign(tmp_path))
+
+
+def test_the_summary_has_the_table_of_each_variant(tmp_path: Path) -> None:
+    campaign = load_campaign(workload_campaign(tmp_path, RUNS))
+    text = narrow(summary(campaign, try_compare(campaign)))
+    assert FORM in text and "(7.2, mean of 4 runs):" in text
+    assert re.search(r"^variant +run +ended +worst +stalled +primary$", text, re.MULTILINE)
+    assert re.search(r"^6\.12 +1 +completed +3\.0 s +5\.0 s +40\.0$", text, re.MULTILINE)
+    assert "gitk" not in text
+    assert "primary: both dd inside the cgroup s." in " ".join(text.split())
+
+
+def test_compare_has_a_row_for_each_variant(tmp_path: Path) -> None:
+    compared = compare(load_campaign(workload_campaign(tmp_path, RUNS)))
+    text = narrow(compare_text.text(compared), 100)
+    assert TURNED in text and "gitk" not in text
+    # Where the columns are too many, a column for each variant.
+    lines = list(workload_tables.variant_lines(compared, compared.variants, 40))
+    assert re.search(r"^inside, dd 1, MB/s +6\.25 +5\.07$", "\n".join(lines), re.MULTILINE)
+
+
+def test_a_mean_of_fewer_runs_says_so(tmp_path: Path) -> None:
+    workload_campaign(tmp_path, {"a": [40.0, 42.0, 44.0]})
+    lacking = {key: value for key, value in figures_of(44.0).items() if key != "rate-inside-1"}
+    workload_run(tmp_path / "a" / "3", lacking | {"time-outside": 3.25})
+    campaign = load_campaign(tmp_path)
+    text = summary(campaign, try_compare(campaign))
+    assert "inside, dd 1     41.0  6.40 (2)\n" in text
+    assert "outside       3.2 (1)\n" in text
+    assert text.count(workload_tables.FEWER) == 1
+
+
+def test_columns_that_do_not_fit_stand_below(tmp_path: Path) -> None:
+    heads = tuple(f"a column of number {n}" for n in range(9))
+    keys = tuple(f"k{n}" for n in range(9))
+    table = FigureTable("Many", heads, (TableRow("a row with a name", keys),))
+    told = replace(DIRTY, tables=(table,), primary="stalled").as_meta()
+    for variant in ("a", "b"):
+        figures = {key: 1000.5 + n for n, key in enumerate(keys)}
+        workload_run(tmp_path / variant / "1", figures, workload=told)
+    campaign = load_campaign(tmp_path)
+    text = narrow(summary(campaign, try_compare(campaign)))
+    assert text.count("a row with a name") >= 4 and "1,008" in text.replace("1,009", "1,008")
+    text = narrow(compare_text.text(compare(campaign)), 100)
+    assert "a row with a name, a column of number" in text
+
+
+def test_the_page_has_the_tables_and_the_workloads_words(tmp_path: Path) -> None:
+    hostile = replace(
+        DIRTY, summary=SCRIPT, subject=IMAGE, tables=(replace(DIRTY.tables[0], title=SCRIPT),)
+    ).as_meta()
+    for name, workload in (("plain", DIRTY.as_meta()), ("hostile", hostile)):
+        compared = compare(load_campaign(workload_campaign(tmp_path / name, RUNS, workload)))
+        html = page.write(compared, tmp_path / f"{name}.html").read_text()
+        data = re.search(r'id="campaign-data">(.*?)</script>', html, re.DOTALL)
+        assert data is not None
+        campaign = json.loads(data[1])
+        assert campaign["metrics"][0]["key"] == "time-inside"
+        assert campaign["values"]["time-inside"][:2] == [40, 41]
+        assert "window.owned = 1</script>" not in html and "<img src=x" not in html
+        assert "Both dd inside the cgroup (s, lower is better)" in html
+        if name == "plain":
+            assert campaign["words"]["subject"] == "a heartbeat"
+            assert "the gap before each line of the fourth heartbeat" in html
+            body = html[: html.index("<script")]
+            assert '<th scope="col"><bdi>inside, dd 1, MB/s</bdi></th>' in body
+            assert "<td>6.25</td>" in body and "gitk" not in body
+
+
+@pytest.mark.parametrize("hostile", [False, True])
+def test_the_report_and_what_the_bundle_says_again(tmp_path: Path, hostile: bool) -> None:
+    told = replace(DIRTY, subject=IMAGE, tables=(replace(DIRTY.tables[0], title=SCRIPT),))
+    workload = (told if hostile else DIRTY).as_meta()
+    campaign = load_campaign(workload_campaign(tmp_path / "c", RUNS, workload))
+    found = make_report(campaign, tmp_path / "report", timelines="few")
+    assert not found.errors
+    names = {path.name for path in found.made}
+    assert {"sawtooth.png", "sawtooth-smooth.gp", "sawtooth-01.dat"} <= names
+    assert not any(name.startswith("gitk") for name in names)
+    packed = tmp_path / "report" / "bug-report.tar.gz"
+    assert not bundle.check(packed)
+    with tarfile.open(packed) as archive:
+        members = {name.partition("/")[2] for name in archive.getnames()}
+        member = archive.extractfile("bug-report/report.txt")
+        assert member is not None
+        text = narrow(member.read().decode())
+    assert "sawtooth.png" in members
+    assert TURNED in text and "gitk" not in text
+    if not hostile:
+        told_text = " ".join(text.split())
+        assert "memcg-dirty: two dd in a cgroup of 100 MiB, then the same two outside" in told_text
+        assert "# rises while a heartbeat is silent" in text
+    again = compare(load_campaign(packed))
+    assert export.csv_text(again) == export.csv_text(compare(campaign))
+    assert compare_text.text(again) == compare_text.text(compare(campaign))
+
+
+def test_a_secret_in_a_description_is_replaced_everywhere(tmp_path: Path) -> None:
+    secret = "root@zebrafish-laptop.example.org"
+    rows = (TableRow(f"on {secret}", ("time-inside", "rate-inside")),)
+    told = replace(
+        DIRTY,
+        summary=f"run by {secret}",
+        figures=(replace(DIRTY.figures[0], title=f"time for {secret}"), DIRTY.figures[1]),
+        tables=(replace(DIRTY.tables[0], title=f"Of {secret}", rows=rows),),
+    ).as_meta()
+    campaign = load_campaign(workload_campaign(tmp_path / "c", RUNS, told))
+    make_report(campaign, tmp_path / "report")
+    with tarfile.open(tmp_path / "report" / "bug-report.tar.gz") as archive:
+        for one in archive.getmembers():
+            content = archive.extractfile(one)
+            assert content is None or b"zebrafish" not in content.read(), one.name
+        assert not any("comparison.png" in name for name in archive.getnames())
