@@ -43,8 +43,8 @@ def overview(
         yield ""
     for modelled in references(campaign.runs):
         yield from paragraph(f"Machine: {modelled}.", "  ")
-    for line in swaps(campaign, display_labels(campaign)):
-        yield from paragraph(f"Swap of {line}.", "  ")
+    if each := swaps(campaign, display_labels(campaign)):
+        yield from paragraph(f"Swap: {each}.", "  ")
     yield from _tables(campaign, judged)
     yield from _causes(campaign, judged, causes)
     yield from _runs(campaign, judged)

@@ -26,8 +26,8 @@ def text(compared: Compared, width: int = 100, colour: bool = False) -> str:
         lines += wrap(compared.sentences[variant], width, subsequent_indent="  ")
     for modelled in references(compared.campaign.runs):
         lines += wrap(f"Machine: {modelled}.", width, subsequent_indent="  ")
-    for line in swaps(compared.campaign, compared.labels):
-        lines += wrap(f"Swap of {line}.", width, subsequent_indent="  ")
+    if each := swaps(compared.campaign, compared.labels):
+        lines += wrap(f"Swap: {each}.", width, subsequent_indent="  ")
     others = compared.variants[1:]
     if others:
         lines += ["", *wrap(f"{heading(compared.metric)}, against {_base(compared)}:", width), ""]

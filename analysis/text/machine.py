@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from analysis.reading.facts import swap_kind
 from analysis.reading.latency_log import number
 from analysis.reading.load import Campaign, Run
-from analysis.reading.words import NOT_AVAILABLE, plain
+from analysis.reading.words import NOT_AVAILABLE, plain, some
 from analysis.text.layout import entry
 from contract.swap import DISK, NONE, ZRAM
+
+SHOWN = 6  # variants that are named of those with one swap
 
 
 def known(run: Run, template: str, *keys: str, limit: int = 60) -> str:
@@ -83,7 +85,7 @@ def disk(run: Run, limit: int = 60) -> list[str]:
 
 
 def swap(run: Run, limit: int = 60) -> str:
-    """'2,048 MiB of swap', '111 MiB of swap on zram (lz4)', 'no swap'."""
+    """'2,048 MiB of swap', '111 MiB of swap on zram (lz4)', 'no swap'; empty if nobody said."""
     kind = swap_kind(run)
     found = size(run, 1024, " of swap", "swap", "size_kib")
     if kind == NONE:
@@ -91,25 +93,20 @@ def swap(run: Run, limit: int = 60) -> str:
     if kind == DISK or not found:
         return found
     details = [known(run, "{}", "swap", "algorithm", limit=limit)]
-    if kind == ZRAM:
-        return f"{found} on zram ({details[0] or NOT_AVAILABLE})"
     details.append(known(run, "at most {} % of the memory", "swap", "pool", limit=limit))
-    return f"{found} behind zswap ({', '.join(one for one in details if one)})"
+    said = ", ".join(one for one in details if one) or NOT_AVAILABLE
+    return f"{found} {'on zram' if kind == ZRAM else 'behind zswap'} ({said})"
 
 
-def swaps(campaign: Campaign, labels: Mapping[str, str]) -> list[str]:
-    """Where each variant swaps to, a line each, unless all of them swap to the disk."""
+def swaps(campaign: Campaign, labels: Mapping[str, str]) -> str:
+    """Who swaps to what: '111 MiB of swap on zram (lz4): a, b; no swap: c'; empty: all to disks."""
     if all(swap_kind(run) == DISK for run in campaign.runs):
-        return []
-    return [
-        f"{plain(labels[variant], 60)}: {', '.join(dict.fromkeys(map(swap_said, runs)))}"
-        for variant, runs in campaign.variants().items()
-    ]
-
-
-def swap_said(run: Run) -> str:
-    """The same as `swap`, of any run."""
-    return swap(run) or NOT_AVAILABLE
+        return ""
+    who: dict[str, dict[str, None]] = {}
+    for variant, runs in campaign.variants().items():
+        for run in runs:
+            who.setdefault(swap(run) or NOT_AVAILABLE, {})[plain(labels[variant], 60)] = None
+    return "; ".join(f"{said}: {some(list(names), SHOWN)}" for said, names in who.items())
 
 
 def workload(run: Run) -> list[str]:

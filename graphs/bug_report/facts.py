@@ -177,8 +177,8 @@ def machine(compared: Compared) -> Iterator[str]:
     yield from listed("host", [known(run, "{}", "host", "cpu_model", limit=LIMIT)])
     each = swaps(compared.campaign, compared.labels)
     yield from listed("disk", [*disk(run, LIMIT), *([] if each else [swap(run, LIMIT)])])
-    for line in each:
-        yield from entry("swap", line)
+    if each:
+        yield from entry("swap", each)
     yield from listed("workload", workload(run))
     lines = Counter(plain(one.fact("cmdline"), 2000) for one in compared.campaign.runs)
     for line, count in lines.most_common(4):

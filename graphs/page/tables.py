@@ -19,7 +19,7 @@ from analysis.reading.load import Run
 from analysis.reading.words import NOT_AVAILABLE, plain, seconds
 from analysis.text import verdict_table
 from analysis.text.campaign_summary import run_elapsed
-from analysis.text.machine import references, swap_said
+from analysis.text.machine import references, swap
 from analysis.verdicts.compared import Compared
 from contract.workload import KEY
 from graphs import allocation_failures
@@ -150,7 +150,13 @@ def variants(compared: Compared) -> list[tuple[str, list[list[str]]]]:
     planned = {variant.label: variant for variant in compared.campaign.plan.variants}
     rows = [(name, [_values(runs[one], keys) for one in compared.variants]) for name, keys in BUILD]
     rows.append(
-        ("swap", [list(dict.fromkeys(map(swap_said, runs[one])))[:8] for one in compared.variants])
+        (
+            "swap",
+            [
+                list(dict.fromkeys(swap(run) or NOT_AVAILABLE for run in runs[one]))[:8]
+                for one in compared.variants
+            ],
+        )
     )
     rows.append(
         (
