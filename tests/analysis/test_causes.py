@@ -15,7 +15,7 @@ from analysis.stall_causes.causes import BY_KEY
 from analysis.stall_causes.clocks import Clocks
 from analysis.stall_causes.run_causes import run_causes
 from analysis.text.causes import card_lines, totals_lines
-from tests.make_results import line_log
+from tests.make_results import line_log, meta
 from tests.support.cause_evidence import (
     BEGIN,
     CLOCKS,
@@ -401,3 +401,31 @@ def test_two_kinds_of_waits_share_the_time_that_dm_crypt_was_alone(tmp_path: Pat
     found = card(tmp_path, evidence([program], trace=trace))
     assert share(found, "dm_crypt") == pytest.approx(0.4, abs=0.02)
     assert share(found, "swap_in") == pytest.approx(share(found, "file_read"), abs=0.1)
+
+
+ZRAM = {"kind": "zram", "device": "/dev/zram1", "size_kib": 99_996, "algorithm": "lz4"}
+
+
+def on_zram(files: dict[str, str | bytes]) -> dict[str, str | bytes]:
+    return {**files, "meta.json": json.dumps(meta("k", swap=ZRAM))}
+
+
+def test_with_zram_no_swap_in_is_a_wait_for_dm_crypt(tmp_path: Path) -> None:
+    program = Program(7, rates={"blkio_us": 0.98}, looks=[("D", SWAP_IN), ("D", FILE_READ)])
+    trace: dict[str, float] = {"crypt_busy_us": 500_000, "crypt_alone_us": 400_000}
+    found = card(tmp_path, on_zram(evidence([program], trace=trace)))
+    assert share(found, "swap_in") == pytest.approx(0.49, abs=0.05)
+    assert share(found, "dm_crypt") == pytest.approx(0.39, abs=0.05)
+    said = "\n".join(card_lines(found))
+    assert "waiting for swap-in from zram" in said and "swap-in from disk" not in said
+
+
+@pytest.mark.parametrize("cause", ["swap_in", "file_read"])
+def test_without_a_look_the_disk_is_read_for_swap_unless_that_is_zram(
+    tmp_path: Path, cause: str
+) -> None:
+    files = evidence([Program(7, rates={"blkio_us": 0.98})])
+    rows = [f"{n}\t0\t{n * 256}\t{n * 1024}\n" for n in range(20)]
+    files["vmstat.tsv"] = "elapsed_s\tlate_s\tpswpin\tpgpgin\n" + "".join(rows)
+    found = card(tmp_path, files if cause == "swap_in" else on_zram(files))
+    assert share(found, cause) > 0.9

@@ -13,6 +13,7 @@ from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
 from errors import UserError
 from tests.make_results import line_log, make_campaign, meta, table, write_run
+from tests.support.loading import one_run
 
 PARAMETERS = {"profile": "quick", "gitk": 2}
 HOSTILE = "`touch x` $HOME @a \"'\n\x1b[31m<script>alert(1)</script> \ud800" + "W" * 300
@@ -178,3 +179,40 @@ def test_the_command_prints_it(tmp_path: Path, capsys: pytest.CaptureFixture[str
     make_campaign(tmp_path / "c", 1)
     assert main([str(tmp_path / "c")]) == 0
     assert "gitk-4" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("swap", "said"),
+    [
+        ({"kind": "none", "size_kib": 0}, ["no swap"]),
+        (
+            {
+                **{"kind": "zram", "size_kib": 99_328, "algorithm": "lz4"},
+                "mm_stat": {"orig_data_size": 3 << 20, "mem_used_total": 1 << 20},
+                "io_stat": {"failed_writes": 2},
+            },
+            [
+                "97 MiB of swap on zram (lz4)",
+                "zram 3.0 MiB in 1.0 MiB of memory at the end, not available at the most; 2 failed",
+            ],
+        ),
+        (
+            {"kind": "zswap", "size_kib": 2_097_152, "algorithm": "lzo", "pool": 20},
+            [
+                "2,048 MiB of swap behind zswap (lzo, at most 20 % of the memory)",
+                "zswap in 2.0 MiB, out 4.0 MiB; written back not available",
+            ],
+        ),
+    ],
+)
+def test_a_run_says_where_it_swapped_to(
+    tmp_path: Path, swap: dict[str, object], said: list[str]
+) -> None:
+    vmstat = "elapsed_s\tlate_s\tzswpin\tzswpout\n0\t0\t0\t0\n1\t0\t512\t1024\n"
+    files: dict[str, str | bytes] = {
+        "meta.json": json.dumps(meta("k", swap=swap)),
+        "vmstat.tsv": vmstat,
+    }
+    one_run(tmp_path, files)
+    text = " ".join(summary(load_campaign(tmp_path)).split())
+    assert all(words in text for words in said), text
