@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from contract.swap import NONE, ON_DISK, Swap
+from contract.swap import read as read_swap
 from errors import Exit, UserError, run_command
 from setup import mapper, swaps
 from setup.device_check import check_device, identity, is_block, loops_of, mounts, zero_ends
@@ -343,7 +344,6 @@ def _mounted_at(stack: Stack) -> list[str]:
 
 def main() -> int:
     """The command line."""
-    from contract.swap import read as read_swap
     from contract.values import size
 
     parser = argparse.ArgumentParser(
