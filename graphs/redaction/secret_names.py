@@ -45,7 +45,7 @@ _COMMON = (
     "touch trace track true type undecided unit until update usbc used user users uuid vagrant "
     "value values variant verdict version video virt virtio vmstat wait wake warn watch wave ways "
     "well wheel will word words work worker working worst would wrap write writeback writer x86_64 "
-    "year zero zone zram"
+    "year zero zone zram zswap"
 )
 PUBLIC, COMMON = frozenset(_PUBLIC.split()), frozenset(_COMMON.split())
 # Homes of services.
