@@ -77,6 +77,11 @@ def describe(options: Options) -> Description:
         tables=(
             FigureTable(f"{writers} dd of {mib} MiB (bs=1k)", ("s", "MB/s"), each),
             FigureTable("The disk meanwhile (means)", tuple(iostat.values()), by_place(iostat)),
+            FigureTable(
+                "Written to the disk, with a sync at the end",
+                ("MiB",),
+                tuple(TableRow(one, (f"synced-{one}",)) for one in places),
+            ),
             FigureTable("The CPU meanwhile (%)", tuple(cpu.values()), by_place(cpu)),
             FigureTable(
                 "The cgroup",

@@ -91,13 +91,14 @@ def cpu_shares(before: list[int], after: list[int]) -> Counts:
 
 
 class Load:
-    """The dd of one place after the other; figures: what was measured so far."""
+    """The dd of one place after the other; figures: what was measured so far; failed: one was."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
         self._group = Memcg(options.group, options.old)
         self._most = [0, 0]
         self.figures: dict[str, float] = {}
+        self.failed = False
 
     def write(self, place: str) -> None:
         """All dd of a place, from the first one's start to the last one's end; their files go."""
@@ -123,8 +124,12 @@ class Load:
         self.figures |= {f"{name}-{place}": value for name, value in found.items()}
         self.figures[f"time-{place}"] = seconds
         self.figures[f"rate-{place}"] = o.writers * o.mib * 1.048576 / seconds
+        os.sync()
+        if before and (after := device(o.disk)):
+            sectors = after["sectors"] - before["sectors"]
+            self.figures[f"synced-{place}"] = sectors * SECTOR / (1 << 20)
         for path in files:
-            path.unlink()
+            path.unlink(missing_ok=True)
         os.sync()
 
     def _dd(self, place: str, path: Path) -> "subprocess.Popen[bytes]":
@@ -134,6 +139,7 @@ class Load:
 
     def _ended(self, place: str, n: int, status: int, seconds: float) -> None:
         if status:
+            self.failed = True
             say(f"{place}: dd {n} ended with status {status} after {seconds:.1f} s")
             return
         rate = self._options.mib * 1.048576 / seconds
@@ -169,7 +175,7 @@ def main(argv: list[str]) -> int:
     if killed is not None:
         load.figures["killed-inside"] = killed
     options.figures.write_text(json.dumps(load.figures))
-    return 0
+    return int(load.failed)
 
 
 if __name__ == "__main__":

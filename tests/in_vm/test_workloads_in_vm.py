@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Workloads beside the desktop: a known load, and what their tables make of it.
+
+An old kernel with control groups of version 1, a new one with version 2.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.vms import command, nothing_left
+
+RUN_S = 600
+pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(RUN_S + 60)]
+LIMIT, SIZE, WRITERS = 40, 96, 2  # MiB
+WRITTEN = SIZE * WRITERS
+
+
+@pytest.fixture(scope="module", params=[("debian:5.10", 1), ("debian:7.3", 2)], ids=lambda p: p[0])
+def dirty(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The campaign folder of a small memcg-dirty."""
+    kernel, version = request.param
+    out = tmp_path_factory.mktemp("dirty") / "out"
+    load = f"limit={LIMIT}M,size={SIZE}M,writers={WRITERS},version={version}"
+    argv = ["--kernel", kernel, "--label", "one", "--profile", "quick", "--accel", "tcg"]
+    argv += ["--workload", "memcg-dirty", "--load", load, "--memory", "512M", "--out", str(out)]
+    with nothing_left(), command(*argv) as process:
+        printed, errors = process.communicate(timeout=RUN_S)
+    assert process.returncode == 0, printed + errors
+    assert "Traceback" not in errors
+    return out
+
+
+def meta(campaign: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((campaign / "one" / "1" / "meta.json").read_text())
+    return found
+
+
+def last(campaign: Path, table: str) -> dict[str, str]:
+    header, *rows = (campaign / "one" / "1" / f"{table}.tsv").read_text().splitlines()
+    return dict(zip(header.split("\t"), rows[-1].split("\t"), strict=True))
+
+
+def test_what_was_written_is_in_the_figures(dirty: Path) -> None:
+    figures = meta(dirty)["figures"]
+    for place in ("inside", "outside"):
+        rate, seconds = figures[f"rate-{place}"], figures[f"time-{place}"]
+        assert rate * seconds == pytest.approx(WRITTEN * 1.048576)
+        # Data, and little else: inodes, the journal.
+        assert WRITTEN <= figures[f"synced-{place}"] < 1.1 * WRITTEN
+        # What the disk took while they wrote is the most of it.
+        assert figures[f"wkb-{place}"] * seconds / 1024 <= figures[f"synced-{place}"]
+        assert sum(
+            figures[f"{share}-{place}"] for share in ("user", "system", "iowait", "idle")
+        ) == (pytest.approx(100))
+
+
+def test_the_group_reclaims_what_it_may_not_keep(dirty: Path) -> None:
+    figures = meta(dirty)["figures"]
+    assert figures["killed-inside"] == 0
+    assert 0 < figures["dirty-most"] <= LIMIT and figures["writeback-most"] <= LIMIT
+    pages = int(last(dirty, "trace")["memcg_reclaim_pages"])
+    assert pages >= 0.8 * (WRITTEN - LIMIT) * 256
+
+
+def test_the_heartbeats_inside_and_outside_beat(dirty: Path) -> None:
+    run = dirty / "one" / "1"
+    elapsed = json.loads((run / "status.json").read_text())["elapsed_s"]
+    for stream in ("heartbeat", "heartbeat-inside"):
+        beats = (run / f"latency-{stream}.log").read_text().count(" beat ")
+        assert beats == pytest.approx(10 * elapsed, rel=0.1)
+
+
+def test_the_tables_are_in_the_summary(dirty: Path) -> None:
+    figures = meta(dirty)["figures"]
+    said = (dirty / "report" / "details.txt").read_text()
+    for table in meta(dirty)["workload"]["tables"]:
+        assert f"{table['title']}:" in " ".join(said.split())
+    (line,) = (one for one in said.splitlines() if one.startswith("inside, dd 1"))
+    assert float(line.split()[-2]) == pytest.approx(figures["time-inside-1"], rel=0.01)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Workloads by their names, their parameters, and one more of them without another file touched."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tomli_w
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contract.command_line import parse_measured
+from contract.values import Refused, load
+from errors import Exit, UserError
+from run.arguments import parse
+from run.measure_command import measure_argv
+from workloads import registry
+from workloads.registry import every, find, resolved, stream_names
+
+SUITE = Path(__file__).resolve().parents[2]
+DIRTY = ["--workload", "memcg-dirty", "--profile", "quick"]
+MORE = '''\
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Nothing but a silence."""
+
+from contract.workload import Description
+from workloads.beside import heartbeat
+from workloads.workload import Workload
+
+WORKLOAD = Workload(
+    name="silence",
+    describe=lambda options: Description("silence", "silence", "heartbeat", ("heartbeat",)),
+    streams=lambda options: ["silent"],
+    programs=lambda options, ground: [heartbeat("silent")],
+    finite=lambda options: {"silent"},
+    done="it was quiet",
+    late="the silence",
+)
+'''
+
+
+def test_there_are_these() -> None:
+    assert set(every()) >= {"desktop", "memcg-dirty"}
+    for name, one in every().items():
+        options = parse(["--workload", name])
+        described = one.describe(options)
+        assert described.name == name == one.name
+        assert set(described.subjects) <= set(stream_names(options))
+        assert one.finite(options) <= set(one.streams(options))
+        figures = {figure.key for figure in described.figures}
+        assert described.primary in figures or described.primary == "stalled"
+
+
+def test_one_that_is_not_there_is_refused_with_the_list() -> None:
+    with pytest.raises(UserError, match=r"no workload 'x' \(there are .*memcg-dirty") as raised:
+        parse(["--workload", "x"])
+    assert raised.value.status == Exit.USAGE
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        ([*DIRTY, "--load", "size=1G,colour=1"], "no parameter 'colour' (it has "),
+        ([*DIRTY, "--load", "writers=9"], "--load writers: at most 8"),
+        ([*DIRTY, "--load", "size=none"], "--load size: not a size"),
+        (["--load", "limit=1M"], "desktop has no parameter 'limit' (it has none)"),
+    ],
+)
+def test_parameters_that_will_not_do(argv: list[str], words: str) -> None:
+    with pytest.raises(UserError) as raised:
+        parse(argv)
+    assert words in str(raised.value) and raised.value.status == Exit.USAGE
+
+
+@pytest.mark.parametrize("argv", [["--gitk", "2"], ["--commits", "9"], ["--repo", "/x"]])
+def test_options_of_another_workload_are_usage_errors(argv: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse([*DIRTY, *argv])
+    assert ended.value.code == Exit.USAGE
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z][a-z0-9-]*", fullmatch=True), st.integers(0)))
+def test_parameters_are_sorted_and_none_is_twice(said: dict[str, int]) -> None:
+    words = [f"{name}={value}" for name, value in said.items()]
+    assert load(",".join(words)) == ",".join(sorted(words))
+    if words:
+        with pytest.raises(Refused, match="twice"):
+            load(",".join([*words, f"{min(said)}=1"]))
+
+
+def test_the_guest_is_told_all_of_it_and_nothing_of_another() -> None:
+    options = parse([*DIRTY, "--load", "size=64M"])
+    assert options.load == "limit=100M,size=64M,version=2,writers=2"
+    assert options.memory == 1 << 30
+    assert parse([*DIRTY, "--memory", "300M"]).memory == 300 << 20
+    argv = measure_argv(options, options.variants[0], repo="/r", music="/m", run_dir="/o")
+    measured = resolved(parse_measured([*argv, "--device", "/dev/x"]))
+    assert (measured.workload, measured.load) == (options.workload, options.load)
+    assert not {"gitk", "commits", "touch", "history"} & options.parameters.keys()
+
+
+def test_the_desktop_says_nothing_of_other_workloads() -> None:
+    options = parse(["--profile", "quick"])
+    assert not {"workload", "load"} & options.parameters.keys()
+    argv = measure_argv(options, options.variants[0], repo="/r", music="/m", run_dir="/o")
+    assert not {"--workload", "--load"} & set(argv)
+
+
+def test_a_plan_keeps_its_workload(tmp_path: Path) -> None:
+    asked = parse([*DIRTY, "--load", "limit=50M"])
+    plan = tmp_path / "plan.toml"
+    plan.write_text(tomli_w.dumps({"parameters": asked.parameters, "variant": []}))
+    found = parse(["--resume", str(tmp_path), "--runs", "3"])
+    assert found.parameters == asked.parameters
+
+
+def test_one_more_is_one_more_file(tmp_path: Path) -> None:
+    listed = ["git", "ls-files", "-z", "--", "*.py", "*.sh", "*.toml", "setup", ":!tests"]
+    names = subprocess.run(listed, cwd=SUITE, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, names.split("\0")):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(SUITE / name, tmp_path / name)
+    (tmp_path / "workloads" / "silence.py").write_text(MORE)
+    command = [sys.executable, "-m", "run.dry_run", "--workload", "silence"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "--workload silence" in done.stdout and "heartbeat, player, silence" in done.stdout
+    assert "silence" not in registry.every() and find("desktop")
