@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Starts the dd of memcg-dirty, inside the group and outside it, and times them.
 
-A line a second while they write, one for each that is done, and at the end a JSON file of figures.
-The device's columns are iostat's, by today's names (sysstat: 4 KiB merges in wrqm/s, request sizes
-in KiB, await in ms), from /proc/diskstats (Documentation/admin-guide/iostats.rst); the CPU's are
-/proc/stat's. Both are means over the time from the first dd's start to the last one's end.
+A line each half second while they write, one for each that is done, and at the end a JSON file of
+figures. The device's columns are iostat's, by today's names (sysstat: request sizes in KiB, await
+in ms), from /proc/diskstats (Documentation/admin-guide/iostats.rst); the CPU's are /proc/stat's.
+Both are means over the time from the first dd's start to the last one's end.
 """
 
 import argparse
@@ -31,6 +31,7 @@ IOSTAT = {
 }
 CPU = {"user": "user", "system": "system", "iowait": "iowait", "idle": "idle"}
 SECTOR = 512
+SAY_S = 0.5  # below what counts as a silence
 Counts = dict[str, float]
 
 
@@ -115,7 +116,7 @@ class Load:
                     del running[n]
                     self._ended(place, n, dd.returncode, now - began)
             self._look()
-            if now - said >= 1.0:
+            if now - said >= SAY_S:
                 said = now
                 written = sum(path.stat().st_size for path in files if path.exists())
                 say(f"{place}: {written >> 20} MiB written in {now - began:.1f} s")

@@ -75,7 +75,7 @@ def test_the_heartbeats_inside_and_outside_beat(dirty: Path) -> None:
 
 def test_the_tables_are_in_the_summary(dirty: Path) -> None:
     figures = meta(dirty)["figures"]
-    said = (dirty / "report" / "details.txt").read_text()
+    said = (dirty / "report" / "summary.txt").read_text()
     for table in meta(dirty)["workload"]["tables"]:
         assert f"{table['title']}:" in " ".join(said.split())
     (line,) = (one for one in said.splitlines() if one.startswith("inside, dd 1"))
