@@ -129,7 +129,6 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
             # The run has ended: from here on a signal changes neither that nor the undoing.
             stop.late = True
             verdict.say(state, why)
-            events.write("meta", swap=swap_facts.used(stack))
         events.write("phase", name="teardown")
 
 
@@ -176,6 +175,8 @@ def workload(
         if facts is not None:
             observer = facts.pop("observer")
             events.write("observer", **observer, **facts)
+    if used := swap_facts.used(stack):
+        events.write("meta", swap=used)
     _tell_figures(ground.figures, events)
     if interrupted:
         return ABORTED, f"interrupted by {interrupted}"
