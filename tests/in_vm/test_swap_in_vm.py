@@ -13,8 +13,8 @@ pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(900)]
 # Debian's kernels for VMs have CONFIG_ZSWAP in 7.2 and 7.3; those before, up to 6.17, only zram.
 KERNEL, WITHOUT_ZSWAP = "debian:7.3", "debian:6.12"
 SWAPS = ("disk", "zram,size=64M,algorithm=zstd", "zswap,pool=30", "none")
-# With no swap at all it goes on: its programs fit, and do not leave much for the page cache.
-TINY = [*OWN_CLOCK, "--memory", "176M", "--commits", "6000", "--gitk", "2"]
+# With no swap at all its programs just fit, and leave little for the page cache.
+TINY = [*OWN_CLOCK, "--memory", "168M", "--commits", "6000", "--gitk", "2"]
 
 
 @pytest.fixture(scope="module")
@@ -41,30 +41,31 @@ def swap_of(campaign: Path, label: str) -> dict[str, Any]:
     return found
 
 
-def moved(campaign: Path, label: str, table: str) -> dict[str, int]:
-    """By how much each counter grew; of a table of only growing ones."""
+def row(campaign: Path, label: str, table: str, place: int = -1) -> dict[str, int]:
+    """A sample's counters since boot, by default the last's: the clone may have swapped already."""
     header, *rows = (campaign / label / "1" / f"{table}.tsv").read_text().splitlines()
-    first, last = rows[0].split("\t"), rows[-1].split("\t")
-    return {
-        name: int(after) - int(before)
-        for name, before, after in list(zip(header.split("\t"), first, last, strict=True))[2:]
-    }
+    cells = zip(header.split("\t"), rows[place].split("\t"), strict=True)
+    return {name: int(cell) for name, cell in list(cells)[2:]}
+
+
+def is_all_of(written: int, pages: int) -> bool:
+    """Whether these sectors are those pages, and the little that mkswap wrote."""
+    return 0 < pages * 8 <= written <= pages * 8 * 1.1 + 64
 
 
 @pytest.mark.parametrize("label", [kind(swap) for swap in SWAPS])
 def test_each_ran_to_its_end_and_says_its_swap(campaign: Path, label: str) -> None:
     status = json.loads((campaign / label / "1" / "status.json").read_text())
-    assert status["state"] == "completed", status
+    assert status["state"] in ("completed", *(["oom"] if label == "none" else [])), status
     assert swap_of(campaign, label)["kind"] == label
 
 
 def test_the_disk(campaign: Path) -> None:
     swap = swap_of(campaign, "disk")
     assert swap["device"] == "/dev/crypt-volume/crypt-swap" and "algorithm" not in swap
-    pages = moved(campaign, "disk", "vmstat")
-    assert pages["pswpout"] > 0 and not pages.get("zswpout")
-    written = moved(campaign, "disk", "diskstats")["swap_write_sectors"]
-    assert written == pytest.approx(pages["pswpout"] * 8, rel=0.1)
+    pages = row(campaign, "disk", "vmstat")
+    assert not pages.get("zswpout")
+    assert is_all_of(row(campaign, "disk", "diskstats")["swap_write_sectors"], pages["pswpout"])
 
 
 def test_zram_takes_it_all_and_the_disk_nothing(campaign: Path) -> None:
@@ -72,25 +73,25 @@ def test_zram_takes_it_all_and_the_disk_nothing(campaign: Path) -> None:
     assert swap["device"].startswith("/dev/zram") and swap["algorithm"] == "zstd"
     assert swap["size_kib"] == pytest.approx(64 << 10, rel=0.01)
     assert swap["mm_stat"]["mem_used_max"] > 0 and swap["io_stat"]["failed_writes"] == 0
-    pages = moved(campaign, "zram", "vmstat")
-    assert pages["pswpout"] > 0
-    blocks = moved(campaign, "zram", "diskstats")
-    assert blocks["swap_write_sectors"] == pytest.approx(pages["pswpout"] * 8, rel=0.1)
+    pages = row(campaign, "zram", "vmstat")["pswpout"]
+    first, last = (row(campaign, "zram", "diskstats", place) for place in (0, -1))
+    assert is_all_of(last["swap_write_sectors"], pages)
     # What is written to the encrypted disk is the file system's, all of it.
-    assert blocks["crypt_write_sectors"] == blocks["fs_write_sectors"]
+    crypt, fs = (last[name] - first[name] for name in ("crypt_write_sectors", "fs_write_sectors"))
+    assert crypt == fs
 
 
 def test_zswap_keeps_it_from_the_disk(campaign: Path) -> None:
     swap = swap_of(campaign, "zswap")
     assert swap["device"] == "/dev/crypt-volume/crypt-swap"
     assert (swap["pool"], bool(swap["algorithm"])) == (30, True)
-    pages = moved(campaign, "zswap", "vmstat")
+    pages = row(campaign, "zswap", "vmstat")
     assert pages["zswpout"] > 0 and pages["pswpout"] < pages["zswpout"]
 
 
 def test_without_swap_nothing_is_swapped(campaign: Path) -> None:
     assert swap_of(campaign, "none") == {"kind": "none", "size_kib": 0}
-    assert moved(campaign, "none", "vmstat")["pswpout"] == 0
+    assert row(campaign, "none", "vmstat")["pswpout"] == 0
     header = (campaign / "none" / "1" / "diskstats.tsv").read_text().splitlines()[0]
     assert "disk_reads" in header and "swap_" not in header
     memory = (campaign / "none" / "1" / "meminfo.tsv").read_text().splitlines()
