@@ -13,6 +13,7 @@ from contract.run_files import PLAN_FILE
 from contract.spelling import flag
 from contract.swap import ON_DISK
 from contract.variant import Variant
+from errors import run_command
 from run import asked_plan
 from run.asked_plan import AskedPlan
 from workloads.registry import resolved
@@ -147,4 +148,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_command("run_test.sh", main))

@@ -74,6 +74,14 @@ def test_parameters_that_will_not_do(argv: list[str], words: str) -> None:
     assert words in str(raised.value) and raised.value.status == Exit.USAGE
 
 
+@pytest.mark.parametrize("words", ["--workload x", "--load limit=3"])
+def test_what_will_not_do_is_one_line_and_status_2(words: str) -> None:
+    command = [str(SUITE / "run_test.sh"), *words.split()]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == Exit.USAGE
+    assert done.stderr.startswith("run_test.sh: ") and done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize("argv", [["--gitk", "2"], ["--commits", "9"], ["--repo", "/x"]])
 def test_options_of_another_workload_are_usage_errors(argv: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
