@@ -421,6 +421,11 @@ class Options:
         return self._compared(PARAMETERS) | noted
 
     @property
+    def reads_history(self) -> bool:
+        """Whether its workload does."""
+        return ROWS["repo"].heeded(self.workload)
+
+    @property
     def in_machine(self) -> dict[str, Any]:
         """What plan.toml keeps of the VM: 0 stands for an option that was not given."""
         return self._compared(IN_MACHINE)

@@ -189,7 +189,7 @@ def workload(
 
 def _tell_figures(path: Path, events: Events) -> None:
     """What the workload measured by itself, if it got so far."""
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(FileNotFoundError, ValueError):
         events.write("meta", figures=json.loads(path.read_text()))
         path.unlink()
 
@@ -206,12 +206,13 @@ def judged(
     if recorded["outcome"] == "deadline":
         return HUNG, f"{chosen.late} were not done within {options.timeout} s"
     ends: dict[str, int | None] = recorded["ends"]
+    ended_badly = {name: status for name, status in ends.items() if status}
     finite = chosen.finite(options)
-    failed = {name: status for name, status in ends.items() if name in finite and status}
+    failed = {name: status for name, status in ended_badly.items() if name in finite}
     killed = machine_facts.counter("oom_kill")
     if killed is not None and killed_before is not None and killed > killed_before:
         return OOM, f"the kernel killed {killed - killed_before} for lack of memory" + (
-            f", among them {', '.join(sorted(failed))}" if failed else ""
+            f", among them {', '.join(sorted(ended_badly))}" if ended_badly else ""
         )
     if failed:
         name, status = sorted(failed.items())[0]

@@ -5,7 +5,7 @@ import shlex
 import subprocess
 import sys
 
-from contract.options import GITKS, Options
+from contract.options import Options
 from contract.swap import ON_DISK
 from contract.variant import Variant
 from errors import UserError, run_command
@@ -91,7 +91,7 @@ def lines(options: Options) -> list[str]:
 
 
 def _history(options: Options) -> list[str]:
-    if options.workload not in GITKS:
+    if not options.reads_history:
         return []
     size = f"{options.commits:,} commits" if options.commits else "all of its commits"
     source = options.repo or "made, as long as linux-2.6's" if options.commits else options.repo
@@ -99,7 +99,7 @@ def _history(options: Options) -> list[str]:
 
 
 def _load(options: Options) -> str:
-    if options.workload not in GITKS:
+    if not options.reads_history:
         return f"{find(options.workload).describe(options).summary} ({options.load})"
     return (
         f"{options.gitk} gitk's, {options.passes} pass(es), a line every {options.every} commits, "

@@ -23,7 +23,7 @@ from run.measure_command import measure_argv
 from run.preparation import music_folder
 from run.screen import Screen
 from setup import crypt_lvm, device_check, history, observers, swaps
-from workloads.registry import stream_names
+from workloads.registry import find, stream_names
 
 # From SIGTERM to SIGKILL: a swapoff alone may take swaps.PATIENCE_S, and no undoing is cut short.
 GRACE_S = swaps.PATIENCE_S + 120.0
@@ -37,12 +37,12 @@ class Arming(Protocol):
     def armed(self) -> contextlib.AbstractContextManager[Any]: ...
 
 
-def command(options: Options, run_dir: Path, repo: Path, source: str) -> list[str]:
+def command(options: Options, run_dir: Path, repo: Path | None, source: str) -> list[str]:
     """The measuring process's argv: the same run_test.sh that a guest runs."""
     argv = ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "measure.one_run"]
     argv += ["--device", str(options.device)]
     return argv + measure_argv(
-        options, options.variants[0], repo=repo, music=source, run_dir=run_dir
+        options, options.variants[0], repo=repo or "", music=source, run_dir=run_dir
     )
 
 
@@ -54,14 +54,18 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
     assert options.device is not None
     if os.geteuid() != 0:
         raise UserError("--device needs root", hint="run it with sudo")
+    chosen = find(options.workload)
     observers.program()  # what cannot be measured is not to be touched
     # First: a dead run's mapping would have the device refused as in use, for ever.
     crypt_lvm.clear_dead(options.device)
+    chosen.undo()
     device_check.check_device(options.device, destroy_data=options.destroy_data)
-    repo = history.use(Path(options.repo)) if options.repo else history.build(options.commits)
+    repo = None
+    if options.reads_history:
+        repo = history.use(Path(options.repo)) if options.repo else history.build(options.commits)
     remote = (options.music or "").startswith("rsync://")
     source = str(options.music) if remote else str(music_folder(options))
-    commits = options.commits or history.count(repo)
+    commits = 0 if repo is None else options.commits or history.count(repo)
     label = options.variants[0].name(os.uname().release, ())
     campaign = Campaign(options, argv)
     campaign.enter([(replace(options.variants[0], label=label), None)])
@@ -96,6 +100,7 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
             # The measuring process is gone. What it could not undo, or not any more, is undone now.
             for event in read_events(run_dir / EVENTS):
                 knobs.put_back(event.get("knobs", ()))
+            chosen.undo()
             crypt_lvm.clear_dead(options.device)
     return run_dir, state, why
 

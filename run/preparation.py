@@ -105,7 +105,9 @@ def make_ready(
         )
         return initrds, accel, why
 
-    def history_image() -> Path:
+    def history_image() -> Path | None:
+        if not options.reads_history:
+            return None
         return disk.history_disk(repo or history.build(options.commits))
 
     remote = options.music if (options.music or "").startswith("rsync://") else None

@@ -64,7 +64,9 @@ class Runner:
         self._alone = campaign.asked == 1
         self._attempts = 1 if self._alone else ATTEMPTS
         self._suite = checkout.commit()
-        self._commits = options.commits or history.count(Path(str(options.repo)))
+        self._commits = options.commits if options.reads_history else 0
+        if options.repo:
+            self._commits = history.count(Path(options.repo))
 
     def go(self) -> Outcome:
         """Every run that is missing, interleaved; or up to the look at which all is decided."""

@@ -65,7 +65,7 @@ class Guest:
     kernel: Kernel
     initrd: Path
     root_image: Path
-    history_image: Path
+    history_image: Path | None  # None: of a workload that reads none
     music: str
     accel: str
     accel_reason: str
@@ -289,8 +289,9 @@ def _supervise(
         disks = [
             Disk("root", "/dev/fdset/2"),
             Disk("job", str(job), read_only=True),
-            Disk("history", str(guest.history_image), read_only=True),
         ]
+        if guest.history_image is not None:
+            disks.append(Disk("history", str(guest.history_image), read_only=True))
         if own:
             disks.append(Disk("music", str(guest.music_image), read_only=True))
         if guest.disk is not None:
