@@ -6,6 +6,7 @@ cgroup-v1/memory.rst (memory.limit_in_bytes, memory.oom_control).
 """
 
 import contextlib
+import json
 import os
 import subprocess
 import time
@@ -16,6 +17,7 @@ from pathlib import Path
 from errors import UserError
 
 OWN_MOUNT = Path("/run/desktop-freeze/cgroup")  # where this machine has none mounted
+RECORD = Path("/run/desktop-freeze/cgroup.json")  # written before what it says is done
 NAME = "desktop-freeze"
 PATIENCE_S = 30.0
 
@@ -82,21 +84,60 @@ def made(limit: int, version: int) -> Iterator[Memcg]:
 
     UserError if this machine or kernel has none of that version.
     """
+    undo()
     root, old = hierarchy(version)
     if old != (version == 1):
         raise UserError(f"{root}: this machine's memory controller is of version {2 - old}")
-    with contextlib.ExitStack() as undo:
+    made_here: dict[str, str] = {}
+    try:
         if root == OWN_MOUNT and not root.is_mount():
+            _note(made_here, mount=str(root))
             _mount(root, version)
-            undo.callback(_unmount, root)
         if not old:
-            _delegate(root, undo)
+            _delegate(root, made_here)
         found = of_limit(limit, version)
-        found.folder.mkdir(exist_ok=True)
-        undo.callback(_remove, found.folder)
-        name = "memory.limit_in_bytes" if old else "memory.max"
-        (found.folder / name).write_text(str(limit))
+        _note(made_here, folder=str(found.folder))
+        try:
+            found.folder.mkdir()
+        except OSError as error:
+            raise UserError(f"{found.folder}: {error.strerror}") from None
+        _write(found.folder / ("memory.limit_in_bytes" if old else "memory.max"), str(limit))
         yield found
+    finally:
+        undo()
+
+
+def undo() -> None:
+    """Take away what RECORD says was made: by `made`, which may have been killed."""
+    try:
+        noted: dict[str, str] = json.loads(RECORD.read_text())
+    except FileNotFoundError:
+        return
+    if "folder" in noted:
+        _remove(Path(noted["folder"]))
+    if "delegated" in noted:
+        # Somebody else may have groups with it by now.
+        with contextlib.suppress(OSError):
+            Path(noted["delegated"]).write_text("-memory")
+    if "mount" in noted:
+        _unmount(Path(noted["mount"]))
+    RECORD.unlink()
+
+
+def _note(made_here: dict[str, str], **more: str) -> None:
+    """Write down what is about to be made."""
+    made_here.update(more)
+    RECORD.parent.mkdir(parents=True, exist_ok=True)
+    aside = RECORD.with_suffix(".new")
+    aside.write_text(json.dumps(made_here))
+    aside.rename(RECORD)
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text)
+    except OSError as error:
+        raise UserError(f"{file}: the kernel refused {text}: {error.strerror}") from None
 
 
 def _words(path: Path) -> list[str]:
@@ -122,14 +163,17 @@ def _unmount(root: Path) -> None:
         root.rmdir()
 
 
-def _delegate(root: Path, undo: contextlib.ExitStack) -> None:
-    """Let groups below the root have the memory controller, for so long."""
+def _delegate(root: Path, made_here: dict[str, str]) -> None:
+    """Let groups below the root have the memory controller."""
     if "memory" not in _words(root / "cgroup.controllers"):
-        raise UserError(f"{root}: this kernel has no memory controller", hint="CONFIG_MEMCG")
+        raise UserError(
+            f"{root}: this kernel has no memory controller",
+            hint="CONFIG_MEMCG, and no cgroup_disable=memory",
+        )
     control = root / "cgroup.subtree_control"
     if "memory" not in _words(control):
-        control.write_text("+memory")
-        undo.callback(control.write_text, "-memory")
+        _note(made_here, delegated=str(control))
+        _write(control, "+memory")
 
 
 def _remove(folder: Path) -> None:
@@ -141,7 +185,9 @@ def _remove(folder: Path) -> None:
         try:
             folder.rmdir()
             return
-        except OSError:
+        except FileNotFoundError:
+            return
+        except OSError as error:
             if time.monotonic() > give_up:
-                raise
+                raise UserError(f"{folder}: {error.strerror}") from None
             time.sleep(0.1)

@@ -6,12 +6,14 @@ whether reclaim waits for the flusher, or the kernel kills.
 """
 
 import contextlib
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 
 from contract.options import Options
 from contract.run_files import HEARTBEAT
-from contract.values import size, up_to
+from contract.values import Refused, size, up_to
 from contract.workload import Description, Figure, FigureTable, TableRow
+from errors import UserError
 from monitors.streams import Stream
 from workloads import memcg, memcg_dirty_load
 from workloads.beside import heartbeat, program
@@ -21,6 +23,19 @@ NAME = "memcg-dirty"
 INSIDE = "heartbeat-inside"
 LOAD = "dirty"  # the stream of what starts the dd and times them
 MIB = 1 << 20
+LEAST_LIMIT = 24  # MiB: the heartbeat in the group needs some twelve
+
+
+def whole_mib(least: int) -> Callable[[str], int]:
+    """Bytes, of `least` MiB or more and no part of one."""
+
+    def read(text: str) -> int:
+        found = size(text)
+        if found < least * MIB or found % MIB:
+            raise Refused(f"not whole MiB, {least}M or more: {text!r}")
+        return found
+
+    return read
 
 
 def streams(options: Options) -> list[str]:
@@ -32,6 +47,12 @@ def streams(options: Options) -> list[str]:
 def prepared(options: Options, ground: Ground) -> Iterator[None]:
     """The group."""
     said = WORKLOAD.values(options)
+    free = shutil.disk_usage(ground.scratch).free
+    if said["writers"] * said["size"] > free:
+        raise UserError(
+            f"{NAME}: {said['writers']} files of {said['size'] // MIB} MiB do not fit",
+            hint=f"{free // MIB} MiB are free on the file system under test: --load size=",
+        )
     with memcg.made(said["limit"], said["version"]):
         yield
 
@@ -72,7 +93,6 @@ def describe(options: Options) -> Description:
             Figure("time-outside", "until the last dd outside is done", "s", 1, "lower"),
             Figure("rate-inside", "MB/s of all dd inside", "MB/s", 1, "higher"),
             Figure("rate-outside", "MB/s of all dd outside", "MB/s", 1, "higher"),
-            Figure("killed-inside", "OOM kills in the cgroup", "", 0, "lower"),
         ),
         tables=(
             FigureTable(f"{writers} dd of {mib} MiB (bs=1k)", ("s", "MB/s"), each),
@@ -110,14 +130,17 @@ WORKLOAD = Workload(
         Parameter(
             "limit",
             "of the control group",
-            size,
+            whole_mib(LEAST_LIMIT),
             {"quick": "100M", "standard": "100M", "full": "100M"},
         ),
-        Parameter("size", "of each file", size, {"quick": "256M", "standard": "1G", "full": "1G"}),
+        Parameter(
+            "size", "of each file", whole_mib(1), {"quick": "256M", "standard": "1G", "full": "1G"}
+        ),
         Parameter("writers", "how many dd", up_to(8), {"quick": "2", "standard": "2", "full": "2"}),
     ),
     # The dirty pages of the group alone shall be too many: 20 % of the machine's memory are more
     # than the group has.
     memory=1 << 30,
     prepared=prepared,
+    undo=memcg.undo,
 )

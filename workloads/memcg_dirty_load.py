@@ -77,7 +77,8 @@ def cpu_ticks() -> list[int]:
 def cpu_shares(before: list[int], after: list[int]) -> Counts:
     """CPU's columns: percent of the time between; system with interrupts."""
     user, nice, system, idle, iowait, irq, softirq, steal = (
-        b - a for a, b in zip(before, after, strict=True)
+        max(0, b - a)  # iowait may go back
+        for a, b in zip(before, after, strict=True)
     )
     total = user + nice + system + idle + iowait + irq + softirq + steal
     if not total:
@@ -123,8 +124,9 @@ class Load:
         seconds = time.monotonic() - began
         found = iostat(before, device(o.disk), seconds) | cpu_shares(ticks, cpu_ticks())
         self.figures |= {f"{name}-{place}": value for name, value in found.items()}
-        self.figures[f"time-{place}"] = seconds
-        self.figures[f"rate-{place}"] = o.writers * o.mib * 1.048576 / seconds
+        if all(f"time-{place}-{n}" in self.figures for n in range(1, o.writers + 1)):
+            self.figures[f"time-{place}"] = seconds
+            self.figures[f"rate-{place}"] = o.writers * o.mib * 1.048576 / seconds
         os.sync()
         if before and (after := device(o.disk)):
             sectors = after["sectors"] - before["sectors"]
@@ -132,6 +134,15 @@ class Load:
         for path in files:
             path.unlink(missing_ok=True)
         os.sync()
+
+    def tell(self) -> None:
+        """The figures so far, whole or not at all."""
+        killed = self._group.killed()
+        if killed is not None:
+            self.figures["killed-inside"] = killed
+        aside = self._options.figures.with_suffix(".new")
+        aside.write_text(json.dumps(self.figures))
+        aside.rename(self._options.figures)
 
     def _dd(self, place: str, path: Path) -> "subprocess.Popen[bytes]":
         command = ["dd", "if=/dev/zero", f"of={path}", "bs=1k", f"count={self._options.mib << 10}"]
@@ -172,10 +183,7 @@ def main(argv: list[str]) -> int:
         start_up.wait()
     for place in PLACES:
         load.write(place)
-    killed = Memcg(options.group, options.old).killed()
-    if killed is not None:
-        load.figures["killed-inside"] = killed
-    options.figures.write_text(json.dumps(load.figures))
+        load.tell()
     return int(load.failed)
 
 

@@ -38,7 +38,7 @@ def resolved(options: Options, *, memory_said: bool = True) -> Options:
     chosen = find(options.workload)
     own = None if memory_said or options.device else chosen.memory
     load = chosen.completed(options.load, options.profile)
-    return replace(options, load=load, memory=own or options.memory)
+    return replace(options, load=load, memory=max(own or 0, options.memory))
 
 
 def stream_names(options: Options) -> list[str]:

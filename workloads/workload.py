@@ -45,7 +45,8 @@ def nothing_to_prepare(options: Options, ground: Ground) -> Iterator[None]:
 class Workload:
     """streams: of its own, in the order in which they start, of which `finite` end the run.
 
-    prepared: makes what it needs on the ground, and takes away what is not on the file system.
+    prepared: makes what it needs on the ground, and takes away what is not on the file system;
+    undo: takes that away after a run that was killed.
     done: why a run is complete. late: of whom the deadline was missed.
     """
 
@@ -61,6 +62,7 @@ class Workload:
     prepared: Callable[[Options, Ground], contextlib.AbstractContextManager[None]] = (
         nothing_to_prepare
     )
+    undo: Callable[[], None] = lambda: None
 
     def completed(self, load: str, profile: str) -> str:
         """`--load` with the profile's default for what it leaves out; UserError (2) if unfit."""

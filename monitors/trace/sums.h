@@ -30,6 +30,7 @@ enum sum {
 	SUM_NO_ROOM_FAILURE,
 	SUM_NO_ROOM_DISK,
 	SUM_NO_ROOM_CRYPT,
+	/* Of what lasts: how many, and right behind it how long. */
 	SUM_DIRECT_RECLAIMS,
 	SUM_DIRECT_RECLAIM_NS,
 	SUM_DIRECT_RECLAIM_PAGES,

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from errors import UserError
 from run.arguments import parse
-from workloads import memcg_dirty_load
+from workloads import memcg, memcg_dirty_load
 from workloads.memcg import Memcg
 from workloads.memcg_dirty import WORKLOAD
 from workloads.memcg_dirty_load import CPU, IOSTAT, cpu_shares, iostat
+from workloads.workload import Ground
 
 BEFORE = {
     "writes": 100.0,
@@ -91,9 +93,62 @@ def test_a_dd_that_fails_ends_the_run_badly_and_has_no_figures(
     argv += ["--figures", str(figures), "--mib", "1", "--writers", "1"]
     assert memcg_dirty_load.main(argv) == 1
     assert "dd 1 ended with status 1" in capfd.readouterr().out
-    assert not json.loads(figures.read_text()).keys() & {"time-outside-1", "rate-outside-1"}
+    names = {f"{what}-outside{n}" for what in ("time", "rate") for n in ("", "-1")}
+    assert not json.loads(figures.read_text()).keys() & names
 
 
 def test_the_columns_have_words() -> None:
     assert set(CPU) == {"user", "system", "iowait", "idle"}
     assert all(IOSTAT.values()) and len(set(IOSTAT.values())) == len(IOSTAT)
+
+
+def test_what_a_dead_run_left_is_taken_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hierarchy of folders, in which a group is one; the record is read from the disk alone."""
+    root = tmp_path / "cgroup"
+    root.mkdir()
+    (root / "cgroup.controllers").write_text("cpu memory")
+    control = root / "cgroup.subtree_control"
+    control.write_text("cpu")
+    monkeypatch.setattr(memcg, "RECORD", tmp_path / "run" / "cgroup.json")
+    monkeypatch.setattr(memcg, "hierarchy", lambda _: (root, False))
+    made = memcg.made(64 << 20, 2)
+    group = made.__enter__()
+    assert group.folder.is_dir() and control.read_text() == "+memory"
+    assert (group.folder / "memory.max").read_text() == str(64 << 20)
+    (group.folder / "memory.max").unlink()  # the kernel's own files go with the folder
+    memcg.undo()
+    assert not group.folder.exists() and control.read_text() == "-memory"
+    assert not memcg.RECORD.exists()
+    memcg.undo()
+
+
+def test_a_group_that_is_there_is_nobodys_to_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memcg, "RECORD", tmp_path / "cgroup.json")
+    monkeypatch.setattr(memcg, "hierarchy", lambda _: (tmp_path, False))
+    (tmp_path / "cgroup.controllers").write_text("memory")
+    (tmp_path / "cgroup.subtree_control").write_text("memory")
+    with pytest.raises(UserError, match="version 2"), memcg.made(64 << 20, 1):
+        pass
+    with memcg.made(64 << 20, 2) as group:
+        (group.folder / "memory.max").unlink()
+    assert not group.folder.exists()
+    assert (tmp_path / "cgroup.subtree_control").read_text() == "memory"
+
+
+@pytest.mark.parametrize("load", ["size=1", "size=1500K", "limit=8M", "limit=0"])
+def test_sizes_are_whole_mib_and_the_group_holds_a_heartbeat(load: str) -> None:
+    with pytest.raises(UserError, match="--load"):
+        parse(["--workload", "memcg-dirty", "--load", load])
+
+
+def test_files_that_do_not_fit_are_refused_before_the_run(tmp_path: Path) -> None:
+    options = parse(["--workload", "memcg-dirty", "--load", "size=900G,writers=8"])
+    with (
+        pytest.raises(UserError, match="8 files of 921600 MiB do not fit"),
+        WORKLOAD.prepared(options, Ground(tmp_path, "x", tmp_path / "figures")),
+    ):
+        pass
