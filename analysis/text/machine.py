@@ -63,8 +63,13 @@ def reference(run: Run, limit: int = 60) -> str:
 
 
 def references(runs: Iterable[Run]) -> list[str]:
-    """The machines that were modelled in these runs, a line each: one, if they may be compared."""
-    return list(dict.fromkeys(line for run in runs if (line := reference(run))))
+    """The machines that were modelled in these runs, a line each: one, if they may be compared.
+
+    A run that ended before it told of its CPUs is of the others' machine, if there are others.
+    """
+    found = list(runs)
+    told = [run for run in found if cpus(run)] or found
+    return list(dict.fromkeys(line for run in told if (line := reference(run))))
 
 
 def disk(run: Run, limit: int = 60) -> list[str]:
