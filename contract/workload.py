@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a run says of its workload, `workload` of meta.json (docs/FORMAT.md).
 
-A run without it is of the desktop, the only workload that there was before.
+A run without it is of the desktop, the only workload that there was before; unless its parameters
+name another one, which then did not live to say what it is.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,6 +13,18 @@ Better = Literal["lower", "higher"]
 KEY, FIGURES = "workload", "figures"  # of meta.json: a description, and the numbers of the run
 DESKTOP = "desktop"
 STALLED = "stalled"  # key of the metric that the verdicts on a desktop are about
+
+
+def named(meta: Mapping[str, Any]) -> str:
+    """The workload that meta.json's parameters name: the desktop's if they name none."""
+    parameters = meta.get("parameters")
+    name = parameters.get("workload") if isinstance(parameters, dict) else None
+    return name if isinstance(name, str) and name else DESKTOP
+
+
+def is_described(meta: Mapping[str, Any]) -> bool:
+    """Whether it is known what was run; not so of another workload that died before it said it."""
+    return isinstance(meta.get(KEY), dict) or named(meta) == DESKTOP
 
 
 @dataclass(frozen=True)

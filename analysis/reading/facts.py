@@ -11,7 +11,7 @@ from analysis.reading.words import plain, plural, some
 from contract.option_rows import IN_MACHINE, PARAMETERS
 from contract.spelling import absent
 from contract.swap import DISK, KINDS, ZSWAP
-from contract.workload import DESKTOP, KEY, STALLED
+from contract.workload import DESKTOP, KEY, STALLED, is_described
 
 EVIDENCE_ASKED = ("evidence", "asked")  # noted before t0, by every suite that has the observer
 CLOCK = ("clock", "kind")
@@ -129,6 +129,8 @@ def _value(run: Run, keys: tuple[str, ...]) -> Any:
     if keys == HOSTS_CPU and own_clock(run):
         return UNKNOWN
     holder = run.fact(*keys[:-1]) if len(keys) > 1 else run.meta
+    if keys in WORKLOAD and not is_described(run.meta):
+        return UNKNOWN
     began = keys[0] != "swap" or isinstance(holder, dict)
     if keys in BEFORE and began and not (isinstance(holder, dict) and keys[-1] in holder):
         return BEFORE[keys]

@@ -7,7 +7,7 @@ right (no such folder, an unknown format version, nothing in it) raises UserErro
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -31,7 +31,7 @@ from analysis.reading.latency_log import (
 from analysis.reading.places import LARGEST_FACTS, Place, find_runs, natural
 from analysis.reading.streams import Stream, make_stream
 from analysis.reading.words import plain
-from analysis.reading.workload import read_figures, read_workload
+from analysis.reading.workload import SOME_SUBJECT, read_figures, read_workload
 from contract.plan import Plan, parse_plan
 from contract.run_files import (
     EVENTS,
@@ -44,11 +44,10 @@ from contract.run_files import (
     STATUS,
     latency_log,
 )
-from contract.workload import Description
+from contract.workload import Description, is_described
 from errors import UserError
 
 MOST_STREAMS = 1000
-SUBJECTS = "program"  # what the runs of several workloads are said to have
 LARGE = 60  # runs, from which on further processes pay off
 LATENCY_LOG = re.compile(re.escape(latency_log("NAME")).replace("NAME", "(.+)"), re.DOTALL)
 
@@ -84,6 +83,11 @@ class Run:
     def workload(self) -> Description:
         """What the run says of its workload; what it cannot say is among the warnings."""
         return read_workload(self.meta, self.streams, [])
+
+    @property
+    def described(self) -> bool:
+        """Whether it is known what was run."""
+        return is_described(self.meta)
 
     @cached_property
     def figures(self) -> dict[str, float]:
@@ -140,8 +144,8 @@ class Campaign:
     @property
     def subject(self) -> str:
         """What one of the streams is called whose silences count, where all runs agree in it."""
-        names = {run.workload.subject for run in self.runs}
-        return names.pop() if len(names) == 1 else SUBJECTS
+        names = {run.workload.subject for run in self.runs if run.described}
+        return names.pop() if len(names) == 1 else SOME_SUBJECT
 
     def variants(self) -> dict[str, list[Run]]:
         """Runs by variant, both in order."""
@@ -149,6 +153,11 @@ class Campaign:
         for run in self.runs:
             variants.setdefault(run.variant, []).append(run)
         return variants
+
+
+def first_described(runs: Sequence[Run]) -> Run:
+    """The first of the runs whose workload is known; of none the first."""
+    return next((run for run in runs if run.described), runs[0])
 
 
 def load_campaign(path: Path) -> Campaign:

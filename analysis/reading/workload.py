@@ -20,9 +20,12 @@ from contract.workload import (
     Figure,
     FigureTable,
     TableRow,
+    is_described,
+    named,
 )
 
 SUBJECT = GITK.rstrip("-")
+SOME_SUBJECT = "program"  # of several workloads, or of one that does not say
 MOST_SUBJECTS = 100
 MOST_GITKS = 1000
 MOST_FIGURES = 200
@@ -40,11 +43,15 @@ Made = TypeVar("Made")
 def read_workload(meta: dict[str, Any], streams: Iterable[str], warnings: list[str]) -> Description:
     """The description of the run's workload; of one that has none, the desktop's.
 
-    streams: names of the run's streams.
+    streams: names of the run's streams. Of another workload without a description it is the name.
     """
     told = meta.get(KEY)
+    known = is_described(meta)
     if told is not None and not isinstance(told, dict):
-        warnings.append("meta.json: workload is damaged, taken for the desktop")
+        taken = "taken for the desktop" if known else "not known"
+        warnings.append(f"meta.json: workload is damaged, {taken}")
+    if not known:
+        return Description(plain(named(meta), NAME), "", SOME_SUBJECT, ())
     if not isinstance(told, dict):
         return Description(DESKTOP, "", SUBJECT, tuple(_gitks(meta, streams)))
     bad: list[str] = []
@@ -57,7 +64,7 @@ def read_workload(meta: dict[str, Any], streams: Iterable[str], warnings: list[s
     found = Description(
         name=_words(told, "name", NAME, bad) or "unnamed",
         summary=_words(told, "summary", SUMMARY, bad),
-        subject=_words(told, "subject", NAME, bad) or "program",
+        subject=_words(told, "subject", NAME, bad) or SOME_SUBJECT,
         subjects=tuple(dict.fromkeys(subjects)),
         primary=primary,
         figures=tuple({one.key: one for one in figures}.values()),

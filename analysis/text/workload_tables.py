@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from analysis.figures import observer_faults
 from analysis.figures.metrics import metrics_of
 from analysis.figures.workload_tables import Means, of_run, over_runs
-from analysis.reading.load import Campaign, Run
+from analysis.reading.load import Campaign, Run, first_described
 from analysis.reading.words import plain, plural
 from analysis.text.layout import blocks, grid, paragraph
 from analysis.verdicts.compared import Compared
@@ -67,7 +67,7 @@ def campaign_lines(
     trusted = observer_faults.trusted(campaign.variants())
     for variant in variants:
         runs = trusted.get(variant, [])
-        workload = campaign.variants()[variant][0].workload
+        workload = first_described(campaign.variants()[variant]).workload
         means = over_runs(runs, workload)
         cells = _cells(means, _digits(workload, [means.values]))
         of = f"{plain(labels[variant], LABEL)}, mean of {plural(means.runs, 'run')}"

@@ -14,7 +14,7 @@ import numpy as np
 from analysis.figures import observer_faults
 from analysis.figures.metrics import Metric, counted, failed, lost, measure, metrics_of
 from analysis.reading import facts
-from analysis.reading.load import Campaign, Run
+from analysis.reading.load import Campaign, Run, first_described
 from analysis.reading.words import plain, plural
 from analysis.stall_causes.causes import RunCauses
 from analysis.verdicts import cause_table, vmstat
@@ -60,7 +60,8 @@ def compare(
     found = cause_table.collect(campaign) if causes is None else causes
     notes += cause_table.notes(campaign, found, labels)
     why = cause_table.cause_table(judged, variants, labels, found)
-    workload = next((run for run in runs if run.variant == base), campaign.runs[0]).workload
+    of_base = [run for run in runs if run.variant == base]
+    workload = first_described([*of_base, *campaign.runs]).workload
     metrics = metrics_of(workload)
     notes += _no_such_metric(workload, metrics[0])
     samples = _samples(by_variant, variants, metrics)

@@ -13,7 +13,7 @@ from analysis.figures.metrics import BY_KEY, counted
 from analysis.figures.stalls import worst
 from analysis.reading.facts import on_disk
 from analysis.reading.latency_log import number
-from analysis.reading.load import Run
+from analysis.reading.load import Run, first_described
 from analysis.reading.words import a, number_word, plain, plural
 from analysis.text import workload_tables
 from analysis.text.layout import WIDTH, grid, paragraph
@@ -92,9 +92,9 @@ def _symptom(compared: Compared, clean: Clean) -> Iterator[str]:
     if isinstance(crypt, str) and crypt != "none":
         where += f", its file system{' and swap' if all(map(on_disk, runs)) else ''} encrypted"
     count = f"{plural(len(runs), 'run')} of {plural(len(compared.variants), 'variant')}"
+    scene = _scene(first_described(runs), where)
     yield from paragraph(
-        f"{_scene(first, where)} Each run is a fresh boot. What somebody in front of it saw, in "
-        f"{count}:"
+        f"{scene} Each run is a fresh boot. What somebody in front of it saw, in {count}:"
     )
     yield ""
     yield f"{'':<27} {'':>4} {'worst':>9} {'stalled seconds':>17} {'audio':>6} {'runs':>7}"

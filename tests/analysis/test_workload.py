@@ -21,7 +21,14 @@ from contract.workload import Description, Figure, TableRow
 from errors import UserError
 from tests.support.hostile import LABELS
 from tests.support.verdicts import stalling_run
-from tests.support.workloads import DIRTY, figures_of, workload_campaign, workload_run
+from tests.support.workloads import (
+    DEAD,
+    DIRTY,
+    dead_run,
+    figures_of,
+    workload_campaign,
+    workload_run,
+)
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=80)
 WORDS = st.sampled_from([*LABELS, "s", "=1+1", "lower", "higher", "time-inside", "stalled"])
@@ -182,6 +189,30 @@ def test_runs_of_two_workloads_are_refused(tmp_path: Path) -> None:
         changed = {"workload": "third", "memory": 2**29}
         workload_run(tmp_path / "b" / "1", figures_of(40.0), parameters=changed)
         compare(load_campaign(tmp_path))
+
+
+def test_what_died_before_it_said_its_workload_is_not_taken_for_the_desktop(
+    tmp_path: Path,
+) -> None:
+    workload_campaign(tmp_path, {"a": [DEAD, 40.0, 41.0], "b": [DEAD, 50.0]})
+    dead_run(tmp_path / "c" / "1")
+    campaign = load_campaign(tmp_path)
+    dead = campaign.runs[0]
+    assert not dead.described and not dead.warnings
+    assert dead.workload == Description("memcg-dirty", "", "program", ())
+    assert campaign.subject == "heartbeat"
+    for baseline in ("a", "c"):
+        found = compare(campaign, baseline=baseline)
+        assert found.workload == DIRTY and found.metric.key == "time-inside" and not found.forced
+        assert "workload.name (3 runs)" in " ".join(found.notes)
+    text = summary(campaign, try_compare(campaign))
+    assert "(a, mean of 2 runs):" in text and "(b, mean of 1 run):" in text
+    alone = load_campaign(tmp_path / "c" / "1")
+    assert alone.subject == "program" and "gitk" not in summary(alone, try_compare(alone))
+    warnings: list[str] = []
+    told = {"workload": 3, "parameters": {"workload": "memcg-dirty"}}
+    assert read_workload(told, ["gitk-1"], warnings) == dead.workload
+    assert warnings == ["meta.json: workload is damaged, not known"]
 
 
 def test_an_older_desktop_compares_with_one_that_says_so(tmp_path: Path) -> None:

@@ -19,11 +19,11 @@ from graphs.bundle import bundle
 from graphs.page import page
 from graphs.report import make_report
 from tests.support.hostile import IMAGE, SCRIPT
-from tests.support.workloads import DIRTY, figures_of, workload_campaign, workload_run
+from tests.support.workloads import DEAD, DIRTY, figures_of, workload_campaign, workload_run
 
 RUNS: dict[str, list[float | str]] = {
     "6.12": [40.0, 41.0, 42.0, 43.0, 44.0],
-    "7.2": [50.0, 51.0, 52.0, 53.0, "hung"],
+    "7.2": [DEAD, 50.0, 51.0, 52.0, 53.0, "hung"],
 }
 FORM = """\
 Two dd of 256 MiB, inside and outside the cgroup (6.12, mean of 5 runs):
@@ -67,6 +67,7 @@ def test_the_summary_has_the_table_of_each_variant(tmp_path: Path) -> None:
     assert FORM in text and "(7.2, mean of 4 runs):" in text
     assert re.search(r"^variant +run +ended +worst +stalled +primary$", text, re.MULTILINE)
     assert re.search(r"^6\.12 +1 +completed +3\.0 s +5\.0 s +40\.0$", text, re.MULTILINE)
+    assert re.search(r"^7\.2 +1 +panicked +- +- +-$", text, re.MULTILINE)
     assert "gitk" not in text
     assert "primary: both dd inside the cgroup s." in " ".join(text.split())
 

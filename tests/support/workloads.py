@@ -9,6 +9,7 @@ from typing import Any
 from contract.workload import Description, Figure, FigureTable, TableRow
 from tests.make_results import line_log, meta, write_run
 
+DEAD = "panicked"
 DIRTY = Description(
     name="memcg-dirty",
     summary="two dd in a cgroup of 100 MiB, then the same two outside it",
@@ -68,16 +69,27 @@ def workload_run(
     return write_run(folder, files, state, why="both dd done")
 
 
+def dead_run(folder: Path, state: str = DEAD) -> Path:
+    """A run that died before its machine said a word: it has only what its host knew."""
+    own = ("format", "label", "accelerator", "machine", "disk")
+    about = {key: value for key, value in meta(folder.parent.name).items() if key in own}
+    about["parameters"] = {"workload": DIRTY.name, "memory": 2**29}
+    files: dict[str, str | bytes] = {"meta.json": json.dumps(about)}
+    return write_run(folder, files, state, why="no root", elapsed_s=None)
+
+
 def workload_campaign(
     folder: Path,
     variants: Mapping[str, Sequence[float | str]],
     workload: Any = TOLD,
 ) -> Path:
-    """Runs that took so many seconds inside; a word: the state of one that failed."""
+    """Runs that took so many seconds inside; a word: the state of one that failed, DEAD at boot."""
     for label, runs in variants.items():
         for number, inside in enumerate(runs, 1):
             place = folder / label / str(number)
-            if isinstance(inside, str):
+            if inside == DEAD:
+                dead_run(place)
+            elif isinstance(inside, str):
                 workload_run(place, {"rate-inside": 1.0}, inside, workload)
             else:
                 workload_run(place, figures_of(inside), workload=workload)
