@@ -79,6 +79,12 @@ def _elapsed(subject: str) -> Metric:
     return Metric("elapsed", title, "s", 1, row=row)
 
 
+# What prints on a clock is never done: it is ended with the workload.
+UNTIL_ENDED = Metric(
+    "elapsed", "elapsed until the workload ended", "s", 1, row="workload ended after s"
+)
+
+
 METRICS = (
     Metric(STALLED, "stalled seconds per run", "s", 1, primary=True, row="stalled s per run"),
     Metric("worst", "worst stall", "s", 1),
@@ -129,8 +135,10 @@ def metrics_of(workload: Description) -> tuple[Metric, ...]:
         for one in workload.figures
         if one.key not in BY_KEY
     ]
-    suites = [_elapsed(workload.subject) if one.key == "elapsed" else one for one in METRICS]
-    if any(kind(name) in PACED for name in workload.subjects):
+    paced = any(kind(name) in PACED for name in workload.subjects)
+    elapsed = UNTIL_ENDED if paced else _elapsed(workload.subject)
+    suites = [elapsed if one.key == elapsed.key else one for one in METRICS]
+    if paced:
         suites.remove(BY_KEY[EVERY_BEAT])
     found = {one.key: replace(one, primary=False) for one in (*own, *suites)}
     primary = found.pop(workload.primary, None) or found.pop(PRIMARY.key)

@@ -145,9 +145,13 @@ def test_the_metrics_are_the_workloads_then_the_suites(tmp_path: Path) -> None:
     assert [one.key for one in found if one.primary] == ["time-inside"]
     assert found[1].better == "higher" and found[1].sign == -1
     elapsed = next(one for one in found if one.key == "elapsed")
-    assert "heartbeat" in elapsed.title and "gitk" not in elapsed.name
+    unpaced = metrics_of(replace(DIRTY, subject="editor", subjects=("editor-1",)))
+    assert "all editor's done after s" in [one.name for one in unpaced]
     # Each line of what prints every 0.1 s ends a gap of 0.1 s.
     assert "share-0.1" not in {one.key for one in found}
+    # Nor is it ever done by itself.
+    assert elapsed.title == "elapsed until the workload ended"
+    assert elapsed.name == "workload ended after s"
     stalled = metrics_of(replace(DIRTY, primary="stalled"))
     assert stalled[0] == PRIMARY and stalled[1].key == "time-inside"
     odd = Figure("stalled", "mine", "m", 0, "higher")

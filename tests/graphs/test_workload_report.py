@@ -76,6 +76,7 @@ def test_compare_has_a_row_for_each_variant(tmp_path: Path) -> None:
     compared = compare(load_campaign(workload_campaign(tmp_path, RUNS)))
     text = narrow(compare_text.text(compared), 100)
     assert TURNED in text and "gitk" not in text
+    assert "workload ended after s" in text and "heartbeat's done" not in text
     # Where the columns are too many, a column for each variant.
     lines = list(workload_tables.variant_lines(compared, compared.variants, 40))
     assert re.search(r"^inside, dd 1, MB/s +6\.25 +5\.07$", "\n".join(lines), re.MULTILINE)
