@@ -277,18 +277,18 @@ def _counters(run: Run) -> Iterator[str]:
 
 
 def _compressed(run: Run) -> Iterator[str]:
-    """What zswap kept from the disk, or what zram held at the end, when the gitk's had ended."""
+    """What zswap kept from the disk, or the most memory that zram took.
+
+    What zram holds at the end says nothing: the programs have ended, their swap with them.
+    """
     if swap_kind(run) == ZSWAP:
         each = (counters.ZSWAP_IN, counters.ZSWAP_OUT, counters.ZSWAP_BACK)
         into, out, back = (mib(counters.moved_mib(run, one)) for one in each)
         yield from entry("zswap", f"in {into}, out {out}; written back {back}")
     elif swap_kind(run) == ZRAM:
-        held, took, most = (
-            mib(None if (size := number(run.fact("swap", "mm_stat", name))) is None else size / MIB)
-            for name in ("orig_data_size", "mem_used_total", "mem_used_max")
-        )
+        most = number(run.fact("swap", "mm_stat", "mem_used_max"))
         failed = number(run.fact("swap", "io_stat", "failed_writes"))
-        text = f"{held} in {took} of memory at the end, {most} at the most"
+        text = NOT_AVAILABLE if most is None else f"{mib(most / MIB)} of memory at the most"
         yield from entry(
             "zram", text + (f"; {plural(int(failed), 'failed write')}" if failed else "")
         )

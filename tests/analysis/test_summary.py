@@ -188,12 +188,12 @@ def test_the_command_prints_it(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (
             {
                 **{"kind": "zram", "size_kib": 99_328, "algorithm": "lz4"},
-                "mm_stat": {"orig_data_size": 3 << 20, "mem_used_total": 1 << 20},
+                "mm_stat": {"orig_data_size": 3 << 20, "mem_used_max": 1 << 20},
                 "io_stat": {"failed_writes": 2},
             },
             [
                 "97 MiB of swap on zram (lz4)",
-                "zram 3.0 MiB in 1.0 MiB of memory at the end, not available at the most; 2 failed",
+                "zram 1.0 MiB of memory at the most; 2 failed writes",
             ],
         ),
         (
