@@ -23,13 +23,13 @@ from graphs.page import run_data, tables
 from graphs.page.causes import causes_chart
 from graphs.pictures.style import OKABE_ITO, OPEN, SHADE, VERDICTS
 
-WHOLE_LINES = 1_000_000  # of all subjects together: up to so many every line is in the page
+WHOLE_LINES = 1_000_000  # of all subjects together: up to so many no run is thinned out
 GRID = 90  # gaps at which a distribution is drawn
 SHORTEST = 0.01  # s
 
 
 def is_whole(compared: Compared) -> bool:
-    """Whether the page has every line of the subjects, or is thinned out."""
+    """Whether the page is not thinned out; streams that print on a clock always are (run_data)."""
     runs = compared.campaign.runs
     return sum(len(one.elapsed) for run in runs for one in run.subjects) <= WHOLE_LINES
 
@@ -98,12 +98,15 @@ def words(compared: Compared) -> dict[str, Any]:
     subject = compared.campaign.subject
     paced = "of the heartbeat from 0.2 s, of the player from 0.3 s"
     silences = f"{a(subject)} from {STALL:.0f} s, {paced}"
-    if any(kind(one.name) in PACED for run in compared.campaign.runs for one in run.subjects):
+    subjects = [one.name for run in compared.campaign.runs for one in run.subjects]
+    paced_subjects = any(kind(name) in PACED for name in subjects)
+    if paced_subjects:
         silences = f"any program from {STALL:.0f} s, {paced}"
     return {
         "name": subject,
         "subject": a(subject),
         "thresholds": silences,
+        "paced": paced_subjects,
         "stalledDigits": BY_KEY[STALLED].digits,
     }
 

@@ -2,8 +2,9 @@
 """One run as the page needs it: its streams, its counters, its stalls, as whole numbers.
 
 Times are in ms, each as the difference to the one before it; a curve's values are multiples of its
-`scale`. A page of hundreds of runs has less of each (`whole` is False), but every gap of a
-subject of KEPT or more, and every stall.
+`scale`. Of a stream that prints on a clock there are its gaps of KEPT_PACED or more and the longest
+of each second. A page of hundreds of runs has less of each (`whole` is False), but every gap of
+another subject of KEPT or more, and every stall.
 """
 
 from dataclasses import dataclass
@@ -105,7 +106,10 @@ def _first_step(found: dict[str, Any]) -> list[int]:
 
 
 def _kept(stream: Stream, whole: bool) -> Bools:
-    """Which lines the page has: all, or those after a long gap and the longest of each second."""
+    """Which lines the page has: all, or those after a long gap and the longest of each second.
+
+    All only of a stream that does not print on a clock, where the page is not thinned out.
+    """
     paced = kind(stream.name) in PACED
     if (whole and not paced) or not len(stream.gap):
         return np.ones(len(stream.gap), dtype=np.bool_)

@@ -127,6 +127,7 @@ def test_the_page_has_the_tables_and_the_workloads_words(tmp_path: Path) -> None
             assert "the gap before each line of the fourth heartbeat" in html
             body = html[: html.index("<script")]
             assert '<th scope="col"><bdi>inside, dd 1, MB/s</bdi></th>' in body
+            assert "Every line of every" not in body and "of all else every line" in body
             assert "<td>6.25</td>" in body and "gitk" not in body
 
 
