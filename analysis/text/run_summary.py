@@ -27,7 +27,7 @@ from analysis.figures.stalls import (
 )
 from analysis.reading.facts import swap_kind
 from analysis.reading.latency_log import number
-from analysis.reading.load import Campaign, Run
+from analysis.reading.load import Campaign, Run, first_described
 from analysis.reading.words import NOT_AVAILABLE, mib, number_word, plain, plural, seconds
 from analysis.stall_causes.causes import RunCauses
 from analysis.text import causes as causes_text
@@ -37,7 +37,7 @@ from analysis.text.layout import WIDTH, entry, paragraph
 from analysis.text.machine import cpus, disk, known, listed, reference, size, swap, workload
 from analysis.verdicts import cause_table
 from analysis.verdicts.cause_table import Causes
-from analysis.verdicts.choice import LISTED_RUNS, in_order, median_run
+from analysis.verdicts.choice import LISTED_RUNS, in_order, median_run, ranked_by
 from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.sentences import amount
@@ -87,9 +87,10 @@ def details(campaign: Campaign, everything: bool = False, causes: Causes | None 
     if len(runs) > LISTED_RUNS and not everything:
         medians = [median_run(each) for each in by_variant.values()]
         shown = [run for run in runs if run.state != COMPLETED or run in medians]
+        primary = metrics_of(first_described(runs).workload)[0]
         text = (
             f"{len(shown):,} of {len(runs):,} runs: of each variant the one with the median "
-            "stalled seconds, and those that did not complete. All of them: "
+            f"{ranked_by(primary)}, and those that did not complete. All of them: "
             "python3 -m analysis.summary DIR --all"
         )
         runs, body = shown, [*paragraph(text), ""]

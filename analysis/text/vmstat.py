@@ -44,7 +44,7 @@ def section(compared: Compared, width: int) -> Iterator[str]:
         if compared.counters.differences[variant].told:
             table = table_rows(compared, variant)[: 1 + rows]
             yield from ["", *grid(table, width, whole_names=True)]
-    if words := shown_words(SHOWN, len(compared.variants)):
+    if words := shown_words(SHOWN, len(compared.variants), compared.metric):
         yield from ["", *wrap(f"{words}; compare.csv and compare.json have all.", width)]
 
 
@@ -54,7 +54,7 @@ def rows_each(variants: int, whole: int = ALL_ROWS, most: int = ROWS) -> int:
 
 
 def shown(compared: Compared) -> list[str]:
-    """The variants that have a table: all others, of many those that stalled least and most."""
+    """The variants that have a table: all others, of many the best and the worst."""
     if not compared.counters.figures:
         return []
     runs = compared.campaign.variants()

@@ -5,33 +5,49 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 
-from analysis.figures.metrics import counted, failed, lost
+from analysis.figures.metrics import Metric, counted, failed, lost, metrics_of, primary_figure
 from analysis.figures.stalls import stalled_seconds
 from analysis.reading.load import Campaign, Run
 from analysis.reading.streams import Stream
 from analysis.reading.words import plain
+from contract.workload import STALLED
 
 SHOWN = 12  # variants that a picture on one screen can tell apart
 LISTED_RUNS = 36  # of more runs those that ended as they should are not told one by one
 
 
 def median_run(runs: Iterable[Run]) -> Run | None:
-    """The run with a subject whose stalled seconds are the median; of two the worse one.
+    """The run with a subject that is the median by `badness`; of two the worse one.
 
     A run that failed ranks behind all that ended: a hang is the worst outcome. One that was
-    aborted, or of which lines are lost, stands for its variant only if there is no other.
+    aborted, or of which lines or the primary figure are lost, stands for its variant only if there
+    is no other.
     """
     found = [run for run in runs if run.subjects]
     found = [run for run in found if counted(run)] or found
-    found = [run for run in found if failed(run) or not lost(run)] or found
+    found = [run for run in found if failed(run) or not (lost(run) or _unranked(run))] or found
     ranked = sorted(found, key=lambda run: (*badness(run), run.number))
     return ranked[len(ranked) // 2] if ranked else None
 
 
 def badness(run: Run) -> tuple[float, float]:
-    """What a run is ranked by: the stalled seconds, infinite if it failed; then those so far."""
-    stalled = stalled_seconds(run)
-    return (math.inf if failed(run) else stalled), stalled
+    """What a run is ranked by: the primary figure, the worst if it failed; then stalled seconds.
+
+    More is worse, whichever direction the primary metric has.
+    """
+    stalled, primary = stalled_seconds(run), metrics_of(run.workload)[0]
+    figure = stalled if primary.key == STALLED else primary_figure(run)
+    return (math.inf if failed(run) or figure is None else primary.sign * figure), stalled
+
+
+def _unranked(run: Run) -> bool:
+    """Whether nothing is known to rank the run by."""
+    return badness(run)[0] == math.inf
+
+
+def ranked_by(primary: Metric) -> str:
+    """What runs are ranked by, in words."""
+    return "stalled seconds" if primary.key == STALLED else "primary metric"
 
 
 def fourth_subject(run: Run) -> Stream:
@@ -70,12 +86,13 @@ def extremes(runs: dict[str, Run], limit: int = SHOWN) -> list[str]:
     return [variant for variant in runs if variant in kept]
 
 
-def shown_words(limit: int, count: int) -> str:
+def shown_words(limit: int, count: int, primary: Metric) -> str:
     """What `extremes` left out, in words; empty if nothing."""
     if count <= limit:
         return ""
     best = (limit - 1) // 2
-    return (
-        f"{limit} of {count} variants shown: the baseline, the {best} that stalled least "
-        f"and the {limit - 1 - best} that stalled most"
-    )
+    worst = limit - 1 - best
+    extreme = f"the {best} best and the {worst} worst by the {ranked_by(primary)}"
+    if primary.key == STALLED:
+        extreme = f"the {best} that stalled least and the {worst} that stalled most"
+    return f"{limit} of {count} variants shown: the baseline, {extreme}"

@@ -197,7 +197,7 @@ def _sawteeth(compared: Compared, shown: list[str]) -> Iterator[str]:
             across=across,
             up=up,
         )
-    if words := shown_words(DRAWN, len(compared.variants)):
+    if words := shown_words(DRAWN, len(compared.variants), compared.metric):
         yield ""
         yield from paragraph(f"{words}.")
 

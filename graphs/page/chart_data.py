@@ -16,7 +16,13 @@ from analysis.reading import facts
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
 from analysis.reading.words import a, plain, seconds
-from analysis.verdicts.choice import SHOWN, extremes, fourth_subject, median_run, shown_words
+from analysis.verdicts.choice import (
+    SHOWN,
+    extremes,
+    fourth_subject,
+    median_run,
+    shown_words,
+)
 from analysis.verdicts.compared import Compared
 from contract.workload import STALLED
 from graphs.page import run_data, tables
@@ -32,6 +38,11 @@ def is_whole(compared: Compared) -> bool:
     """Whether the page is not thinned out; streams that print on a clock always are (run_data)."""
     runs = compared.campaign.runs
     return sum(len(one.elapsed) for run in runs for one in run.subjects) <= WHOLE_LINES
+
+
+def has_paced_subjects(compared: Compared) -> bool:
+    """Whether a stream whose silences count prints on a clock."""
+    return any(kind(one.name) in PACED for run in compared.campaign.runs for one in run.subjects)
 
 
 def as_json(value: Any) -> str:
@@ -79,7 +90,7 @@ def campaign_part(compared: Compared) -> dict[str, Any]:
         "values": _values(compared, index),
         "grid": [round(float(gap), 4) for gap in grid],
         "shown": shown,
-        "shownWords": shown_words(SHOWN, len(medians)),
+        "shownWords": shown_words(SHOWN, len(medians), compared.metric),
         "most": SHOWN,
         "causes": causes_chart(compared),
         "configs": tables.config_differences(compared),
@@ -98,15 +109,12 @@ def words(compared: Compared) -> dict[str, Any]:
     subject = compared.campaign.subject
     paced = "of the heartbeat from 0.2 s, of the player from 0.3 s"
     silences = f"{a(subject)} from {STALL:.0f} s, {paced}"
-    subjects = [one.name for run in compared.campaign.runs for one in run.subjects]
-    paced_subjects = any(kind(name) in PACED for name in subjects)
-    if paced_subjects:
+    if has_paced_subjects(compared):
         silences = f"any program from {STALL:.0f} s, {paced}"
     return {
         "name": subject,
         "subject": a(subject),
         "thresholds": silences,
-        "paced": paced_subjects,
         "stalledDigits": BY_KEY[STALLED].digits,
     }
 

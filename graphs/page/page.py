@@ -20,7 +20,7 @@ from analysis.text import compare_text, workload_tables
 from analysis.text.campaign_summary import tally
 from analysis.text.compare_text import direction, heading
 from analysis.text.vmstat import MEANING, TITLE
-from analysis.verdicts.choice import SHOWN
+from analysis.verdicts.choice import SHOWN, ranked_by
 from analysis.verdicts.compared import Compared
 from contract.workload import STALLED
 from errors import UserError
@@ -63,6 +63,8 @@ def _page(compared: Compared) -> str:
         title=plain(compared.campaign.path.resolve().name, 80),
         scale=_scale(compared),
         words=campaign["words"],
+        ranked=ranked_by(compared.metric),
+        paced=chart_data.has_paced_subjects(compared),
         heading=_heading(compared),
         better=direction(compared).replace(" for all metrics", ""),
         compared=compared,

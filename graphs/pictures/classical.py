@@ -12,11 +12,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from analysis.figures.metrics import Metric, metrics_of
 from analysis.figures.stalls import worst
 from analysis.reading.load import Campaign, Run
 from analysis.reading.streams import Stream
 from analysis.reading.words import plain, seconds
-from analysis.verdicts.choice import SHOWN, extremes, fourth_subject, median_run, shown_words
+from analysis.verdicts.choice import (
+    SHOWN,
+    extremes,
+    fourth_subject,
+    median_run,
+    ranked_by,
+    shown_words,
+)
 from contract.run_files import COMPLETED
 from contract.workload import DESKTOP
 from errors import UserError
@@ -73,7 +81,7 @@ def write(campaign: Campaign, variants: list[str], report: Path, notes: list[str
     if not teeth:
         return []
     made = [_write(report / tooth.data, _data(tooth)) for tooth in teeth]
-    left_out = shown_words(SHOWN, len(medians))
+    left_out = shown_words(SHOWN, len(medians), _primary(teeth))
     raw = _write(report / f"{stem}.gp", _sawtooth(stem, teeth, left_out))
     smooth = _write(report / f"{stem}-smooth.gp", _smooth(stem, teeth, left_out))
     return [raw, smooth, *made]
@@ -174,8 +182,13 @@ def _what(teeth: list[Tooth]) -> str:
 def _which(teeth: list[Tooth], left_out: str) -> str:
     """What is drawn of the campaign, where that is not all of it."""
     several = any(tooth.runs > 1 for tooth in teeth)
-    drawn = "of each variant the run with the median stalled seconds" if several else ""
-    return "; ".join(part for part in (left_out, drawn) if part)
+    drawn = f"of each variant the run with the median {ranked_by(_primary(teeth))}"
+    return "; ".join(part for part in (left_out, drawn if several else "") if part)
+
+
+def _primary(teeth: list[Tooth]) -> Metric:
+    """What the verdicts on the first of them are about."""
+    return metrics_of(teeth[0].run.workload)[0]
 
 
 def _sawtooth(stem: str, teeth: list[Tooth], left_out: str) -> str:

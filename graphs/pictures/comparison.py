@@ -156,7 +156,7 @@ def _head(figure: Figure, compared: Compared, layout: _Layout) -> None:
         at = 48 + 18 * len(lines)
         _text(figure, layout, LABELS[0], at, fitted(forced, room, 9, DPI), color=OPEN)
     if layout.strip:
-        said = f"{shown_words(SHOWN, len(compared.variants))}:"
+        said = f"{shown_words(SHOWN, len(compared.variants), compared.metric)}:"
         _text(figure, layout, LABELS[0], layout.begin - 30, said, color=GREY)
     heads = (
         [(RATIOS[0], "ratio to the baseline, with its 95 % interval")] if compared.primary else []

@@ -146,7 +146,7 @@ def _head(figure: Figure, compared: Compared, layout: _Layout) -> None:
         "more, added up; in % of the bar where there is room."
     )
     if len(layout.rows) < len(compared.variants):
-        words = f"{shown_words(SHOWN, len(compared.variants))}."
+        words = f"{shown_words(SHOWN, len(compared.variants), compared.metric)}."
     _text(figure, layout, LABELS[0], 48, fitted(words, room, 9, DPI), color=GREY)
     alike = f"Other: causes that are nowhere above 1 %. {SHORT[UNEXPLAINED].capitalize()}: "
     alike += "what no evidence tells."

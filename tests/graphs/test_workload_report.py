@@ -13,10 +13,12 @@ from analysis.reading.load import load_campaign
 from analysis.text import compare_text, workload_tables
 from analysis.text.run_summary import details, summary, try_compare
 from analysis.verdicts import export
+from analysis.verdicts.choice import extremes, median_run
 from analysis.verdicts.compare import compare
 from contract.workload import FigureTable, TableRow
 from graphs.bundle import bundle
-from graphs.page import page
+from graphs.page import chart_data, page
+from graphs.pictures import classical
 from graphs.report import make_report
 from tests.support.hostile import IMAGE, SCRIPT
 from tests.support.workloads import DEAD, DIRTY, figures_of, workload_campaign, workload_run
@@ -108,6 +110,49 @@ def test_columns_that_do_not_fit_stand_below(tmp_path: Path) -> None:
     assert "a row with a name, a column of number" in text
 
 
+@pytest.mark.parametrize("primary", ["time-inside", "rate-inside"])
+def test_what_is_shown_is_chosen_by_the_primary_metric(tmp_path: Path, primary: str) -> None:
+    # They all stall alike, and their order is not that of the figure.
+    seconds = {f"v{n:02d}": 20.0 + n * 5 % 14 for n in range(14)}
+    runs: dict[str, list[float | str]] = {
+        one: [each, "hung", each - 0.1, each + 0.1] for one, each in seconds.items()
+    }
+    workload = replace(DIRTY, primary=primary).as_meta()
+    campaign = load_campaign(workload_campaign(tmp_path, runs, workload))
+    medians = {one: run for one in seconds if (run := median_run(campaign.variants()[one]))}
+    assert [run.number for run in medians.values()] == [4] * 14
+    ranked = sorted(list(seconds)[1:], key=seconds.__getitem__)
+    assert set(seconds) - set(extremes(medians)) == {ranked[5], ranked[6]}
+    words = "the baseline, the 5 best and the 6 worst by the primary metric"
+    sources = classical.write(campaign, list(seconds), tmp_path, [])
+    assert words in sources[0].read_text()
+    assert "the run with the median primary metric" in sources[0].read_text()
+    assert "the one with the median primary metric" in " ".join(details(campaign).split())
+    html = page.write(compare(campaign), tmp_path / "index.html").read_text()
+    assert words in html and "median run by primary metric" in html
+
+
+def test_a_run_without_the_primary_figure_stands_for_no_variant(tmp_path: Path) -> None:
+    workload_campaign(tmp_path, {"a": [40.0, 50.0]})
+    workload_run(tmp_path / "a" / "3", {})
+    chosen = median_run(load_campaign(tmp_path).runs)
+    assert chosen is not None and chosen.number == 2
+    only = median_run(load_campaign(tmp_path / "a" / "3").runs)
+    assert only is not None and only.number == 3
+
+
+@pytest.mark.parametrize("lines", [0, 1_000_000])
+def test_the_page_says_that_lines_on_a_clock_are_thinned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: int
+) -> None:
+    monkeypatch.setattr(chart_data, "WHOLE_LINES", lines)
+    compared = compare(load_campaign(workload_campaign(tmp_path, {"a": [40.0]})))
+    html = page.write(compared, tmp_path / "index.html").read_text()
+    assert "Every line of every" not in html and ("Thinned out" in html) == (lines == 0)
+    thinned = "every gap" if lines == 0 else "the lines after"
+    assert f"one line each 0.1 s {thinned}" in html
+
+
 def test_the_page_has_the_tables_and_the_workloads_words(tmp_path: Path) -> None:
     hostile = replace(
         DIRTY, summary=SCRIPT, subject=IMAGE, tables=(replace(DIRTY.tables[0], title=SCRIPT),)
@@ -127,7 +172,6 @@ def test_the_page_has_the_tables_and_the_workloads_words(tmp_path: Path) -> None
             assert "the gap before each line of the fourth heartbeat" in html
             body = html[: html.index("<script")]
             assert '<th scope="col"><bdi>inside, dd 1, MB/s</bdi></th>' in body
-            assert "Every line of every" not in body and "of all else every line" in body
             assert "<td>6.25</td>" in body and "gitk" not in body
 
 
