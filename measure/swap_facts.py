@@ -2,6 +2,7 @@
 """What meta.json says of the swap of a run, as the kernel says it; not as it was asked for."""
 
 import contextlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +24,14 @@ IO_STAT = ("failed_reads", "failed_writes", "invalid_io", "notify_free")
 
 
 def found(stack: Stack, asked: Swap) -> dict[str, Any]:
-    """The swap that is on; UserError if it is of another kind than the one asked for."""
+    """The swap that is on; UserError if it is not the one asked for, with what was said of it."""
     rows = [line.split() for line in (ROOT / "proc/swaps").read_text().splitlines()[1:]]
     facts: dict[str, Any] = {"kind": NONE, "size_kib": 0}
     for path, _, size, *_ in rows:
         device = stack.swapped_to if same(unescape(path), stack.swapped_to) else unescape(path)
         facts = {"kind": DISK, "device": device, "size_kib": int(size)}
         if Path(device).name.startswith("zram"):
-            folder = ROOT / "sys/block" / Path(device).name
-            algorithm = selected((folder / "comp_algorithm").read_text())
+            algorithm = selected((_zram(device) / "comp_algorithm").read_text())
             facts |= {"kind": ZRAM, "algorithm": algorithm}
         elif _zswap("enabled") == "Y":
             pool = int(_zswap("max_pool_percent"))
@@ -39,21 +39,41 @@ def found(stack: Stack, asked: Swap) -> dict[str, Any]:
     if len(rows) > 1 or facts["kind"] != asked.kind:
         on = ", ".join(row[0] for row in rows) or "nothing"
         raise UserError(f"--swap {asked}: the kernel swaps to {on}, as {facts['kind']}")
+    _refuse_other(facts, asked)
     return facts
+
+
+def _refuse_other(facts: dict[str, Any], asked: Swap) -> None:
+    """UserError for what the kernel gave in the place of what was said of the swap.
+
+    zswap gives its own algorithm, if it has not the one that was set before it was first on.
+    """
+    wanted: dict[str, Any] = {"algorithm": asked.algorithm, "pool": asked.pool}
+    given = dict(facts)
+    if asked.size is not None:
+        page = os.sysconf("SC_PAGE_SIZE")
+        wanted["size"] = -(-asked.size // page) * page
+        given["size"] = int((_zram(facts["device"]) / "disksize").read_text())
+    for name, value in wanted.items():
+        if value is not None and given[name] != value:
+            raise UserError(f"--swap {asked}: its {name} is {given[name]}, not {value}")
 
 
 def used(stack: Stack) -> dict[str, Any]:
     """What the kernel says of a zram device at the end of the workload; of other swap nothing."""
-    name = Path(stack.swapped_to).name
-    if not name.startswith("zram"):
+    if not Path(stack.swapped_to).name.startswith("zram"):
         return {}
     files = {"mm_stat": MM_STAT, "io_stat": IO_STAT}
     facts = {}
     for file, names in files.items():
         with contextlib.suppress(OSError):
-            values = (ROOT / "sys/block" / name / file).read_text().split()
+            values = (_zram(stack.swapped_to) / file).read_text().split()
             facts[file] = dict(zip(names, map(int, values), strict=False))
     return facts
+
+
+def _zram(device: str) -> Path:
+    return ROOT / "sys/block" / Path(device).name
 
 
 def _zswap(name: str) -> str:

@@ -72,3 +72,44 @@ def test_two_swaps_are_not_the_one_that_was_asked_for(root: Path) -> None:
     write(root, "proc/swaps", HEAD + rows)
     with pytest.raises(UserError, match="/dev/dm-2, /dev/sda2"):
         swap_facts.found(stack("/dev/dm-2"), swap.read("disk"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("zswap", None),
+        ("zswap,pool=20,algorithm=lzo", None),
+        ("zswap,algorithm=zstd", "--swap zswap,algorithm=zstd: its algorithm is lzo, not zstd"),
+        ("zswap,pool=30", "--swap zswap,pool=30: its pool is 20, not 30"),
+    ],
+)
+def test_zswap_is_as_it_was_asked_for(root: Path, asked: str, said: str | None) -> None:
+    write(root, "proc/swaps", HEAD + "/dev/dm-2  partition\t2097148\t0\t-2\n")
+    for name, value in (("enabled", "Y"), ("compressor", "lzo"), ("max_pool_percent", "20")):
+        write(root, f"sys/module/zswap/parameters/{name}", f"{value}\n")
+    assert error_of(stack("/dev/dm-2"), asked) == said
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("zram,algorithm=lz4", None),
+        ("zram,size=64M,algorithm=lz4", None),
+        ("zram,size=67108000", None),  # a part of a page is a page
+        ("zram,algorithm=zstd", "--swap zram,algorithm=zstd: its algorithm is lz4, not zstd"),
+        ("zram,size=96M", "--swap zram,size=96M: its size is 67108864, not 100663296"),
+    ],
+)
+def test_zram_is_as_it_was_asked_for(root: Path, asked: str, said: str | None) -> None:
+    write(root, "proc/swaps", HEAD + "/dev/zram1  partition\t65532\t0\t-2\n")
+    write(root, "sys/block/zram1/comp_algorithm", "lzo [lz4] zstd\n")
+    write(root, "sys/block/zram1/disksize", f"{64 << 20}\n")
+    assert error_of(stack("/dev/zram1"), asked) == said
+
+
+def error_of(on: Stack, asked: str) -> str | None:
+    try:
+        swap_facts.found(on, swap.read(asked))
+    except UserError as error:
+        return str(error)
+    return None
