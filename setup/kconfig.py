@@ -13,6 +13,7 @@ from setup import kernels
 from setup.kernels import Kernel
 
 FRAGMENT = Path(__file__).with_name("kernel.config")
+MERGE = "merge setup/kernel.config with scripts/kconfig/merge_config.sh and build again"
 
 # "A|B": one of them will do. Where names differ between 5.10 and 7.3 the change is told.
 REQUIRED = (
@@ -166,13 +167,11 @@ def check(kernel: Kernel, fs: str, crypt: bool, swap: Swap = ON_DISK) -> None:
     if lacking:
         names = ", ".join(group.replace("|", " or ") for group in lacking)
         built_in = " built in (no modules were found for it)" if kernel.modules is None else ""
-        of_swap = (
-            f", for --swap {swap}" if set(lacking) <= set(_of_swap(kernel.config, swap)) else ""
-        )
-        raise UserError(
-            f"kernel {kernel.release} lacks{built_in}{of_swap}: {names}",
-            hint="merge setup/kernel.config with scripts/kconfig/merge_config.sh and build again",
-        )
+        of_swap, hint = "", MERGE
+        if set(lacking) <= set(_of_swap(kernel.config, swap)):
+            of_swap = f", for --swap {swap}"
+            hint = f"another --swap, or a kernel with it: {MERGE}"
+        raise UserError(f"kernel {kernel.release} lacks{built_in}{of_swap}: {names}", hint=hint)
 
 
 def main() -> int:

@@ -14,6 +14,12 @@ from setup.kernels import Kernel
 FILE_SYSTEMS = ["ext2", "ext3", "ext4", "xfs"]
 
 
+def without(*beginnings: str) -> str:
+    """The fragment without the options whose names begin so."""
+    lines = kconfig.FRAGMENT.read_text().splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith(beginnings))
+
+
 def kernel_with(config: Path | None, modules: Path | None) -> Kernel:
     return Kernel("x", "x", "6.1.0", Path("x"), modules, config, "0", "0")
 
@@ -71,20 +77,32 @@ def test_a_file_that_is_no_config(tmp_path: Path) -> None:
     [
         ("zram", "CONFIG_ZRAM"),
         ("zswap", "CONFIG_ZSWAP"),
-        ("zram,algorithm=lzo-rle", "CONFIG_CRYPTO_LZO"),
+        ("zram,algorithm=lzo-rle", "CONFIG_ZRAM_BACKEND_LZO"),
         ("zswap,algorithm=lz4", "CONFIG_CRYPTO_LZ4"),
     ],
 )
 def test_a_swap_that_a_kernel_cannot_do_is_named(tmp_path: Path, text: str, option: str) -> None:
     config, asked = tmp_path / "config", read(text)
-    full = kconfig.FRAGMENT.read_text()
-    config.write_text(full)
-    kconfig.check(kernel_with(config, tmp_path), "ext4", True, asked)
-    config.write_text(full.replace(f"{option}=y", f"# {option} is not set"))
+    config.write_text(without(f"{option}="))
     kconfig.check(kernel_with(config, tmp_path), "ext4", True)
     with pytest.raises(UserError, match=f"lacks, for --swap {text}: {option} ") as error:
         kconfig.check(kernel_with(config, tmp_path), "ext4", True, asked)
     assert error.value.status is Exit.MISSING
+    assert error.value.hint.startswith("another --swap, or a kernel with it: merge ")
+    config.write_text(without(f"{option}=", "CONFIG_PCI="))
+    with pytest.raises(UserError, match=rf"lacks: CONFIG_PCI, {option} \(merge "):
+        kconfig.check(kernel_with(config, tmp_path), "ext4", True, asked)
+
+
+@pytest.mark.parametrize("algorithm", ["lzo", "lzo-rle", "lz4", "zstd"])
+@pytest.mark.parametrize("kind", ["zram", "zswap"])
+def test_the_fragment_has_the_algorithms_before_6_12_and_since(
+    tmp_path: Path, kind: str, algorithm: str
+) -> None:
+    asked, older = read(f"{kind},algorithm={algorithm}"), tmp_path / "config"
+    assert kconfig.missing(kconfig.FRAGMENT, "ext4", True, asked, no_modules=True) == []
+    older.write_text(without(kconfig.BACKEND))
+    assert kconfig.missing(older, "ext4", True, asked, no_modules=True) == []
 
 
 def test_the_algorithm_of_a_kernel_s_own_choice(tmp_path: Path) -> None:
@@ -95,8 +113,7 @@ def test_the_algorithm_of_a_kernel_s_own_choice(tmp_path: Path) -> None:
     assert kconfig.compressor(None, read("zswap,algorithm=zstd")) == "zstd"
     assert kconfig.compressor(config, read("disk")) == kconfig.compressor(None, read("none")) == ""
     assert not kconfig.has_backends(config)
-    own = 'CONFIG_ZRAM_BACKEND_LZ4=y\nCONFIG_ZRAM_DEF_COMP="lz4"\nCONFIG_ZRAM=m\n'
-    config.write_text(kconfig.FRAGMENT.read_text() + own)
+    config.write_text(without("CONFIG_ZRAM_BACKEND_ZSTD") + 'CONFIG_ZRAM_DEF_COMP="lz4"\n')
     assert kconfig.compressor(config, read("zram")) == "lz4"
     assert kconfig.has_backends(config)
     kconfig.check(kernel_with(config, tmp_path), "ext4", True, read("zram,algorithm=lz4"))
