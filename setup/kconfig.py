@@ -85,8 +85,6 @@ RECOMMENDED = (
     "CONFIG_HW_RANDOM_VIRTIO",
     "CONFIG_DEBUG_INFO_BTF",
     "CONFIG_BPF_EVENTS",
-    "CONFIG_ZRAM",
-    "CONFIG_ZSWAP",
 )
 
 
@@ -159,6 +157,13 @@ def recommended(config: Path) -> list[str]:
     return _lacking(read(config), RECOMMENDED, ("y", "m"))
 
 
+def swaps_lacking(config: Path) -> dict[str, str]:
+    """The kinds of --swap that this kernel cannot do, and the option that each of them lacks."""
+    options = read(config)
+    found = {kind: _lacking(options, wanted, ("y", "m")) for kind, wanted in BY_SWAP.items()}
+    return {kind: ", ".join(lacking) for kind, lacking in found.items() if lacking}
+
+
 def check(kernel: Kernel, fs: str, crypt: bool, swap: Swap = ON_DISK) -> None:
     """Raise a UserError (3) that names the options this kernel lacks, if its config is known."""
     if kernel.config is None:
@@ -190,6 +195,8 @@ def main() -> int:
         check(kernel, arguments.fs, not arguments.no_crypt)
         less = ", ".join(recommended(kernel.config)) or "nothing"
         print(f"{spec}: {kernel.config} has all that is needed; recommended and lacking: {less}")
+        for kind, option in swaps_lacking(kernel.config).items():
+            print(f"{spec}: not for --swap {kind}, which needs {option}")
     return 0
 
 

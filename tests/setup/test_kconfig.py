@@ -105,6 +105,22 @@ def test_the_fragment_has_the_algorithms_before_6_12_and_since(
     assert kconfig.missing(older, "ext4", True, asked, no_modules=True) == []
 
 
+def test_a_swap_is_a_variant_s_and_not_recommended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "config"
+    config.write_text(without("CONFIG_ZSWAP="))
+    kernel = kernel_with(config, tmp_path)
+    monkeypatch.setattr("setup.kernels.resolve", lambda spec, mirror: kernel)
+    monkeypatch.setattr("sys.argv", ["setup.kconfig", "x"])
+    assert kconfig.main() == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"x: {config} has all that is needed; recommended and lacking: nothing",
+        "x: not for --swap zswap, which needs CONFIG_ZSWAP",
+    ]
+    assert kconfig.swaps_lacking(kconfig.FRAGMENT) == {}
+
+
 def test_the_algorithm_of_a_kernel_s_own_choice(tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text("CONFIG_ZRAM=m\n")
