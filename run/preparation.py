@@ -21,6 +21,7 @@ from setup import disk, history, image, initramfs, kconfig, kernels, music, obse
 from vm import probe
 from vm.qemu import GUEST
 from vm.session import Guest
+from workloads import registry
 
 T = TypeVar("T")
 
@@ -123,8 +124,16 @@ def make_ready(
         for spec in dict.fromkeys(specs)
     }
     asked = [(spec, one.swap) for spec, one in zip(specs, options.variants, strict=True)]
+    workload = registry.find(options.workload)
     for spec, swap in asked:
-        kconfig.check(kernel_of[spec], options.fs, options.crypt, swap)
+        kconfig.check(
+            kernel_of[spec],
+            options.fs,
+            options.crypt,
+            swap,
+            workload=workload.name,
+            needs=workload.config,
+        )
     with ending_children(), concurrent.futures.ThreadPoolExecutor() as pool:
         accel_job = pool.submit(initrds_and_accelerator)
         image_job = pool.submit(timed, "guest image", lambda: image.build(mirror=options.mirror))

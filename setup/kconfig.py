@@ -142,13 +142,20 @@ def _of_swap(config: Path, swap: Swap) -> tuple[str, ...]:
 
 
 def missing(
-    config: Path, fs: str, crypt: bool, swap: Swap = ON_DISK, *, no_modules: bool = False
+    config: Path,
+    fs: str,
+    crypt: bool,
+    swap: Swap = ON_DISK,
+    *,
+    needs: tuple[str, ...] = (),
+    no_modules: bool = False,
 ) -> list[str]:
     """The options that the test needs and this config lacks, as `CONFIG_A` or `CONFIG_A|CONFIG_B`.
 
-    Built in or as a module will do; with no_modules only built in.
+    needs: the workload's. Built in or as a module will do; with no_modules only built in.
     """
-    wanted = REQUIRED + BY_FILE_SYSTEM[fs] + (CRYPT if crypt else ()) + _of_swap(config, swap)
+    wanted = REQUIRED + BY_FILE_SYSTEM[fs] + (CRYPT if crypt else ())
+    wanted += _of_swap(config, swap) + needs
     return _lacking(read(config), wanted, ("y",) if no_modules else ("y", "m"))
 
 
@@ -164,19 +171,46 @@ def swaps_lacking(config: Path) -> dict[str, str]:
     return {kind: ", ".join(lacking) for kind, lacking in found.items() if lacking}
 
 
-def check(kernel: Kernel, fs: str, crypt: bool, swap: Swap = ON_DISK) -> None:
-    """Raise a UserError (3) that names the options this kernel lacks, if its config is known."""
+def check(
+    kernel: Kernel,
+    fs: str,
+    crypt: bool,
+    swap: Swap = ON_DISK,
+    *,
+    workload: str = "",
+    needs: tuple[str, ...] = (),
+) -> None:
+    """Raise a UserError (3) that names the options this kernel lacks, if its config is known.
+
+    needs: the options that the workload of this name needs.
+    """
     if kernel.config is None:
         return
-    lacking = missing(kernel.config, fs, crypt, swap, no_modules=kernel.modules is None)
-    if lacking:
-        names = ", ".join(group.replace("|", " or ") for group in lacking)
-        built_in = " built in (no modules were found for it)" if kernel.modules is None else ""
-        of_swap, hint = "", MERGE
-        if set(lacking) <= set(_of_swap(kernel.config, swap)):
-            of_swap = f", for --swap {swap}"
-            hint = f"another --swap, or a kernel with it: {MERGE}"
-        raise UserError(f"kernel {kernel.release} lacks{built_in}{of_swap}: {names}", hint=hint)
+    no_modules = kernel.modules is None
+    lacking = missing(kernel.config, fs, crypt, swap, needs=needs, no_modules=no_modules)
+    if not lacking:
+        return
+    askers = {
+        f"--swap {swap}": _of_swap(kernel.config, swap),
+        f"--workload {workload}": needs,
+    }
+    asked = {
+        asker: [group for group in lacking if group in groups]
+        for asker, groups in askers.items()
+        if set(lacking) & set(groups)
+    }
+    always = [group for group in lacking if not any(group in groups for groups in asked.values())]
+    said = f"kernel {kernel.release} lacks"
+    said += " built in (no modules were found for it)" if no_modules else ""
+    said += f": {_names(always)}" if always else ""
+    said += "".join(f", for {asker}: {_names(groups)}" for asker, groups in asked.items())
+    others = " and ".join(asker.split()[0] for asker in asked)
+    hint = MERGE if always else f"another {others}, or a kernel with it: {MERGE}"
+    raise UserError(said, hint=hint)
+
+
+def _names(groups: list[str]) -> str:
+    return ", ".join(group.replace("|", " or ") for group in groups)
 
 
 def main() -> int:

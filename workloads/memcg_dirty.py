@@ -141,6 +141,7 @@ WORKLOAD = Workload(
     # The dirty pages of the group alone shall be too many: 20 % of the machine's memory are more
     # than the group has.
     memory=1 << 30,
+    config=("CONFIG_MEMCG",),
     prepared=prepared,
     undo=memcg.undo,
 )

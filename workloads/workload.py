@@ -59,6 +59,7 @@ class Workload:
     late: str
     parameters: tuple[Parameter, ...] = ()
     memory: int | None = None  # bytes of the VM that it needs; None: the profile's
+    config: tuple[str, ...] = ()  # the CONFIG_ options that its kernel needs; "A|B": one of them
     prepared: Callable[[Options, Ground], contextlib.AbstractContextManager[None]] = (
         nothing_to_prepare
     )

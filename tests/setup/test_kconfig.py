@@ -90,7 +90,7 @@ def test_a_swap_that_a_kernel_cannot_do_is_named(tmp_path: Path, text: str, opti
     assert error.value.status is Exit.MISSING
     assert error.value.hint.startswith("another --swap, or a kernel with it: merge ")
     config.write_text(without(f"{option}=", "CONFIG_PCI="))
-    with pytest.raises(UserError, match=rf"lacks: CONFIG_PCI, {option} \(merge "):
+    with pytest.raises(UserError, match=rf"lacks: CONFIG_PCI, for .*: {option} \(merge "):
         kconfig.check(kernel_with(config, tmp_path), "ext4", True, asked)
 
 
@@ -103,6 +103,31 @@ def test_the_fragment_has_the_algorithms_before_6_12_and_since(
     assert kconfig.missing(kconfig.FRAGMENT, "ext4", True, asked, no_modules=True) == []
     older.write_text(without(kconfig.BACKEND))
     assert kconfig.missing(older, "ext4", True, asked, no_modules=True) == []
+
+
+def test_what_a_workload_needs_is_named_with_it(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    kernel = kernel_with(config, tmp_path)
+
+    def refused(*left_out: str) -> str:
+        config.write_text(without(*left_out))
+        needs = ("CONFIG_MEMCG", "CONFIG_CGROUPS")
+        with pytest.raises(UserError) as caught:
+            kconfig.check(kernel, "ext4", True, read("zram"), workload="w", needs=needs)
+        return str(caught.value).replace(kconfig.MERGE, "merge")
+
+    of_it = "for --workload w: CONFIG_MEMCG"
+    assert refused("CONFIG_MEMCG") == (
+        f"kernel 6.1.0 lacks, {of_it} (another --workload, or a kernel with it: merge)"
+    )
+    assert refused("CONFIG_MEMCG", "CONFIG_ZRAM=") == (
+        f"kernel 6.1.0 lacks, for --swap zram: CONFIG_ZRAM, {of_it}"
+        " (another --swap and --workload, or a kernel with it: merge)"
+    )
+    assert refused("CONFIG_MEMCG", "CONFIG_PCI=") == (
+        f"kernel 6.1.0 lacks: CONFIG_PCI, {of_it} (merge)"
+    )
+    kconfig.check(kernel_with(None, None), "ext4", True, workload="w", needs=("CONFIG_MEMCG",))
 
 
 def test_a_swap_is_a_variant_s_and_not_recommended(
