@@ -11,7 +11,7 @@ from contract.levels import looks as looks_up_to
 from contract.options import ROWS, Options
 from contract.run_files import PLAN_FILE
 from contract.spelling import flag
-from contract.swap import ON_DISK
+from contract.swap import NONE, ON_DISK
 from contract.variant import Variant
 from errors import run_command
 from run import asked_plan
@@ -100,19 +100,29 @@ def _variants(parser: Parser, given: argparse.Namespace, stored: AskedPlan) -> t
         for (kernel, swap), label in zip(each, labels, strict=True)
     ]
     if given.device is not None:
-        return (running(given),)
+        only = running(given)
+        _check_knobs(parser, only)
+        return (only,)
     if given.plan is not None or (given.resume is not None and not given.kernel):
         asked = []
     variants = asked_plan.merged(stored.variants, asked) or (Variant("debian:stable"),)
     said = [variant.label for variant in variants if variant.label]
     for variant in variants:
-        paths = [path for path, _ in variant.knobs]
-        if len(set(paths)) < len(paths):
-            parser.error(f"a knob is given twice: {max(paths, key=paths.count)}")
+        _check_knobs(parser, variant)
     twice = next((label for label in said if said.count(label) > 1), None)
     if twice is not None:
         parser.error(f"two variants with the label {twice!r}")
     return variants
+
+
+def _check_knobs(parser: Parser, variant: Variant) -> None:
+    """A usage error for knobs that cannot be set."""
+    paths = [path for path, _ in variant.knobs]
+    if len(set(paths)) < len(paths):
+        parser.error(f"a knob is given twice: {max(paths, key=paths.count)}")
+    for path in paths:
+        if variant.swap.kind == NONE and "{swap}" in path:
+            parser.error(f"knob {path}: with --swap none there is no {{swap}}")
 
 
 def _looks(

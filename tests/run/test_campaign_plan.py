@@ -264,6 +264,18 @@ def test_a_swap_that_will_not_do(
     assert said in refused(capsys, *argv)
 
 
+def test_without_swap_there_is_no_knob_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    knob = ["--knob", "/sys/block/{swap}/queue/read_ahead_kb=8"]
+    assert len(parse([*FOUR[:-2], *knob]).variants) == 3
+    said = "knob /sys/block/{swap}/queue/read_ahead_kb: with --swap none there is no {swap}"
+    assert said in refused(capsys, *FOUR, *knob)
+    assert said in refused(capsys, "--device", "/dev/x", "--swap", "none", *knob)
+    text = '[[variant]]\nswap = "none"\n[variant.knobs]\n"/sys/block/{swap}/queue/x" = 8\n'
+    assert "there is no {swap}" in refused(capsys, "--plan", written(tmp_path, text))
+
+
 def test_a_plan_says_the_swap_of_each_variant(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
