@@ -2,9 +2,10 @@
 """The swap of a test: the volume, zram, the volume behind zswap, or none; all other swap off.
 
 After it the others are on again with the priorities that they had. What is to be undone is noted
-in the stack's record (setup.stack) before it is done: `zram`, the device that is made, and `zswap`,
-the parameters as they were. A zram device that was not made here is never touched but as other
-swap. Sources: Documentation/admin-guide/blockdev/zram.rst, admin-guide/mm/zswap.rst.
+in the stack's record (setup.stack) before it is done: `zram`, the device that is made,
+`zram_loaded`, that its module is, and `zswap`, the parameters as they were. A zram device that was
+not made here is never touched but as other swap. Sources:
+Documentation/admin-guide/blockdev/zram.rst, admin-guide/mm/zswap.rst.
 """
 
 import contextlib
@@ -83,14 +84,11 @@ def turn_off_ours(path: str) -> None:
 
 def require(swap: Swap) -> None:
     """Raise a UserError naming the CONFIG_ option if this kernel lacks what the swap needs."""
-    if swap.kind == ZRAM and not (ROOT / CONTROL).is_dir():
-        # Else the module would make a device by itself.
-        with contextlib.suppress(UserError):
-            run("modprobe", "-q", "zram", "num_devices=0", timeout=30)
     where = {ZRAM: CONTROL, ZSWAP: ZSWAP_PARAMETERS}.get(swap.kind)
-    if where and not (ROOT / where).is_dir():
-        option = f"CONFIG_{swap.kind.upper()}"
-        raise UserError(f"--swap {swap}: this kernel has no {swap.kind}", hint=option)
+    if where is None or (ROOT / where).is_dir() or (swap.kind == ZRAM and _is_loadable()):
+        return
+    option = f"CONFIG_{swap.kind.upper()}"
+    raise UserError(f"--swap {swap}: this kernel has no {swap.kind}", hint=option)
 
 
 def make(swap: Swap, volume: str, dev: str, state: dict[str, Any]) -> str:
@@ -98,6 +96,7 @@ def make(swap: Swap, volume: str, dev: str, state: dict[str, Any]) -> str:
     require(swap)
     _set_zswap(swap, dev, state)
     if swap.kind == ZRAM:
+        _load_zram(dev, state)
         return _make_zram(swap, dev, state)
     return volume if swap.kind in (DISK, ZSWAP) else ""
 
@@ -112,6 +111,11 @@ def unmake(dev: str, state: dict[str, Any]) -> None:
             (folder / "reset").write_text("1")
             (ROOT / CONTROL / "hot_remove").write_text(str(number))
         save_state(dev, state, zram=None)
+    if state.get("zram_loaded"):
+        if not any((ROOT / "sys/block").glob("zram[0-9]*")):
+            with contextlib.suppress(UserError):
+                run("modprobe", "-r", "-q", "zram", timeout=30)
+        save_state(dev, state, zram_loaded=False)
     for name, value in state.get("zswap", {}).items():
         file = ROOT / ZSWAP_PARAMETERS / name
         if file.read_text().strip() != value:
@@ -137,6 +141,22 @@ def _set_zswap(swap: Swap, dev: str, state: dict[str, Any]) -> None:
         now = (folder / name).read_text().strip()
         if now != value:
             raise UserError(f"--swap {swap}: zswap's {name} did not take {value}, it reads {now}")
+
+
+def _is_loadable() -> bool:
+    """Whether zram is a module of this kernel; not loaded, as there may be no record of it yet."""
+    try:
+        run("modprobe", "--dry-run", "-q", "zram", timeout=30)
+    except UserError:
+        return False
+    return True
+
+
+def _load_zram(dev: str, state: dict[str, Any]) -> None:
+    if not (ROOT / CONTROL).is_dir():
+        save_state(dev, state, zram_loaded=True)
+        # Else the module would make a device by itself.
+        run("modprobe", "-q", "zram", "num_devices=0", timeout=30)
 
 
 def _make_zram(swap: Swap, dev: str, state: dict[str, Any]) -> str:

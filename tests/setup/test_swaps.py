@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """setup.swaps on a /sys of files: what is made is noted first, and undone; nothing else is."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ from errors import UserError
 from setup import swaps
 
 ALL = {"enabled": "N", "max_pool_percent": "20", "compressor": "lzo"}
+
+LOAD = ("modprobe", "-q", "zram", "num_devices=0")
+UNLOAD = ("modprobe", "-r", "-q", "zram")
 
 
 class Kernel:
@@ -23,6 +27,7 @@ class Kernel:
         self.root = root
         self.ran: list[tuple[str, ...]] = []
         self.notes: list[dict[str, Any]] = []
+        self.module_adds: int | None = None  # the number of the first device of a zram not loaded
         self.write("proc/meminfo", "MemTotal:         200000 kB\n")
         self.write("sys/block/vda/size", "1")
         monkeypatch.setattr(swaps, "ROOT", root)
@@ -56,6 +61,12 @@ class Kernel:
 
     def _run(self, *words: str, **_: object) -> str:
         self.ran.append(words)
+        if words[0] == "modprobe":
+            if self.module_adds is None:
+                raise UserError("modprobe: status 1")
+            if words == LOAD:
+                assert self.notes[-1] == {"zram_loaded": True}
+                self.with_zram(added=self.module_adds)
         return ""
 
     def _save(self, dev: str, state: dict[str, Any], **changes: Any) -> None:
@@ -121,6 +132,42 @@ def test_after_a_kill_only_the_own_device_goes(
     swaps.unmake("/dev/x", state)
     assert (kernel.root / "sys/class/zram-control/hot_remove").exists() is removed
     assert state["zram"] is None
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_a_module_that_was_loaded_here_goes_unless_somebody_uses_it(
+    kernel: Kernel, others: bool
+) -> None:
+    kernel.module_adds = 1
+    swaps.require(swap.read("zram"))
+    assert kernel.notes == [] and not (kernel.root / "sys/class/zram-control").exists()
+    state: dict[str, Any] = {}
+    assert make("zram", state) == "/dev/zram1"
+    assert LOAD in kernel.ran and UNLOAD not in kernel.ran
+    shutil.rmtree(kernel.root / "sys/block/zram1")
+    if others:
+        kernel.device(0, sequence=5)
+    swaps.unmake("/dev/x", state)
+    assert (kernel.ran[-1] == UNLOAD) is not others
+    assert state["zram_loaded"] is False
+    before = len(kernel.ran)
+    swaps.unmake("/dev/x", state)
+    assert len(kernel.ran) == before
+
+
+def test_a_module_that_was_there_stays(kernel: Kernel) -> None:
+    kernel.with_zram(added=1)
+    state: dict[str, Any] = {}
+    make("zram", state)
+    shutil.rmtree(kernel.root / "sys/block/zram1")
+    swaps.unmake("/dev/x", state)
+    assert kernel.ran == [("mkswap", "/dev/zram1")]
+
+
+def test_a_module_in_use_is_no_failure(kernel: Kernel) -> None:
+    state: dict[str, Any] = {"zram_loaded": True}
+    swaps.unmake("/dev/x", state)
+    assert kernel.ran == [UNLOAD] and state["zram_loaded"] is False
 
 
 def test_zswap_is_set_and_as_it_was(kernel: Kernel) -> None:
