@@ -96,6 +96,8 @@ def made(limit: int, version: int) -> Iterator[Memcg]:
         if not old:
             _delegate(root, made_here)
         found = of_limit(limit, version)
+        if found.folder.exists():
+            raise UserError(f"{found.folder} is there, and was not made by this", hint="rmdir it")
         _note(made_here, folder=str(found.folder))
         try:
             found.folder.mkdir()

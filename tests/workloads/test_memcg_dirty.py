@@ -136,6 +136,10 @@ def test_a_group_that_is_there_is_nobodys_to_take(
     with memcg.made(64 << 20, 2) as group:
         (group.folder / "memory.max").unlink()
     assert not group.folder.exists()
+    group.folder.mkdir()
+    with pytest.raises(UserError, match="was not made by this"), memcg.made(64 << 20, 2):
+        pass
+    assert group.folder.is_dir() and not memcg.RECORD.exists()
     assert (tmp_path / "cgroup.subtree_control").read_text() == "memory"
 
 
