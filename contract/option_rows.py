@@ -69,7 +69,11 @@ class Row:
     def was_given(self, value: Any) -> bool:
         """Whether this value was said: it is neither none nor a 0 that stands for none."""
         zero = value == 0 and self.unsaid_zero
-        return value is not None and not zero and not (self.silent and value == self.before)
+        return value is not None and not zero and not self.is_silent(value)
+
+    def is_silent(self, value: Any) -> bool:
+        """Whether nothing is said of this value."""
+        return self.silent and bool(value == self.before)
 
 
 def option(group: str, help: str | None, *how: Any, **more: Any) -> Any:

@@ -434,8 +434,8 @@ class Options:
         found: dict[str, Any] = {}
         for name, row in ROWS.items():
             value = getattr(self, name)
-            unsaid = row.silent and value == row.before
-            if row.table == table and row.heeded(self.workload) and not (row.source or unsaid):
+            left_out = row.source or row.is_silent(value)
+            if row.table == table and row.heeded(self.workload) and not left_out:
                 found[name] = 0 if value is None else value
         return found
 

@@ -11,9 +11,9 @@ from errors import UserError
 from measure.knobs import selected
 from setup.device_check import same, unescape
 from setup.stack import Stack
+from setup.swaps import ZSWAP_PARAMETERS
 
 ROOT = Path("/")
-PARAMETERS = "sys/module/zswap/parameters"
 # Documentation/admin-guide/blockdev/zram.rst: fields of mm_stat (bytes but for the pages) and of
 # io_stat (events), in their order.
 MM_STAT = (
@@ -78,6 +78,6 @@ def _zram(device: str) -> Path:
 
 def _zswap(name: str) -> str:
     try:
-        return (ROOT / PARAMETERS / name).read_text().strip()
+        return (ROOT / ZSWAP_PARAMETERS / name).read_text().strip()
     except OSError:
         return ""

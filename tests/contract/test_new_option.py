@@ -2,7 +2,6 @@
 """A new option is one row: shown on a copy of the suite with one more in its table."""
 
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.make_results import make_campaign
+from tests.support.suite_copy import copied_to
 
 SUITE = Path(__file__).resolve().parents[2]
 ROW = """
@@ -37,12 +37,7 @@ for line in command(compare(load_campaign(sys.argv[2]))):
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
     """The suite, with the row."""
-    listed = ["git", "ls-files", "-z", "--", "*.py", "*.sh", "*.toml", "setup", ":!tests"]
-    names = subprocess.run(listed, cwd=SUITE, capture_output=True, text=True, check=True).stdout
-    copy = tmp_path / "suite"
-    for name in filter(None, names.split("\0")):
-        (copy / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(SUITE / name, copy / name)
+    copy = copied_to(tmp_path / "suite")
     table = copy / "contract" / "options.py"
     before, crypt, after = table.read_text().partition("\n    crypt: bool")
     assert crypt

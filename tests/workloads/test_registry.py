@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Workloads by their names, their parameters, and one more of them without another file touched."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,10 +15,10 @@ from contract.values import Refused, load
 from errors import Exit, UserError
 from run.arguments import parse
 from run.measure_command import measure_argv
+from tests.support.suite_copy import SUITE, copied_to
 from workloads import registry
 from workloads.registry import every, find, resolved, stream_names
 
-SUITE = Path(__file__).resolve().parents[2]
 DIRTY = ["--workload", "memcg-dirty", "--profile", "quick"]
 MORE = '''\
 # SPDX-License-Identifier: GPL-2.0-or-later
@@ -125,11 +124,7 @@ def test_a_plan_keeps_its_workload(tmp_path: Path) -> None:
 
 
 def test_one_more_is_one_more_file(tmp_path: Path) -> None:
-    listed = ["git", "ls-files", "-z", "--", "*.py", "*.sh", "*.toml", "setup", ":!tests"]
-    names = subprocess.run(listed, cwd=SUITE, capture_output=True, text=True, check=True).stdout
-    for name in filter(None, names.split("\0")):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(SUITE / name, tmp_path / name)
+    copied_to(tmp_path)
     (tmp_path / "workloads" / "silence.py").write_text(MORE)
     command = [sys.executable, "-m", "run.dry_run", "--workload", "silence"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
