@@ -2,6 +2,7 @@
 """How a run ended: from the guest's own status record; without one, from other evidence.
 
 QEMU's exit status says nothing: it is 0 for power-off, reboot, panic and the death of init alike.
+A signal that it died of says that this was none of the kernel's doing.
 """
 
 import re
@@ -16,6 +17,7 @@ _PANIC = re.compile(rb"Kernel panic - not syncing:? ?([^\r\n]*)")
 # An oops for an int3, and the bytes of code before the one that was to run next.
 _INT3 = re.compile(rb"\bint3: 0000 \[#\d+\].{0,4000}?\bCode: ([0-9a-f ]*)<", re.DOTALL)
 _EFLAGS = re.compile(rb"EFLAGS: ([0-9a-f]{8,16})\b")
+QEMU_DIED = "QEMU died of "  # how the reason of such an end begins
 # Every bit that a 64-bit x86 CPU can have set (Intel SDM volume 1, figure 3-8): CF 0, always one 1,
 # PF 2, AF 4, ZF 6, SF 7, TF 8, IF 9, DF 10, OF 11, IOPL 12 and 13, NT 14, RF 16 ... ID 21.
 _POSSIBLE_EFLAGS = 0x003F7FD7
@@ -38,12 +40,16 @@ def emulation_fault(console: bytes) -> str | None:
 
 
 def classify(
-    events: list[dict[str, Any]], console_log: Path, ended_by_us: tuple[str, str] | None
+    events: list[dict[str, Any]],
+    console_log: Path,
+    ended_by_us: tuple[str, str] | None,
+    qemu_died: str | None = None,
 ) -> tuple[str, str]:
     """(state, why) of status.json.
 
     A kernel that panics or hangs after the workload's end has panicked or hung all the same.
-    ended_by_us is the runner's own reason to end the guest (a hang it saw, Ctrl-C, a full disk).
+    ended_by_us is the runner's own reason to end the guest (a hang it saw, Ctrl-C, a full disk);
+    qemu_died: the signal that ended QEMU, if one did, and what it said.
     """
     state, why = said_status(events) or ("", "")
     console = console_log.read_bytes() if console_log.exists() else b""
@@ -62,4 +68,6 @@ def classify(
     failed = _SETUP.search(console)
     if failed:
         return ABORTED, f"the guest was not set up: {failed[1].decode('utf-8', 'replace')}"
+    if qemu_died is not None:
+        return ABORTED, f"{QEMU_DIED}{qemu_died}"
     return LOST, "QEMU ended and the guest had not said how its run ended"

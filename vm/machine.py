@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import os
 import select
+import signal
 import socket
 import subprocess
 import threading
@@ -64,10 +65,15 @@ class Machine:
     """One virtual machine; `running()` makes one and always ends it."""
 
     def __init__(
-        self, process: "subprocess.Popen[bytes]", console: Console, monitor: Monitor
+        self,
+        process: "subprocess.Popen[bytes]",
+        console: Console,
+        monitor: Monitor,
+        errors: Path,
     ) -> None:
         self.process = process
         self.monitor = monitor
+        self._errors = errors
         self._console = console
         self._drain = threading.Thread(target=console.drain, daemon=True)
         self._drain.start()
@@ -76,6 +82,15 @@ class Machine:
     def alive(self) -> bool:
         """Whether QEMU still runs."""
         return self.process.poll() is None
+
+    @property
+    def died_of(self) -> str | None:
+        """The signal that ended QEMU, with the last that QEMU said; None if none did."""
+        status = self.process.poll()
+        if status is None or status >= 0:
+            return None
+        said = self._errors.read_text(errors="replace").strip().splitlines()
+        return signal.Signals(-status).name + (f": {said[-1]}" if said else "")
 
     def paused(self) -> bool:
         """Whether QEMU has stopped the guest by itself (an error of the host's disk)."""
@@ -131,7 +146,7 @@ def running(spec: Spec, scratch: Path) -> Iterator[Machine]:
         raise
     finally:
         monitor_far.close()
-    machine = Machine(process, console, Monitor(monitor))
+    machine = Machine(process, console, Monitor(monitor), errors)
     try:
         try:
             machine.monitor.negotiate()

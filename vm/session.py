@@ -254,12 +254,13 @@ def run(
     write_meta(run_dir, facts)
     others = Others()
     try:
-        reason = _supervise(guest, errand, run_dir, tick, stopped, booted)
+        reason, died_of = _supervise(guest, errand, run_dir, tick, stopped, booted)
     except BaseException as error:
         why = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
         write_status(run_dir, ABORTED, why, elapsed_s=None)
         raise
-    state, why = classify(read_events(run_dir / EVENTS), run_dir / CONSOLE_LOG, reason)
+    said = read_events(run_dir / EVENTS)
+    state, why = classify(said, run_dir / CONSOLE_LOG, reason, died_of)
     if guest.clock == HOST:
         facts["host"] = {**facts["host"], "busy_by_others": others.share()}
     close(run_dir, facts, state, why)
@@ -273,7 +274,8 @@ def _supervise(
     tick: Callable[[], None],
     stopped: Callable[[], bool],
     booted: Callable[[Machine], None],
-) -> tuple[str, str] | None:
+) -> tuple[tuple[str, str] | None, str | None]:
+    """Why it was ended, if it was, and what QEMU died of by itself."""
     with (
         reserved(run_dir),
         cache.scratch(SCRATCH) as scratch,
@@ -319,5 +321,6 @@ def _supervise(
             booted(machine)
             slow = SLOWEST if own else 1
             reason = Session(errand, run_dir, scratch, tick, slow).follow(machine, stopped)
+            died_of = machine.died_of if reason is None else None
         tick()
-    return reason
+    return reason, died_of

@@ -80,6 +80,9 @@ def test_the_guests_own_word_comes_first(tmp_path: Path) -> None:
     assert classify(said, console, None) == ("completed", "done")
     assert classify(said, console, ("aborted", "Ctrl-C")) == ("completed", "done")
     assert classify([], console, None)[0] == "lost"
+    # What QEMU itself dies of says nothing of the kernel; what the guest said before, does.
+    assert classify([], console, None, "SIGSEGV") == ("aborted", "QEMU died of SIGSEGV")
+    assert classify(said, console, None, "SIGSEGV") == ("completed", "done")
     assert classify([], tmp_path / "absent", None)[0] == "lost"
 
 
