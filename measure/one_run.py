@@ -102,6 +102,7 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
     assert options.device is not None
     program()  # before anything is touched
     chosen = registry.find(options.workload)
+    chosen.check_commands()
     events.write("phase", name="prepare")
     events.write("meta", workload=chosen.describe(options).as_meta(), **machine_facts.facts())
     events.write("phase", name="crypt")

@@ -19,7 +19,7 @@ from setup import crypt_lvm, device_check, image, kernels, stack_build
 from vm.qemu import GUEST
 from vm.room import WORK_DISK_BYTES
 from vm.session import append
-from workloads.registry import find
+from workloads import registry
 
 
 def lines(options: Options) -> list[str]:
@@ -75,7 +75,7 @@ def lines(options: Options) -> list[str]:
     return [
         f"packages: {packages}{install}",
         *(_variant(variant, options, opened.pinned(variant)) for variant in options.variants),
-        image.describe(),
+        image.describe(registry.packages(options.workload)),
         f"accelerator: {options.accel}"
         + (" (KVM if a kernel boots under it here, else TCG)" if options.accel == "auto" else ""),
         f"VM: {options.machine}: {options.memory >> 20} MiB, {options.cpus} CPUs"
@@ -100,7 +100,7 @@ def _history(options: Options) -> list[str]:
 
 def _load(options: Options) -> str:
     if not options.reads_history:
-        return f"{find(options.workload).describe(options).summary} ({options.load})"
+        return f"{registry.find(options.workload).describe(options).summary} ({options.load})"
     return (
         f"{options.gitk} gitk's, {options.passes} pass(es), a line every {options.every} commits, "
         f"touch {options.touch:g}, step {options.step}"

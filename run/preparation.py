@@ -93,7 +93,12 @@ def make_ready(
             (spec, swap): timed(
                 f"initramfs of {kernel_of[spec].label}",
                 functools.partial(
-                    initramfs.build, kernel_of[spec], fs=options.fs, crypt=options.crypt, swap=swap
+                    initramfs.build,
+                    kernel_of[spec],
+                    fs=options.fs,
+                    crypt=options.crypt,
+                    swap=swap,
+                    more=workload.modules,
                 ),
             )
             for spec, swap in dict.fromkeys(asked)
@@ -136,7 +141,10 @@ def make_ready(
         )
     with ending_children(), concurrent.futures.ThreadPoolExecutor() as pool:
         accel_job = pool.submit(initrds_and_accelerator)
-        image_job = pool.submit(timed, "guest image", lambda: image.build(mirror=options.mirror))
+        packages = registry.packages(options.workload)
+        image_job = pool.submit(
+            timed, "guest image", lambda: image.build(packages, mirror=options.mirror)
+        )
         history_job = pool.submit(timed, "history", history_image)
         compiled = pool.submit(timed, "observers", observers.program)
         jobs: list[concurrent.futures.Future[Any]] = [accel_job, image_job, history_job, compiled]

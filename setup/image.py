@@ -44,19 +44,20 @@ FREE = 256 << 20
 FORMAT = 1
 
 
-def key() -> str:
+def key(more: tuple[str, ...] = ()) -> str:
     """What the image is cached by: it changes when the guest's contents would."""
-    return cache.key(str(FORMAT), SUITE, str(FREE), *PACKAGES, *LEFT_OUT)
+    return cache.key(str(FORMAT), SUITE, str(FREE), *PACKAGES, *more, *LEFT_OUT)
 
 
-def describe() -> str:
+def describe(more: tuple[str, ...] = ()) -> str:
     """One line that says what build() would do; writes nothing."""
+    size = "about 400 MB" + (" without the workloads' own" if more else "")
     return (
-        f"a guest image of Debian {SUITE} with {len(PACKAGES)} packages (about 400 MB, built once)"
+        f"a guest image of Debian {SUITE} with {len(PACKAGES + more)} packages ({size}, built once)"
     )
 
 
-def _debootstrap(tar: Path, mirror: str | None) -> None:
+def _debootstrap(tar: Path, more: tuple[str, ...], mirror: str | None) -> None:
     main, security = mirrors.find(mirror)
     options = f"[signed-by={apt.KEYRING}]"
     sources = f"deb {options} {main} {SUITE} main\n"
@@ -69,7 +70,7 @@ def _debootstrap(tar: Path, mirror: str | None) -> None:
         "--quiet",
         "--variant=minbase",
         "--architectures=amd64",
-        f"--include={','.join(PACKAGES)}",
+        f"--include={','.join(PACKAGES + more)}",
         *(f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT),
         '--aptopt=APT::Install-Recommends "false"',
         '--aptopt=Acquire::Languages "none"',
@@ -110,24 +111,29 @@ mke2fs -q -F -t ext4 -L root -m 0 -J size=16 -N "$inodes" \
     )
 
 
-def build(*, mirror: str | None = None) -> Path:
-    """The raw sparse ext4 image, from the cache if it is there; UserError (3) if it cannot be."""
+def build(more: tuple[str, ...] = (), *, mirror: str | None = None) -> Path:
+    """The raw sparse ext4 image, from the cache if it is there; UserError (3) if it cannot be.
+
+    more: packages beside PACKAGES, for an image of its own.
+    """
 
     def write(image: Path) -> None:
         if not apt.KEYRING.exists():
             raise UserError(f"{apt.KEYRING} is missing", hint="run setup/packages.sh")
         tar = image.with_name("root.tar")
-        _debootstrap(tar, mirror)
+        _debootstrap(tar, more, mirror)
         _make_file_system(tar, image)
 
-    return cache.built("images", f"{SUITE}-{key()}.ext4", write)
+    return cache.built("images", f"{SUITE}-{key(more)}.ext4", write)
 
 
 def main() -> int:
     """python3 -m setup.image: build the guest image and print its path."""
     parser = argparse.ArgumentParser(prog="setup.image", description=__doc__)
     parser.add_argument("--mirror", metavar="URL", help="instead of the one in the host's sources")
-    print(build(mirror=parser.parse_args().mirror))
+    parser.add_argument("more", nargs="*", metavar="PACKAGE", help="for an image of its own")
+    arguments = parser.parse_args()
+    print(build(tuple(arguments.more), mirror=arguments.mirror))
     return 0
 
 

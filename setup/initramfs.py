@@ -96,10 +96,20 @@ def _archive(chosen: list[modules.Module], shell: Path) -> bytes:
     return archive.finish()
 
 
-def build(kernel: Kernel, *, fs: str = "ext4", crypt: bool = True, swap: Swap = ON_DISK) -> Path:
-    """The initramfs (gzip'd cpio) of this kernel for this test, from the cache if it is there."""
+def build(
+    kernel: Kernel,
+    *,
+    fs: str = "ext4",
+    crypt: bool = True,
+    swap: Swap = ON_DISK,
+    more: tuple[str, ...] = (),
+) -> Path:
+    """The initramfs (gzip'd cpio) of this kernel for this test, from the cache if it is there.
+
+    more: the modules that a workload needs.
+    """
     shell = busybox()
-    chosen = modules.needed(kernel, fs=fs, crypt=crypt, swap=swap)
+    chosen = modules.needed(kernel, fs=fs, crypt=crypt, swap=swap, more=more)
     stamps = [
         f"{module.path} {module.optional} {module.path.stat().st_mtime_ns} "
         f"{module.path.stat().st_size}"

@@ -106,8 +106,10 @@ def _compressors(kernel: Kernel, swap: Swap) -> list[str]:
     return [algorithm] if algorithm else []
 
 
-def needed(kernel: Kernel, *, fs: str, crypt: bool, swap: Swap = ON_DISK) -> list[Module]:
-    """The modules to load, dependencies first.
+def needed(
+    kernel: Kernel, *, fs: str, crypt: bool, swap: Swap = ON_DISK, more: tuple[str, ...] = ()
+) -> list[Module]:
+    """The modules to load, dependencies first; more: those that a workload needs.
 
     UserError (3) names one that is neither a module nor built in; a kernel without any modules
     is taken to have all built in (its config is what kconfig.check() looks at).
@@ -127,7 +129,7 @@ def needed(kernel: Kernel, *, fs: str, crypt: bool, swap: Swap = ON_DISK) -> lis
         chosen[name] = chosen.get(name, True) and optional
 
     required = [*REQUIRED, FILE_SYSTEMS[fs], *(REQUIRED_CRYPT if crypt else ())]
-    required += [ZRAM] if swap.kind == ZRAM else []
+    required += [*([ZRAM] if swap.kind == ZRAM else []), *more]
     for name in required:
         if name in index.files:
             add(name, False)

@@ -41,6 +41,16 @@ def resolved(options: Options, *, memory_said: bool = True) -> Options:
     return replace(options, load=load, memory=max(own or 0, options.memory))
 
 
+def packages(name: str) -> tuple[str, ...]:
+    """Debian's, beside those that every guest has: none, or what all the workloads need.
+
+    One image serves them all, so that it is built once.
+    """
+    if not find(name).packages:
+        return ()
+    return tuple(sorted({package for one in every().values() for package in one.packages}))
+
+
 def stream_names(options: Options) -> list[str]:
     """All streams of a run, in the order in which they start."""
     return [*beside.names(options), *find(options.workload).streams(options)]

@@ -5,9 +5,11 @@ The heartbeat, the player and the echo load (if asked for) run beside each of th
 """
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from shutil import which
 
 from contract.options import Options
 from contract.values import Refused
@@ -59,11 +61,24 @@ class Workload:
     late: str
     parameters: tuple[Parameter, ...] = ()
     memory: int | None = None  # bytes of the VM that it needs; None: the profile's
+    packages: Mapping[str, str] = field(default_factory=dict)  # Debian's, and a command of each
+    modules: tuple[str, ...] = ()  # of the kernel, loaded where they are not built in
     config: tuple[str, ...] = ()  # the CONFIG_ options that its kernel needs; "A|B": one of them
     prepared: Callable[[Options, Ground], contextlib.AbstractContextManager[None]] = (
         nothing_to_prepare
     )
     undo: Callable[[], None] = lambda: None
+
+    def check_commands(self) -> None:
+        """UserError (3) that names what this machine has not of its packages."""
+        path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+        lacking = [name for name, command in self.packages.items() if not which(command, path=path)]
+        if lacking:
+            raise UserError(
+                f"--workload {self.name} needs what is not here: "
+                + ", ".join(self.packages[name] for name in lacking),
+                hint=f"install {' '.join(lacking)}",
+            )
 
     def completed(self, load: str, profile: str) -> str:
         """`--load` with the profile's default for what it leaves out; UserError (2) if unfit."""

@@ -290,6 +290,10 @@ def test_modules_come_in_order_of_dependence_and_unpacked(tmp_path: Path) -> Non
         assert data == b"\x7fELF" + module.path.name.encode() * 1000
     plain = modules.needed(kernel, fs="ext4", crypt=False)
     assert [module.name for module in plain][-1] == "dm-mod.ko"
+    ecb = modules.needed(kernel, fs="ext4", crypt=False, more=("ecb",))
+    assert [(one.name, one.optional) for one in ecb if one not in plain] == [("ecb.ko", False)]
+    with pytest.raises(UserError, match="has no module raid0"):
+        modules.needed(kernel, fs="ext4", crypt=False, more=("raid0",))
 
 
 def test_modules_of_a_swap(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Workloads by their names, their parameters, and one more of them without another file touched."""
 
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from contract.values import Refused, load
 from errors import Exit, UserError
 from run.arguments import parse
 from run.measure_command import measure_argv
+from setup import image
 from tests.support.suite_copy import SUITE, copied_to
 from workloads import registry
 from workloads.registry import every, find, resolved, stream_names
@@ -115,6 +118,14 @@ def test_the_desktop_says_nothing_of_other_workloads() -> None:
     assert not {"--workload", "--load"} & set(argv)
 
 
+def test_a_program_that_is_not_here_is_named_with_its_package() -> None:
+    has = replace(find("desktop"), name="x", packages={"coreutils": "ls"})
+    has.check_commands()
+    lacks = replace(has, packages={"coreutils": "ls", "no-tools": "no-such-program"})
+    with pytest.raises(UserError, match=r"x needs what is not here: no-such-program \(install no-"):
+        lacks.check_commands()
+
+
 def test_a_plan_keeps_its_workload(tmp_path: Path) -> None:
     asked = parse([*DIRTY, "--load", "limit=50M"])
     plan = tmp_path / "plan.toml"
@@ -125,9 +136,16 @@ def test_a_plan_keeps_its_workload(tmp_path: Path) -> None:
 
 def test_one_more_is_one_more_file(tmp_path: Path) -> None:
     copied_to(tmp_path)
-    (tmp_path / "workloads" / "silence.py").write_text(MORE)
+    more = 'packages={"silence-tools": "be-silent"},\n)'
+    (tmp_path / "workloads" / "silence.py").write_text(MORE.rstrip().removesuffix(")") + more)
     command = [sys.executable, "-m", "run.dry_run", "--workload", "silence"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "--workload silence" in done.stdout and "heartbeat, player, silence" in done.stdout
+    has = len(image.PACKAGES)
+    own = re.search(r"a guest image of Debian bookworm with (\d+) packages", done.stdout)
+    assert own and int(own[1]) > has
+    command[-1] = "desktop"
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert f"with {has} packages" in done.stdout  # its image is as it was
     assert "silence" not in registry.every() and find("desktop")
