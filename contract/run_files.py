@@ -22,6 +22,7 @@ EVIDENCE = (TASKS, BLOCKED, TRACE, ALLOCFAIL, RECLAIM)
 LATENCY = "latency-"  # and the stream's name, .log
 GITK = "gitk-"  # and a number from 1 on
 HEARTBEAT, PLAYER, ECHO = "heartbeat", "player", "echo"
+WORK = "work"  # the serial of a VM's disk under test
 RECORDER, SAMPLER, EVIDENCE_OBSERVER = "recorder", "sampler", "evidence"
 
 COMPLETED, ABORTED = "completed", "aborted"
@@ -33,6 +34,11 @@ STATES = (COMPLETED, *FAILED, ABORTED)
 def latency_log(stream: str) -> str:
     """The name of a stream's log."""
     return f"{LATENCY}{stream}.log"
+
+
+def more_disks(count: int) -> list[str]:
+    """Serials of a VM's disks beside the one under test, and their prefixes in diskstats.tsv."""
+    return [f"data-{number}" for number in range(1, count + 1)]
 
 
 def appended_files(streams: Iterable[str]) -> list[str]:

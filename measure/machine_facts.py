@@ -45,6 +45,14 @@ def block_name(device: str) -> str:
     raise FileNotFoundError(f"no loop device stands on {device}")
 
 
+def disk_of_serial(serial: str) -> str | None:
+    """The kernel's name of the disk with that serial (/sys/block/*/serial); None without one."""
+    for path in Path("/sys/block").glob("*/serial"):
+        if _text(str(path)).strip() == serial:
+            return path.parent.name
+    return None
+
+
 def _text(path: str) -> str:
     try:
         return Path(path).read_text(errors="replace")

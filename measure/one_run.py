@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from contract import run_files
 from contract.command_line import parse_measured
 from contract.options import Options
 from contract.run_files import ABORTED, COMPLETED, EVENTS, HUNG, OOM
@@ -103,6 +104,7 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
     program()  # before anything is touched
     chosen = registry.find(options.workload)
     chosen.check_commands()
+    more = more_disks(chosen)
     events.write("phase", name="prepare")
     events.write("meta", workload=chosen.describe(options).as_meta(), **machine_facts.facts())
     events.write("phase", name="crypt")
@@ -117,7 +119,7 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
     ) as stack:
         events.write("meta", **stack_facts(stack, options))
         events.write("phase", name="fill")
-        ground = Ground(SCRATCH, watched(stack)["disk"], FIGURES)
+        ground = Ground(SCRATCH, watched(stack)["disk"], FIGURES, tuple(more.values()))
         with (
             chosen.prepared(options, ground),
             delay_accounting.switched_on(events),
@@ -126,7 +128,7 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
             (SCRATCH / beside.MUSIC).mkdir()
             events.write("meta", knobs=applied)
             events.write("phase", name="workload")
-            state, why = workload(options, run_dir, events, stack, ground)
+            state, why = workload(options, run_dir, events, stack, ground, watched(stack) | more)
             # The run has ended: from here on a signal changes neither that nor the undoing.
             stop.late = True
             verdict.say(state, why)
@@ -134,14 +136,19 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
 
 
 def workload(
-    options: Options, run_dir: Path, events: Events, stack: Stack, ground: Ground
+    options: Options,
+    run_dir: Path,
+    events: Events,
+    stack: Stack,
+    ground: Ground,
+    disks: dict[str, str],
 ) -> tuple[str, str]:
     chosen = registry.find(options.workload)
     ground.figures.unlink(missing_ok=True)
     killed_before = machine_facts.counter("oom_kill")
     if options.atomic_order:
         events.write("meta", atomic=echo_check.checked(options.atomic_order, options.atomic_rate))
-    observers = Observers(options, run_dir, events, watched(stack))
+    observers = Observers(options, run_dir, events, disks)
 
     def begin(problems: list[str]) -> float:
         _clean_page_cache()
@@ -242,6 +249,17 @@ def watched(stack: Stack) -> dict[str, str]:
     if stack.crypt is not None:
         parts["crypt"] = stack.crypt
     return {prefix: machine_facts.block_name(path) for prefix, path in parts.items()}
+
+
+def more_disks(chosen: Workload) -> dict[str, str]:
+    """The kernel's names of the disks that it has beside the one under test, by their serials."""
+    found = {}
+    for serial in run_files.more_disks(chosen.more_disks):
+        name = machine_facts.disk_of_serial(serial)
+        if name is None:
+            raise UserError(f"--workload {chosen.name} needs a disk with the serial {serial}")
+        found[serial] = name
+    return found
 
 
 def main() -> int:

@@ -14,10 +14,11 @@ from vm import disk_model
 from vm.disk_model import DiskModel
 from vm.qemu import GUEST, HOST, PROGRAM
 from vm.room import free_bytes
+from workloads import registry
 
 HINT = "leave it out, or say --clock host"
 QEMU_BYTES = 512 << 20  # of memory beside the guest's
-DISK_BYTES = 3 << 30  # of a guest's throw-away disks, at the most
+DISK_BYTES = 3 << 30  # of a guest's root and of its disk under test, at the most
 
 
 class Timing(NamedTuple):
@@ -40,8 +41,14 @@ def at_once(options: Options, clock: str) -> int:
         return options.jobs
     available = re.search(r"^MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text(), re.M)
     memory = int(available[1]) << 10 if available else 0
-    fit = memory // (options.memory + QEMU_BYTES), free_bytes(cache.place()) // DISK_BYTES
+    disks = free_bytes(cache.place()) // disk_bytes(options)
+    fit = memory // (options.memory + QEMU_BYTES), disks
     return max(1, min(len(os.sched_getaffinity(0)), *fit))
+
+
+def disk_bytes(options: Options) -> int:
+    """Room on the host for a guest's throw-away disks, at the most."""
+    return DISK_BYTES + registry.disk_bytes(options)
 
 
 def together(options: Options, clocks: Iterable[str]) -> int:

@@ -80,7 +80,7 @@ def lines(options: Options) -> list[str]:
         + (" (KVM if a kernel boots under it here, else TCG)" if options.accel == "auto" else ""),
         f"VM: {options.machine}: {options.memory >> 20} MiB, {options.cpus} CPUs"
         + (f" of {options.cpu_mips} MIPS" if options.cpu_mips and clock == GUEST else "")
-        + f", a throw-away disk of {WORK_DISK_BYTES >> 30} GiB{_disk(options)}; on the {clock}'s "
+        + f", {_disks(options)} of {WORK_DISK_BYTES >> 30} GiB{_disk(options)}; on the {clock}'s "
         "clock" + ("" if options.accel == "tcg" else ", if it is emulated" * (clock == GUEST)),
         f"inside: {guest_command(options, options.variants[0], clock=clock).strip()}",
         f"build there: {build}",
@@ -105,6 +105,11 @@ def _load(options: Options) -> str:
         f"{options.gitk} gitk's, {options.passes} pass(es), a line every {options.every} commits, "
         f"touch {options.touch:g}, step {options.step}"
     )
+
+
+def _disks(options: Options) -> str:
+    more = registry.find(options.workload).more_disks
+    return f"{1 + more} throw-away disks, each" if more else "a throw-away disk"
 
 
 def _disk(options: Options) -> str:

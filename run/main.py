@@ -59,11 +59,12 @@ def in_vms(
     for kind in (session.SCRATCH, probe.SCRATCH):
         cache.sweep(kind)
     opened = Campaign(options, command)
-    room.check_space(cache.root(), clock.DISK_BYTES, "the VM's throw-away disks")
+    disk_bytes = clock.disk_bytes(options)
+    room.check_space(cache.root(), disk_bytes, "the VM's throw-away disks")
     room.check_space(opened.path.resolve(), RESULT_BYTES, "a result")
     ready = make_ready(options, opened.pinned)
     jobs = clock.together(options, (one.guest.clock for one in ready))
-    room.check_space(cache.root(), jobs * clock.DISK_BYTES, f"a run's disks, {jobs} runs at once")
+    room.check_space(cache.root(), jobs * disk_bytes, f"a run's disks, {jobs} runs at once")
     if all(one.guest.clock == GUEST for one in ready):
         machine.share()
     else:

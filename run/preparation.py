@@ -182,6 +182,7 @@ def make_ready(
                 disk=clock.disk,
                 library=clock.library,
                 music_image=music_image,
+                more_disks=workload.more_disks,
             ),
         )
         for variant, spec in zip(options.variants, specs, strict=True)

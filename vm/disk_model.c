@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A disk whose requests take the time that a model says, on the clock of the guest that waits.
+ * Disks whose requests take the time that a model says, on the clock of the guest that waits.
  *
- * Preloaded into QEMU. One file, named by its inode, is the modelled disk: its requests are taken
+ * Preloaded into QEMU. Each modelled disk is a file, named by its inode: its requests are taken
  * out of the io_uring that QEMU submits, kept until a timer on QEMU_CLOCK_VIRTUAL says that the disk
  * would have done them, and submitted then. All other requests are submitted at once. Each
  * submission waits for its end, so that no time passes in the guest while the host's disk works:
@@ -12,12 +12,13 @@
  * CPU before its thread has added up what it has done. So the loop comes round while that thread
  * waits for it, or when it was kept for KEPT_NS.
  *
- * In the environment: DISK_MODEL, DEVICE INODE ROTATES PARALLEL ACCESS_NS BYTES_PER_S of the
- * modelled disk, if there is one; DISK_MODEL_OWN_CLOCK, if the guest's clock counts instructions.
+ * In the environment: DISK_MODEL, DEVICE INODE ROTATES PARALLEL ACCESS_NS BYTES_PER_S of each
+ * modelled disk, joined by ';'; DISK_MODEL_OWN_CLOCK, if the guest's clock counts instructions.
  *
  * A request takes its access time, then its bytes at the rate of the interface. A disk that rotates
  * does one at a time: no access where the last one ended, no more than the way of the platter to a
- * little beyond it. Flash does PARALLEL accesses at a time; their bytes share the interface.
+ * little beyond it. Flash does PARALLEL accesses at a time; their bytes share the interface. Several
+ * disks share nothing: each has its head, its interface and its queue.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -54,6 +55,7 @@ extern bool aio_poll(void *context, bool blocking) __attribute__((weak));
 extern void aio_bh_schedule_oneshot_full(void *context, callback *call, void *opaque,
 					 const char *name) __attribute__((weak));
 
+#define MOST_DISKS 16
 #define MOST_WAITING 4096
 #define MOST_PARALLEL 256
 #define MOST_ROUNDS 1000 /* of QEMU's events that come before ours */
@@ -64,28 +66,49 @@ struct request {
 	int64_t bytes, done;
 };
 
-static struct {
-	bool on, rotates;
+static struct disk {
+	bool rotates;
 	int parallel;
 	int64_t access_ns;
 	double bytes_per_ns;
 	unsigned long device, inode;
-} model;
+	struct request waiting[MOST_WAITING], served[MOST_PARALLEL];
+	int n_waiting, n_served;
+	int64_t head, interface_free; /* where the last request ended; when its bytes were over */
+} disks[MOST_DISKS];
+static int n_disks;
+#define EACH_DISK(disk) for (struct disk *disk = disks; disk < disks + n_disks; disk++)
 static struct io_uring *uring;
-static struct request waiting[MOST_WAITING], served[MOST_PARALLEL];
-static int n_waiting, n_served;
-static int64_t head, interface_free; /* where the last request ended; when its bytes were over */
 static uint64_t timer[TIMER_BYTES / 8];
 static bool ready, polling;
 static bool own_clock; /* the guest's counts its instructions */
 static atomic_uint cpu_waits; /* a futex: for the main loop */
 static atomic_bool cpu_seen;
 
+/* Of one disk, up to the next ';' or the end. */
+static bool read_disk(const char *text)
+{
+	struct disk *disk = &disks[n_disks];
+	double bytes_per_s;
+	int rotates, length = 0;
+
+	if (n_disks == MOST_DISKS ||
+	    sscanf(text, "%lu %lu %d %d %ld %lf%n", &disk->device, &disk->inode, &rotates,
+		   &disk->parallel, &disk->access_ns, &bytes_per_s, &length) != 6 ||
+	    disk->parallel < 1 || disk->parallel > MOST_PARALLEL || bytes_per_s <= 0 ||
+	    (text[length] && text[length] != ';'))
+		return false;
+	disk->rotates = rotates;
+	if (rotates)
+		disk->parallel = 1;
+	disk->bytes_per_ns = bytes_per_s / 1e9;
+	n_disks++;
+	return true;
+}
+
 __attribute__((constructor)) static void read_model(void)
 {
 	const char *text = getenv("DISK_MODEL");
-	double bytes_per_s;
-	int rotates;
 
 	/* Whoever starts QEMU has this library, too. */
 	if (strncmp(program_invocation_short_name, "qemu", 4))
@@ -99,17 +122,11 @@ __attribute__((constructor)) static void read_model(void)
 		fprintf(stderr, "disk model: this QEMU exports no timers\n");
 		exit(1);
 	}
-	if (sscanf(text, "%lu %lu %d %d %ld %lf", &model.device, &model.inode, &rotates,
-		   &model.parallel, &model.access_ns, &bytes_per_s) != 6 ||
-	    model.parallel < 1 || model.parallel > MOST_PARALLEL || bytes_per_s <= 0) {
-		fprintf(stderr, "disk model: cannot read DISK_MODEL=%s\n", text);
-		exit(1);
-	}
-	model.rotates = rotates;
-	if (rotates)
-		model.parallel = 1;
-	model.bytes_per_ns = bytes_per_s / 1e9;
-	model.on = true;
+	for (const char *one = text; one; one = strchr(one, ';') ? strchr(one, ';') + 1 : NULL)
+		if (!read_disk(one)) {
+			fprintf(stderr, "disk model: cannot read DISK_MODEL=%s\n", text);
+			exit(1);
+		}
 	if (getenv("DISK_MODEL_SAY"))
 		fprintf(stderr, "disk model: on\n");
 }
@@ -126,15 +143,20 @@ static int64_t bytes_of(const struct io_uring_sqe *sqe)
 	return sum;
 }
 
-static bool is_modelled(const struct io_uring_sqe *sqe)
+/* The disk that a request is of; NULL: of one without a model, or of none. */
+static struct disk *disk_of(const struct io_uring_sqe *sqe)
 {
 	struct stat found;
 
 	if (sqe->opcode != IORING_OP_READV && sqe->opcode != IORING_OP_WRITEV &&
 	    sqe->opcode != IORING_OP_READ && sqe->opcode != IORING_OP_WRITE)
-		return false;
-	return !fstat(sqe->fd, &found) && found.st_dev == model.device &&
-	       found.st_ino == model.inode;
+		return NULL;
+	if (fstat(sqe->fd, &found))
+		return NULL;
+	EACH_DISK(disk)
+		if (found.st_dev == disk->device && found.st_ino == disk->inode)
+			return disk;
+	return NULL;
 }
 
 /* Until all of it is done: what would be left, QEMU would take for submitted, and the guest hang. */
@@ -152,52 +174,76 @@ static void submit_and_wait(struct io_uring *ring)
 }
 
 /* What the drive itself would choose: the request that goes on where it is, else the oldest. */
-static struct request take_next(void)
+static struct request take_next(struct disk *disk)
 {
 	struct request found;
 	int place = 0;
 
-	if (model.rotates)
-		for (int i = 0; i < n_waiting; i++)
-			if ((int64_t)waiting[i].sqe.off == head) {
+	if (disk->rotates)
+		for (int i = 0; i < disk->n_waiting; i++)
+			if ((int64_t)disk->waiting[i].sqe.off == disk->head) {
 				place = i;
 				break;
 			}
-	found = waiting[place];
-	n_waiting--;
-	memmove(&waiting[place], &waiting[place + 1], (n_waiting - place) * sizeof(found));
+	found = disk->waiting[place];
+	disk->n_waiting--;
+	memmove(&disk->waiting[place], &disk->waiting[place + 1],
+		(disk->n_waiting - place) * sizeof(found));
 	return found;
 }
 
-static int64_t access_ns(const struct request *one)
+static int64_t access_ns(const struct disk *disk, const struct request *one)
 {
-	int64_t way = (int64_t)one->sqe.off - head;
+	int64_t way = (int64_t)one->sqe.off - disk->head;
 
-	if (model.rotates && way >= 0 && way / model.bytes_per_ns < model.access_ns)
-		return way / model.bytes_per_ns;
-	return model.access_ns;
+	if (disk->rotates && way >= 0 && way / disk->bytes_per_ns < disk->access_ns)
+		return way / disk->bytes_per_ns;
+	return disk->access_ns;
+}
+
+static void dispatch_on(struct disk *disk, int64_t now)
+{
+	while (disk->n_waiting && disk->n_served < disk->parallel) {
+		struct request one = take_next(disk);
+		int64_t from = now + access_ns(disk, &one);
+
+		if (from < disk->interface_free)
+			from = disk->interface_free;
+		one.done = from + one.bytes / disk->bytes_per_ns;
+		disk->interface_free = one.done;
+		disk->head = one.sqe.off + one.bytes;
+		disk->served[disk->n_served++] = one;
+	}
 }
 
 static void dispatch(void)
 {
 	int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL), first = INT64_MAX;
 
-	while (n_waiting && n_served < model.parallel) {
-		struct request one = take_next();
-		int64_t from = now + access_ns(&one);
-
-		if (from < interface_free)
-			from = interface_free;
-		one.done = from + one.bytes / model.bytes_per_ns;
-		interface_free = one.done;
-		head = one.sqe.off + one.bytes;
-		served[n_served++] = one;
+	EACH_DISK(disk) {
+		dispatch_on(disk, now);
+		for (int i = 0; i < disk->n_served; i++)
+			if (disk->served[i].done < first)
+				first = disk->served[i].done;
 	}
-	for (int i = 0; i < n_served; i++)
-		if (served[i].done < first)
-			first = served[i].done;
-	if (n_served)
+	if (first < INT64_MAX)
 		timer_mod_ns(timer, first);
+}
+
+static bool any_served(void)
+{
+	EACH_DISK(disk)
+		if (disk->n_served)
+			return true;
+	return false;
+}
+
+static bool any_waiting(void)
+{
+	EACH_DISK(disk)
+		if (disk->n_waiting)
+			return true;
+	return false;
 }
 
 static void put_back(const struct request *one)
@@ -214,14 +260,17 @@ static void put_back(const struct request *one)
 static void finish_those_done(void *unused)
 {
 	int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
-	int kept = 0;
 
-	for (int i = 0; i < n_served; i++)
-		if (served[i].done <= now)
-			put_back(&served[i]);
-		else
-			served[kept++] = served[i];
-	n_served = kept;
+	EACH_DISK(disk) {
+		int kept = 0;
+
+		for (int i = 0; i < disk->n_served; i++)
+			if (disk->served[i].done <= now)
+				put_back(&disk->served[i]);
+			else
+				disk->served[kept++] = disk->served[i];
+		disk->n_served = kept;
+	}
 	submit_and_wait(uring);
 	dispatch();
 	/* QEMU hears of it now, and not when its main loop comes to it: the guest would have gone on. */
@@ -234,24 +283,26 @@ static void finish_those_done(void *unused)
 /* Nobody's clock goes on, or somebody waits for the end of all requests: all are done now. */
 static void release_all(void)
 {
-	for (int i = 0; i < n_served; i++)
-		put_back(&served[i]);
-	for (int i = 0; i < n_waiting; i++)
-		put_back(&waiting[i]);
-	n_served = n_waiting = 0;
+	EACH_DISK(disk) {
+		for (int i = 0; i < disk->n_served; i++)
+			put_back(&disk->served[i]);
+		for (int i = 0; i < disk->n_waiting; i++)
+			put_back(&disk->waiting[i]);
+		disk->n_served = disk->n_waiting = 0;
+	}
 	submit_and_wait(uring);
 }
 
 static void state_changed(void *unused, bool running, int state)
 {
-	if (!running && n_served)
+	if (!running && any_served())
 		release_all();
 }
 
 static void look_for_a_drain(void *unused)
 {
 	/* A guest that resets its disk waits in its own thread, and holds up all timers. */
-	if (n_served && !polling && gettid() != getpid())
+	if (any_served() && !polling && gettid() != getpid())
 		release_all();
 }
 
@@ -259,7 +310,7 @@ static void *watch(void *unused)
 {
 	for (;;) {
 		usleep(100000);
-		if (n_served)
+		if (any_served())
 			aio_bh_schedule_oneshot_full(qemu_get_aio_context(), look_for_a_drain, NULL,
 						     "disk-model");
 	}
@@ -285,11 +336,13 @@ int io_uring_submit(struct io_uring *ring)
 	struct io_uring_sq *sq = &ring->sq;
 	unsigned int mask = *sq->kring_mask, kept = sq->sqe_head, all = sq->sqe_tail - sq->sqe_head;
 
-	if (model.on && runstate_is_running()) {
+	if (n_disks && runstate_is_running()) {
 		for (unsigned int i = sq->sqe_head; i != sq->sqe_tail; i++) {
 			struct io_uring_sqe *sqe = &sq->sqes[i & mask];
 
-			if (!is_modelled(sqe) || n_waiting == MOST_WAITING) {
+			struct disk *disk = disk_of(sqe);
+
+			if (!disk || disk->n_waiting == MOST_WAITING) {
 				if (kept != i)
 					sq->sqes[kept & mask] = *sqe;
 				kept++;
@@ -297,13 +350,13 @@ int io_uring_submit(struct io_uring *ring)
 			}
 			if (!ready)
 				get_ready(ring);
-			waiting[n_waiting].bytes = bytes_of(sqe);
-			waiting[n_waiting++].sqe = *sqe;
+			disk->waiting[disk->n_waiting].bytes = bytes_of(sqe);
+			disk->waiting[disk->n_waiting++].sqe = *sqe;
 		}
 		sq->sqe_tail = kept;
 	}
 	submit_and_wait(ring);
-	if (n_waiting)
+	if (any_waiting())
 		dispatch();
 	return all;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A model of a disk inside QEMU: the library of disk_model.c, made here, and what it is told.
+"""A model of disks inside QEMU: the library of disk_model.c, made here, and what it is told.
 
 QEMU's own throttle counts requests on the host's clock, lets a tenth of a second's worth of them
 pass at once, and makes a request that goes on where the last one ended as dear as any other.
@@ -8,6 +8,7 @@ pass at once, and makes a request that goes on where the last one ended as dear 
 import os
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,12 +36,17 @@ class DiskModel:
     depth: int
     queues: int
 
-    def environment(self, file: int) -> dict[str, str]:
+    def words(self, file: int) -> str:
         """What the library is told of the disk; file: a descriptor of it."""
         found = os.fstat(file)
         numbers = (found.st_dev, found.st_ino, int(self.rotates), self.parallel)
         words = [*numbers, 1_000_000_000 // self.iops, self.bytes_per_s]
-        return {"DISK_MODEL": " ".join(map(str, words))}
+        return " ".join(map(str, words))
+
+
+def environment(disks: Sequence[tuple[DiskModel, int]]) -> dict[str, str]:
+    """What the library is told of several disks: the model of each, and a descriptor of it."""
+    return {"DISK_MODEL": ";".join(one.words(file) for one, file in disks)} if disks else {}
 
 
 class Unusable(Exception):
@@ -76,11 +82,11 @@ def _try(qemu: str, made: Path) -> None:
         command += ["-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off,align=off"]
         command += ["-drive", f"if=none,id=disk,file={disk.name},format=raw,aio=io_uring"]
         model = DiskModel(True, 100, 1 << 20, 1, 32, 1)
-        environment = {"LD_PRELOAD": str(made), "DISK_MODEL_SAY": "1"}
-        environment |= model.environment(disk.fileno())
+        told = {"LD_PRELOAD": str(made), "DISK_MODEL_SAY": "1"}
+        told |= environment([(model, disk.fileno())])
         what = "QEMU does not take the disk model"
         # What the loader cannot take it leaves out, and says so.
-        if SAYS not in (said := _run(command, environment, what, "quit\n")):
+        if SAYS not in (said := _run(command, told, what, "quit\n")):
             raise Unusable(f"{what}: {(said.strip().splitlines() or ['not a word'])[0]}")
 
 

@@ -4,7 +4,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from vm.disk_model import DiskModel
+from vm.disk_model import DiskModel, environment
 
 PROGRAM = "qemu-system-x86_64"
 MACHINE = "q35"
@@ -25,7 +25,10 @@ EPOCH = "2009-11-02T12:00:00"
 
 @dataclass(frozen=True)
 class Disk:
-    """A virtio-blk disk, known in the guest by its serial."""
+    """A virtio-blk disk, known in the guest by its serial.
+
+    model: what it is a model of, and descriptor then the one of its file.
+    """
 
     serial: str
     file: str
@@ -33,6 +36,7 @@ class Disk:
     iops: int | None = None
     bps: int | None = None
     model: DiskModel | None = None
+    descriptor: int = -1
 
 
 @dataclass(frozen=True)
@@ -49,8 +53,7 @@ class Spec:
     for their ends .in and .out.
 
     mips: of a guest whose clock counts its instructions, so many a microsecond; None: it has the
-    host's clock. seed: of all its randomness, there. library: of the disk model, preloaded, and
-    modelled the descriptor of the disk that it is a model of.
+    host's clock. seed: of all its randomness, there. library: of the disk model, preloaded.
     """
 
     accel: str
@@ -69,16 +72,15 @@ class Spec:
     mips: int | None = None
     seed: int = 0
     library: Path | None = None
-    modelled: int = -1
 
     @property
     def environment(self) -> dict[str, str]:
         """What QEMU's environment says of its disks: the library, and what is modelled."""
         if self.library is None:
             return {}
-        models = [disk.model.environment(self.modelled) for disk in self.disks if disk.model]
+        models = [(disk.model, disk.descriptor) for disk in self.disks if disk.model]
         clock = {"DISK_MODEL_OWN_CLOCK": "1"} if self.mips else {}
-        return {"LD_PRELOAD": str(self.library), **clock, **(models[0] if models else {})}
+        return {"LD_PRELOAD": str(self.library), **clock, **environment(models)}
 
 
 def command_line(spec: Spec) -> list[str]:

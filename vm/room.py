@@ -34,7 +34,7 @@ def reserved(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def work_disk(scratch: Path) -> Iterator[list[int]]:
-    """File descriptors of the disk under test, a sparse file."""
+    """File descriptors of the disk under test, or of a further one: a sparse file."""
     with _nameless(scratch) as (work, fds):
         os.truncate(work, WORK_DISK_BYTES)
         yield fds

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One run in a VM: boots the guest, follows what it sends, ends it, and says how it ended."""
 
+import contextlib
 import shlex
 import shutil
 import time
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from contract.run_files import ABORTED, CONSOLE_LOG, EVENTS, HANG, HUNG
+from contract.run_files import ABORTED, CONSOLE_LOG, EVENTS, HANG, HUNG, WORK, more_disks
 from contract.run_record import close, read_events, write_meta, write_status
 from errors import UserError
 from setup import cache, disk, rsync_daemon
@@ -59,7 +60,8 @@ class Guest:
     another. clock: GUEST or HOST, and why. disk: its model, if it has one; else disk_iops and
     disk_bps limit it on the host's clock. library: of the model, whose way with requests a guest's
     clock needs even for a disk without one. music_image: a disk with the folder `music`: on its own
-    clock the guest cannot wait for another machine.
+    clock the guest cannot wait for another machine. more_disks: of the same kind as the disk under
+    test, beside it.
     """
 
     kernel: Kernel
@@ -83,6 +85,7 @@ class Guest:
     disk: DiskModel | None = None
     library: Path | None = None
     music_image: Path | None = None
+    more_disks: int = 0
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,7 @@ def outside_facts(guest: Guest, errand: Errand) -> dict[str, Any]:
             "iops": guest.disk_iops,
             "bps": guest.disk_bps,
             **of_disk,
+            **({"more": guest.more_disks} if guest.more_disks else {}),
         },
         "kernel": {
             "spec": kernel.spec,
@@ -279,9 +283,13 @@ def _supervise(
     with (
         reserved(run_dir),
         cache.scratch(SCRATCH) as scratch,
-        work_disk(scratch) as work,
         copied_disk(scratch, guest.root_image) as root,
+        contextlib.ExitStack() as opened,
     ):
+        tested = {
+            serial: opened.enter_context(work_disk(scratch))
+            for serial in (WORK, *more_disks(guest.more_disks))
+        }
         job = scratch / "job.img"
         command = scratch / "run" / "command"
         command.parent.mkdir()
@@ -289,17 +297,27 @@ def _supervise(
         disk.job_disk(job, {"run": command.parent})
         own = guest.clock == GUEST
         disks = [
-            Disk("root", "/dev/fdset/2"),
+            Disk("root", "/dev/fdset/1"),
             Disk("job", str(job), read_only=True),
         ]
         if guest.history_image is not None:
             disks.append(Disk("history", str(guest.history_image), read_only=True))
         if own:
             disks.append(Disk("music", str(guest.music_image), read_only=True))
-        if guest.disk is not None:
-            disks.append(Disk("work", "/dev/fdset/1", model=guest.disk))
-        else:
-            disks.append(Disk("work", "/dev/fdset/1", iops=guest.disk_iops, bps=guest.disk_bps))
+        fdsets = {1: root}
+        modelled = guest.disk is not None
+        for number, (serial, fds) in enumerate(tested.items(), start=2):
+            fdsets[number] = fds
+            disks.append(
+                Disk(
+                    serial,
+                    f"/dev/fdset/{number}",
+                    iops=None if modelled else guest.disk_iops,
+                    bps=None if modelled else guest.disk_bps,
+                    model=guest.disk,
+                    descriptor=fds[0],
+                )
+            )
         spec = Spec(
             accel=guest.accel,
             kernel=guest.kernel.image,
@@ -311,11 +329,10 @@ def _supervise(
             disks=disks,
             ports=Ports(run_dir, errand.files),
             music_command=None if own else music_command(guest.music, scratch),
-            fdsets={1: work, 2: root},
+            fdsets=fdsets,
             mips=guest.mips if own else None,
             seed=errand.seed,
             library=guest.library,
-            modelled=work[0],
         )
         with running(spec, scratch) as machine:
             booted(machine)

@@ -36,9 +36,20 @@ def find(name: str) -> Workload:
 def resolved(options: Options, *, memory_said: bool = True) -> Options:
     """The options with all parameters of their workload; UserError (2) if they will not do."""
     chosen = find(options.workload)
+    if chosen.more_disks and options.device and not options.bare:
+        raise UserError(
+            f"--workload {chosen.name} needs {chosen.more_disks} disks of a VM's own",
+            hint="leave --device out",
+            status=Exit.USAGE,
+        )
     own = None if memory_said or options.device else chosen.memory
     load = chosen.completed(options.load, options.profile)
-    return replace(options, load=load, memory=max(own or 0, options.memory))
+    return replace(options, load=load, memory=own or options.memory)
+
+
+def disk_bytes(options: Options) -> int:
+    """What the disks of its VM beside the one under test come to hold."""
+    return find(options.workload).more_bytes(options)
 
 
 def packages(name: str) -> tuple[str, ...]:

@@ -30,11 +30,12 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Ground:
-    """What a workload runs on. disk: the kernel's name of the disk under the file system."""
+    """What a workload runs on: names of disks are the kernel's."""
 
     scratch: Path
-    disk: str
+    disk: str  # under the file system
     figures: Path  # where its programs may leave a JSON object of the run's figures
+    more_disks: tuple[str, ...] = ()  # beside that, as many as it asked for: empty
 
 
 @contextlib.contextmanager
@@ -60,7 +61,9 @@ class Workload:
     done: str
     late: str
     parameters: tuple[Parameter, ...] = ()
-    memory: int | None = None  # bytes of the VM that it needs; None: the profile's
+    memory: int | None = None  # bytes that its VM has unless --memory says; None: the profile's
+    more_disks: int = 0  # of the VM, of the same kind as the one under test
+    more_bytes: Callable[[Options], int] = lambda options: 0  # that those come to hold
     packages: Mapping[str, str] = field(default_factory=dict)  # Debian's, and a command of each
     modules: tuple[str, ...] = ()  # of the kernel, loaded where they are not built in
     config: tuple[str, ...] = ()  # the CONFIG_ options that its kernel needs; "A|B": one of them

@@ -2,6 +2,7 @@
 """The laptop in a guest: its disk is the model's, and its seconds are its own."""
 
 import contextlib
+import dataclasses
 import json
 import re
 import subprocess
@@ -24,10 +25,11 @@ TRIES = 3
 Speeds = dict[str, float]
 
 
-def measured(folder: Path, *argv: str) -> Speeds:
-    """What the guest's disk did, by the guest's clock."""
+def measured(folder: Path, *argv: str, more_disks: int = 0) -> Speeds:
+    """What the guest's disks did, by the guest's clock."""
     options = parse([*SMALL, *argv])
-    run_in_vm(folder, options, ready=guest(*SMALL, *argv), program=SPEED)
+    ready = dataclasses.replace(guest(*SMALL, *argv), more_disks=more_disks)
+    run_in_vm(folder, options, ready=ready, program=SPEED)
     said = re.search(r"^.*DISK-SPEED (.*)$", (folder / "console.log").read_text(), re.MULTILINE)
     assert said, "the guest did not say how fast its disk is"
     found: Speeds = json.loads(said[1])
@@ -48,9 +50,9 @@ def busy(loops: int) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def laptop(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Speeds]:
-    """The laptop's run, and its disk's figures."""
+    """The laptop's run, with two more disks, and its disks' figures."""
     folder = tmp_path_factory.mktemp("laptop") / "run"
-    return folder, measured(folder)
+    return folder, measured(folder, more_disks=2)
 
 
 def test_the_disk_is_the_models(laptop: tuple[Path, Speeds]) -> None:
@@ -60,6 +62,14 @@ def test_the_disk_is_the_models(laptop: tuple[Path, Speeds]) -> None:
     assert found["reads_per_s_32"] == pytest.approx(1 / a_read, rel=0.02)
     assert found["read_bytes_per_s"] == pytest.approx(58e6, rel=0.02)
     assert found["write_bytes_per_s"] == pytest.approx(58e6, rel=0.02)
+
+
+def test_two_disks_at_once_share_nothing(laptop: tuple[Path, Speeds]) -> None:
+    _, found = laptop
+    assert found["both_reads_per_s"] == pytest.approx(2 * found["reads_per_s"], rel=0.02)
+    assert found["of_them_one_reads_per_s"] == pytest.approx(found["reads_per_s"], rel=0.02)
+    # The CPU is seen, too: what it does for one disk the other does not wait for, but nearly.
+    assert found["both_read_bytes_per_s"] == pytest.approx(2 * 58e6, rel=0.05)
 
 
 def the_same_again(first: Path, again: Callable[[Path], Path], folder: Path) -> None:
@@ -87,7 +97,7 @@ def test_the_same_seed_is_the_same_run_beside_others_at_work(
     laptop: tuple[Path, Speeds], tmp_path: Path
 ) -> None:
     def again(folder: Path) -> Path:
-        measured(folder)
+        measured(folder, more_disks=2)
         return folder
 
     # Byte for byte, each line with the microsecond of the guest's.

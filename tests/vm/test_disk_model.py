@@ -12,16 +12,24 @@ from pathlib import Path
 import pytest
 
 from vm import disk_model
-from vm.disk_model import DiskModel, Unusable
+from vm.disk_model import DiskModel, Unusable, environment
 from vm.qemu import PROGRAM
 
 LAPTOP = DiskModel(True, 57, 58_000_000, 1, 32, 1)
+WORDS = "1 2 1 1 10 5"
+SIXTEEN = ";".join([WORDS] * 16)
 
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def library() -> Path:
+    """The machine's own, made once for all."""
+    return disk_model.library(PROGRAM)
 
 
 def test_it_is_made_once(cache: Path) -> None:
@@ -33,10 +41,40 @@ def test_it_is_made_once(cache: Path) -> None:
 
 def test_what_it_is_told(tmp_path: Path) -> None:
     with open(tmp_path / "disk", "wb") as disk:
-        words = LAPTOP.environment(disk.fileno())["DISK_MODEL"].split()
+        words = environment([(LAPTOP, disk.fileno())])["DISK_MODEL"].split()
         found = os.fstat(disk.fileno())
     assert words[:4] == [str(found.st_dev), str(found.st_ino), "1", "1"]
     assert int(words[4]) == pytest.approx(1e9 / 57, rel=1e-6) and words[5] == "58000000"
+
+
+def test_several_disks_are_told_apart(tmp_path: Path) -> None:
+    flash = DiskModel(False, 5500, 250_000_000, 2, 32, 1)
+    with open(tmp_path / "a", "wb") as one, open(tmp_path / "b", "wb") as other:
+        both = environment([(LAPTOP, one.fileno()), (flash, other.fileno())])["DISK_MODEL"]
+        assert both.split(";") == [LAPTOP.words(one.fileno()), flash.words(other.fileno())]
+    assert environment([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("told", "taken"),
+    [
+        (WORDS, True),
+        (f"{WORDS};9 9 0 4 10 5e6", True),
+        (SIXTEEN, True),
+        (f"{SIXTEEN};{WORDS}", False),
+        (f"{WORDS};", False),
+        (f"{WORDS} 7", False),
+        ("1 2 0 0 10 5", False),
+        ("", False),
+    ],
+)
+def test_what_the_library_takes(library: Path, told: str, taken: bool) -> None:
+    """Without a guest: QEMU ends at once, with or without a word on it."""
+    env = {**os.environ, "LD_PRELOAD": str(library), "DISK_MODEL": told, "DISK_MODEL_SAY": "1"}
+    done = subprocess.run([PROGRAM, "--version"], env=env, capture_output=True, text=True)
+    assert (done.returncode == 0) == taken
+    said = "disk model: on" if taken else f"disk model: cannot read DISK_MODEL={told}"
+    assert said in done.stderr
 
 
 def test_no_compiler_is_said_in_a_line(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,10 +101,8 @@ def test_a_qemu_without_timers_does_not_take_it(cache: Path, tmp_path: Path) -> 
     shutil.copy("/bin/sleep", other)
     made = disk_model.library(PROGRAM)
     with open(tmp_path / "disk", "wb") as disk:
-        environment = LAPTOP.environment(disk.fileno()) | {"LD_PRELOAD": str(made)}
-    done = subprocess.run(
-        [other, "0"], env={**os.environ, **environment}, capture_output=True, text=True
-    )
+        told = environment([(LAPTOP, disk.fileno())]) | {"LD_PRELOAD": str(made)}
+    done = subprocess.run([other, "0"], env={**os.environ, **told}, capture_output=True, text=True)
     assert done.returncode == 1 and "this QEMU exports no timers" in done.stderr
     with pytest.raises(Unusable, match="QEMU does not take the disk model"):
         disk_model.library(str(other))

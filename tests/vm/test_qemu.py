@@ -64,8 +64,10 @@ def test_a_clock_of_instructions_and_a_modelled_disk(tmp_path: Path) -> None:
             mips=250,
             seed=7,
             library=Path("/lib,x.so"),
-            modelled=opened.fileno(),
-            disks=[Disk("root", "/root"), Disk("work", "/dev/fdset/1", model=model)],
+            disks=[
+                Disk("root", "/root"),
+                Disk("work", "/dev/fdset/1", model=model, descriptor=opened.fileno()),
+            ],
         )
         environment = spec.environment
         on_the_hosts = dataclasses.replace(spec, mips=None).environment

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from contract.command_line import parse_measured
 from contract.values import Refused, load
 from errors import Exit, UserError
+from run import clock, dry_run
 from run.arguments import parse
 from run.measure_command import measure_argv
 from setup import image
@@ -124,6 +125,15 @@ def test_a_program_that_is_not_here_is_named_with_its_package() -> None:
     lacks = replace(has, packages={"coreutils": "ls", "no-tools": "no-such-program"})
     with pytest.raises(UserError, match=r"x needs what is not here: no-such-program \(install no-"):
         lacks.check_commands()
+
+
+def test_disks_of_a_vm_are_not_a_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = replace(find("memcg-dirty"), more_disks=4, more_bytes=lambda options: 5 << 30)
+    monkeypatch.setattr(registry, "every", lambda: {"memcg-dirty": wide})
+    with pytest.raises(UserError, match=r"memcg-dirty needs 4 disks of a VM's own \(leave --dev"):
+        parse(["--workload", "memcg-dirty", "--device", "/dev/none"])
+    assert clock.disk_bytes(parse(DIRTY)) == clock.DISK_BYTES + (5 << 30)
+    assert any("5 throw-away disks, each of 8 GiB" in line for line in dry_run.lines(parse(DIRTY)))
 
 
 def test_a_plan_keeps_its_workload(tmp_path: Path) -> None:
