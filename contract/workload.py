@@ -49,6 +49,34 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Recorded:
+    """A figure that the observers recorded: by how much columns of trace.tsv grew, added up.
+
+    columns: names, with `*` for any part of one; none of them there: not available. since, until:
+    keys of figures that are moments (seconds of CLOCK_MONOTONIC); "": the run's begin, its end.
+    share_of: more columns; the figure is then percent of their growth.
+    """
+
+    key: str
+    columns: tuple[str, ...]
+    since: str = ""
+    until: str = ""
+    divisor: int = 1
+    share_of: tuple[str, ...] = ()
+
+    def as_meta(self) -> dict[str, Any]:
+        """As it stands in meta.json."""
+        return {
+            "key": self.key,
+            "columns": list(self.columns),
+            "since": self.since,
+            "until": self.until,
+            "divisor": self.divisor,
+            "share_of": list(self.share_of),
+        }
+
+
+@dataclass(frozen=True)
 class TableRow:
     """A row of a table: the key of a figure for each column; "": an empty cell."""
 
@@ -82,7 +110,7 @@ class Description:
     """A workload: its streams whose silences count, and what it measures by itself.
 
     `subject`: what one of these streams is called; `primary`: key of the metric that the verdicts
-    are about, one of the suite's or of `figures`.
+    are about, one of the suite's or of `figures`; `recorded`: what the observers have beside those.
     """
 
     name: str
@@ -92,6 +120,7 @@ class Description:
     primary: str = STALLED
     figures: tuple[Figure, ...] = ()
     tables: tuple[FigureTable, ...] = ()
+    recorded: tuple[Recorded, ...] = ()
 
     def as_meta(self) -> dict[str, Any]:
         """As it stands in meta.json."""
@@ -103,4 +132,5 @@ class Description:
             "primary": self.primary,
             "figures": [figure.as_meta() for figure in self.figures],
             "tables": [table.as_meta() for table in self.tables],
+            "recorded": [one.as_meta() for one in self.recorded],
         }

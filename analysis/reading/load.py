@@ -29,6 +29,7 @@ from analysis.reading.latency_log import (
     parse_object,
 )
 from analysis.reading.places import LARGEST_FACTS, Place, find_runs, natural
+from analysis.reading.recorded import recorded
 from analysis.reading.streams import Stream, make_stream
 from analysis.reading.words import plain
 from analysis.reading.workload import SOME_SUBJECT, read_figures, read_workload
@@ -91,8 +92,9 @@ class Run:
 
     @cached_property
     def figures(self) -> dict[str, float]:
-        """What the workload measured by itself, by key; what is not there is not available."""
-        return read_figures(self.meta, [])
+        """What the workload measured, and what it has of the recorded; else not available."""
+        told = read_figures(self.meta, [])
+        return recorded(self.path, self.workload.recorded, told, number(self.meta.get("t0"))) | told
 
     @property
     def subjects(self) -> list[Stream]:

@@ -19,6 +19,7 @@ from contract.workload import (
     Description,
     Figure,
     FigureTable,
+    Recorded,
     TableRow,
     is_described,
     named,
@@ -33,10 +34,13 @@ MOST_TABLES = 8
 MOST_COLUMNS = 12
 MOST_ROWS = 60
 MOST_DIGITS = 6
+MOST_COUNTERS = 16  # of one recorded figure
+MOST_DIVISOR = 10**9
 MOST_NAMED = 4  # of what is damaged
 NAME, TITLE, SUMMARY, COLUMN, UNIT, STREAM = 40, 80, 200, 20, 12, 200  # characters
 # Of exports, too: none of them is a formula to a spreadsheet. <> are a redaction's.
 FIGURE_KEY = re.compile(r"[A-Za-z0-9<][A-Za-z0-9._+<>-]{0,63}")
+COUNTER = re.compile(r"[a-z0-9_*]{1,48}")  # a pattern of columns of trace.tsv
 Made = TypeVar("Made")
 
 
@@ -69,6 +73,7 @@ def read_workload(meta: dict[str, Any], streams: Iterable[str], warnings: list[s
         primary=primary,
         figures=tuple({one.key: one for one in figures}.values()),
         tables=tuple(_each(told, "tables", MOST_TABLES, _table, bad)),
+        recorded=tuple(_each(told, "recorded", MOST_FIGURES, _recorded, bad)),
     )
     if bad:
         warnings.append(f"meta.json: of the workload left out: {some(bad, MOST_NAMED)}")
@@ -162,6 +167,28 @@ def _rows(rows: list[Any], columns: int) -> Iterator[TableRow]:
             case {"title": str(title), "figures": [*keys]}:
                 cells = [key if _is_key(key) else "" for key in keys[:columns]]
                 yield TableRow(plain(title, TITLE), (*cells, *[""] * (columns - len(cells))))
+
+
+def _recorded(value: Any) -> Recorded | None:
+    match value:
+        case {
+            "key": str(key),
+            "columns": [*columns],
+            "since": str(since),
+            "until": str(until),
+            "divisor": int(divisor),
+            "share_of": [*share_of],
+        } if columns and not isinstance(divisor, bool):
+            keys = (key, *filter(None, (since, until)))
+            counters = all(map(_are_counters, (columns, share_of)))
+            if all(map(_is_key, keys)) and counters and 1 <= divisor <= MOST_DIVISOR:
+                return Recorded(key, tuple(columns), since, until, divisor, tuple(share_of))
+    return None
+
+
+def _are_counters(values: list[Any]) -> bool:
+    fit = (isinstance(value, str) and COUNTER.fullmatch(value) for value in values)
+    return len(values) <= MOST_COUNTERS and all(fit)
 
 
 def _is_key(value: Any) -> bool:

@@ -17,7 +17,7 @@ from analysis.text import compare_text
 from analysis.text.run_summary import details, summary, try_compare
 from analysis.verdicts import export
 from analysis.verdicts.compare import compare
-from contract.workload import Description, Figure, TableRow
+from contract.workload import Description, Figure, Recorded, TableRow
 from errors import UserError
 from tests.support.hostile import LABELS
 from tests.support.verdicts import stalling_run
@@ -35,7 +35,9 @@ WORDS = st.sampled_from([*LABELS, "s", "=1+1", "lower", "higher", "time-inside",
 KEYS = (
     *("name", "summary", "subject", "subjects", "primary", "figures", "tables"),
     *("key", "title", "unit", "digits", "better", "columns", "rows"),
+    *("recorded", "since", "until", "divisor", "share_of"),
 )
+COUNTED = Recorded("k", ("x_*",)).as_meta()
 ANYTHING = st.recursive(
     PLAIN | WORDS,
     lambda each: (
@@ -78,6 +80,12 @@ def test_without_a_description_it_is_the_desktops_gitks() -> None:
         ({"figures": [DIRTY.figures[0].as_meta() | {"key": "=1"}]}, "figures[0]", "figures", ()),
         ({"figures": [DIRTY.figures[0].as_meta()] * 2}, "", "figures", DIRTY.figures[:1]),
         ({"tables": [{"title": "t", "columns": [], "rows": []}]}, "tables[0]", "tables", ()),
+        ({"recorded": [COUNTED | {"columns": []}]}, "recorded[0]", "recorded", ()),
+        ({"recorded": [COUNTED | {"columns": ["[a]"]}]}, "recorded[0]", "recorded", ()),
+        ({"recorded": [COUNTED | {"share_of": ["x"] * 17}]}, "recorded[0]", "recorded", ()),
+        ({"recorded": [COUNTED | {"divisor": 0}]}, "recorded[0]", "recorded", ()),
+        ({"recorded": [COUNTED | {"until": "=1"}]}, "recorded[0]", "recorded", ()),
+        ({"recorded": [COUNTED]}, "", "recorded", (Recorded("k", ("x_*",)),)),
     ],
 )  # fmt: skip
 def test_what_is_damaged_is_named_and_left_out(

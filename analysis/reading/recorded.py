@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Figures that a workload names and the run's trace.tsv has: by how much columns of it grew.
+
+What cannot be told is not there, which is not zero: a kernel without the columns, a moment that
+the workload did not come to, a trace that does not reach so far.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import numpy as np
+
+from analysis.reading.counter_tables import Table
+from analysis.reading.evidence_tables import read_trace
+from contract.run_files import STAMP
+from contract.workload import Recorded
+
+REACH_S = 1.0  # from the last row to a moment that it may still stand for
+
+
+def recorded(
+    run: Path, wanted: Sequence[Recorded], told: Mapping[str, float], t0: float | None
+) -> dict[str, float]:
+    """These figures of a run, by key; told: its figures, moments among them. t0 and they: seconds
+    of CLOCK_MONOTONIC."""
+    trace = read_trace(run, []) if wanted and t0 is not None else None
+    if trace is None or t0 is None:
+        return {}
+    found = {one.key: _figure(trace, one, told, t0) for one in wanted}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _figure(trace: Table, one: Recorded, told: Mapping[str, float], t0: float) -> float | None:
+    if any(key and key not in told for key in (one.since, one.until)):
+        return None
+    begin = told[one.since] - t0 if one.since else 0.0
+    end = told[one.until] - t0 if one.until else float(trace.columns[STAMP][-1])
+    grown = _grown(trace, one.columns, begin, end)
+    if not one.share_of or grown is None:
+        return None if grown is None else grown / one.divisor
+    whole = _grown(trace, one.share_of, begin, end)
+    return 100 * grown / whole if whole else None
+
+
+def _grown(trace: Table, patterns: Iterable[str], begin: float, end: float) -> float | None:
+    """All columns that are there together; None if there is none of them.
+
+    From the last row before the begin, or the first one, to the first row after the end.
+    """
+    each = [
+        _between(trace, name, begin, end)
+        for name in trace.names
+        if any(fnmatchcase(name, pattern) for pattern in patterns)
+    ]
+    known = [one for one in each if one is not None]
+    return sum(known) if known and len(known) == len(each) else None
+
+
+def _between(trace: Table, name: str, begin: float, end: float) -> float | None:
+    values = trace.get(name)
+    if values is None:
+        return None
+    good = np.isfinite(values)
+    stamps, values = trace.columns[STAMP][good], values[good]
+    if end > stamps[-1] + REACH_S or begin > stamps[-1]:
+        return None
+    first = max(0, int(np.searchsorted(stamps, begin, side="right")) - 1)
+    last = min(len(stamps) - 1, int(np.searchsorted(stamps, end, side="left")))
+    grown = float(values[last] - values[first])
+    return grown if grown >= 0 else None
