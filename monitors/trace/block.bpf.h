@@ -7,8 +7,6 @@
 #define REQ_OP_READ 0
 #define REQ_OP_WRITE 1
 
-const volatile struct watched watched SEC(".rodata.watched") = {};
-
 /* By the address of the request or the bio, which no split, merge or remapping changes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

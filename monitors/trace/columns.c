@@ -29,6 +29,14 @@ static struct column direct[] = {
 	{ "direct_reclaim_pages", SUM_DIRECT_RECLAIM_PAGES, 1, SHUT },
 	{ "direct_reclaim_none", SUM_DIRECT_RECLAIM_NONE, 1, SHUT },
 };
+static struct column without_page[] = {
+	{ "reclaims_without_page", SUM_WITHOUT_PAGE, 1, SHUT },
+	{ "reclaims_progress_without_page", SUM_PROGRESS_WITHOUT_PAGE, 1, SHUT },
+};
+static struct column slow_path[] = {
+	{ "slow_path_waits_n", SUM_SLOW_PATH_WAITS, 1, SHUT },
+	{ "slow_path_waits_us", SUM_SLOW_PATH_US, 1, SHUT },
+};
 static struct column memcg[] = {
 	{ "memcg_reclaims", SUM_MEMCG_RECLAIMS, 1, SHUT },
 	{ "memcg_reclaim_us", SUM_MEMCG_RECLAIM_NS, 1000, SHUT },
@@ -76,6 +84,10 @@ struct group groups[GROUPS] = {
 		    COLUMNS(crypt), false },
 	[FAILURES] = { "alloc_failures", NEEDS(TRACEPOINTS), PROGRAMS("alloc_failed"),
 		       COLUMNS(failures), false },
+	[WITHOUT_PAGE] = { "reclaims without a page", NEEDS(TP_RETRY), PROGRAMS("retried"),
+			   COLUMNS(without_page), false },
+	[SLOW_PATH] = { "waits in the allocator's slow path", NEEDS(TRACEPOINTS), PROGRAMS(NULL),
+			COLUMNS(slow_path), false },
 };
 
 void throttled_columns(const struct kernel_types *types)

@@ -26,6 +26,7 @@ const char *const tracepoints[TRACEPOINTS] = {
 	[TP_RQ_COMPLETE] = "block/block_rq_complete",
 	[TP_BIO_QUEUE] = "block/block_bio_queue",
 	[TP_BIO_COMPLETE] = "block/block_bio_complete",
+	[TP_RETRY] = "oom/reclaim_retry_zone",
 };
 
 /* How many arguments a tracepoint has: its typedef leads to a pointer, that to a prototype. */

@@ -24,6 +24,7 @@ enum tracepoint {
 	TP_RQ_COMPLETE,
 	TP_BIO_QUEUE,
 	TP_BIO_COMPLETE,
+	TP_RETRY,
 	TRACEPOINTS,
 };
 
@@ -73,6 +74,9 @@ enum {
 	DISK,
 	CRYPT,
 	FAILURES,
+	/* Behind those that they count by. */
+	WITHOUT_PAGE,
+	SLOW_PATH,
 	GROUPS,
 };
 
@@ -89,6 +93,8 @@ void want(const struct device *, int count, const struct kernel_types *, struct 
 
 int symbols_read(const char *path); /* how many there are; 0: hidden, -errno */
 void symbols_name(struct text *, uint64_t address); /* of a return address; hex without a name */
+/* The pieces of a function (`name`, `name.cold` …), at most `room`: how many there are. */
+int symbols_find(const char *name, struct function *pieces, int room);
 
 /* ---- failures.c: trace_failures(), trace_reclaimers(), trace_forget() */
 

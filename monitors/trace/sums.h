@@ -6,6 +6,7 @@
 #define REASONS 8 /* of mm_vmscan_throttled */
 #define FRAMES 24 /* return addresses that are kept of a failed allocation */
 #define COMM 16
+#define SLOW_PATHS 8 /* pieces of the page allocator in which it waits */
 
 /*
  * Signed 64-bit numbers, added to atomically. Times in ns, but what the kernel tells in µs. In
@@ -35,6 +36,8 @@ enum sum {
 	SUM_DIRECT_RECLAIM_NS,
 	SUM_DIRECT_RECLAIM_PAGES,
 	SUM_DIRECT_RECLAIM_NONE,
+	SUM_WITHOUT_PAGE,
+	SUM_PROGRESS_WITHOUT_PAGE,
 	SUM_MEMCG_RECLAIMS,
 	SUM_MEMCG_RECLAIM_NS,
 	SUM_MEMCG_RECLAIM_PAGES,
@@ -50,6 +53,8 @@ enum sum {
 	SUM_CRYPT_WRITES,
 	SUM_CRYPT_WRITE_NS,
 	SUM_ALLOC_FAILURES,
+	SUM_SLOW_PATH_WAITS,
+	SUM_SLOW_PATH_US,
 	SUMS,
 };
 
@@ -76,6 +81,9 @@ struct watched {
 	 * too, and e8a676d61c07).
 	 */
 	int request_second, bio_second;
+	struct function {
+		unsigned long long start, bytes;
+	} slow_paths[SLOW_PATHS]; /* of no bytes: none */
 };
 
 struct in_flight {
@@ -83,8 +91,11 @@ struct in_flight {
 	unsigned long long write;
 };
 
+/* What a task's last direct reclaim came to, as long as its allocation has not got a page. */
+enum came_to { CAME_TO_AN_END, FREED_NONE, FREED_SOME };
+
 struct reclaimer {
-	unsigned long long count, ns, pages;
+	unsigned long long count, ns, pages, came_to;
 	char comm[COMM];
 };
 

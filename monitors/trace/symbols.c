@@ -122,6 +122,24 @@ int symbols_read(const char *path)
 	return count;
 }
 
+int symbols_find(const char *name, struct function *pieces, int room)
+{
+	size_t length = strlen(name);
+	int found = 0;
+
+	/* The last one has no end: it is none of the kernel's own. */
+	for (int i = 0; i + 1 < count && found < room; i++) {
+		const char *one = text.data + names[i];
+
+		if (strncmp(one, name, length) || (one[length] && one[length] != '.'))
+			continue;
+		/* A return address may be that behind the function's last instruction, a call. */
+		pieces[found].start = BASE + starts[i] + 1;
+		pieces[found++].bytes = starts[i + 1] - starts[i];
+	}
+	return found;
+}
+
 void symbols_name(struct text *to, uint64_t address)
 {
 	/* It is the instruction behind a call, which may be the last one of its function. */

@@ -22,6 +22,7 @@
 char LICENSE[] SEC("license") = "GPL";
 
 struct sums sums;
+const volatile struct watched watched SEC(".rodata.watched") = {};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -102,11 +103,17 @@ static __always_inline __s64 span_end(enum span span, enum sum count)
 	return ns;
 }
 
+static __always_inline struct reclaimer *current_reclaimer(void)
+{
+	__u32 pid = current_pid();
+
+	return bpf_map_lookup_elem(&reclaimers, &pid);
+}
+
 static __always_inline void add_to_task(__u64 ns, __u64 pages)
 {
-	struct reclaimer none = {};
+	struct reclaimer none = {}, *task = current_reclaimer();
 	__u32 pid = current_pid();
-	struct reclaimer *task = bpf_map_lookup_elem(&reclaimers, &pid);
 
 	if (!task) {
 		bpf_map_update_elem(&reclaimers, &pid, &none, BPF_NOEXIST);
@@ -119,12 +126,17 @@ static __always_inline void add_to_task(__u64 ns, __u64 pages)
 	ADD(&task->count, 1);
 	ADD(&task->ns, ns);
 	ADD(&task->pages, pages);
+	task->came_to = pages ? FREED_SOME : FREED_NONE;
 	bpf_get_current_comm(task->comm, sizeof(task->comm));
 }
 
 SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
 int direct_begin(void *ctx)
 {
+	struct reclaimer *task = current_reclaimer();
+
+	if (task)
+		task->came_to = CAME_TO_AN_END;
 	span_begin(SPAN_DIRECT);
 	return 0;
 }
@@ -140,6 +152,29 @@ int BPF_PROG(direct_end, unsigned long nr_reclaimed)
 	if (!nr_reclaimed)
 		add(SUM_DIRECT_RECLAIM_NONE, 1);
 	add_to_task(ns, nr_reclaimed);
+	return 0;
+}
+
+/*
+ * The allocation that the task reclaimed for has no page yet. It is seen where the allocator asks
+ * whether to reclaim again (once for each zone), and where it gives up.
+ */
+static __always_inline void without_page(void)
+{
+	struct reclaimer *task = current_reclaimer();
+
+	if (!task || task->came_to == CAME_TO_AN_END)
+		return;
+	add(SUM_WITHOUT_PAGE, 1);
+	if (task->came_to == FREED_SOME)
+		add(SUM_PROGRESS_WITHOUT_PAGE, 1);
+	task->came_to = CAME_TO_AN_END;
+}
+
+SEC("tp_btf/reclaim_retry_zone")
+int retried(void *ctx)
+{
+	without_page();
 	return 0;
 }
 
@@ -214,11 +249,32 @@ static __always_inline bool is_kswapd(void)
 	       comm[4] == 'p' && comm[5] == 'd';
 }
 
-static __always_inline void waited(__u32 wait, __u64 us)
+/* Whether the page allocator called, at whatever depth, for the current task. */
+static __always_inline bool in_slow_path(void *ctx)
 {
+	__u64 stack[FRAMES] = {};
+
+	bpf_get_stack(ctx, stack, sizeof(stack), 0);
+	for (int i = 0; i < FRAMES; i++)
+		for (int piece = 0; piece < SLOW_PATHS; piece++) {
+			const volatile struct function *one = &watched.slow_paths[piece];
+
+			if (stack[i] - one->start < one->bytes)
+				return true;
+		}
+	return false;
+}
+
+static __always_inline void waited(void *ctx, __u32 wait, __u64 us)
+{
+	bool kswapd = is_kswapd();
 	struct waits *waits;
 
-	wait += is_kswapd();
+	if (!kswapd && in_slow_path(ctx)) {
+		add(SUM_SLOW_PATH_WAITS, 1);
+		add(SUM_SLOW_PATH_US, us);
+	}
+	wait += kswapd;
 	barrier_var(wait); /* or clang knows that it needs no mask, and the verifier does not */
 	waits = &sums.waits[wait & (WAITS - 1)];
 	ADD(&waits->count, 1);
@@ -229,21 +285,21 @@ SEC("tp_btf/mm_vmscan_throttled")
 int BPF_PROG(throttled, int nid, int usec_timeout, int usec_delayed, int reason)
 {
 	if (reason >= 0 && reason < REASONS)
-		waited(WAIT_THROTTLED + 2 * reason, usec_delayed);
+		waited(ctx, WAIT_THROTTLED + 2 * reason, usec_delayed);
 	return 0;
 }
 
 SEC("tp_btf/writeback_congestion_wait")
 int BPF_PROG(congestion_wait, unsigned int usec_timeout, unsigned int usec_delayed)
 {
-	waited(WAIT_CONGESTION, usec_delayed);
+	waited(ctx, WAIT_CONGESTION, usec_delayed);
 	return 0;
 }
 
 SEC("tp_btf/writeback_wait_iff_congested")
 int BPF_PROG(wait_iff_cong, unsigned int usec_timeout, unsigned int usec_delayed)
 {
-	waited(WAIT_IFF_CONGESTED, usec_delayed);
+	waited(ctx, WAIT_IFF_CONGESTED, usec_delayed);
 	return 0;
 }
 
@@ -254,6 +310,8 @@ int BPF_PROG(wait_iff_cong, unsigned int usec_timeout, unsigned int usec_delayed
  * for each, and looks itself whether it shall be silent (__GFP_NOWARN).
  */
 #define FAILED "page allocation failure:"
+/* __GFP_DIRECT_RECLAIM, the same from 4.4 to 7.3: who may not reclaim fails for other reasons. */
+#define MAY_RECLAIM 0x400
 
 SEC("kprobe/warn_alloc")
 int alloc_failed(struct pt_regs *ctx)
@@ -269,6 +327,8 @@ int alloc_failed(struct pt_regs *ctx)
 		if (format[i] != FAILED[i])
 			return 0;
 	add(SUM_ALLOC_FAILURES, 1);
+	if (ctx->di & MAY_RECLAIM)
+		without_page();
 	failure = bpf_map_lookup_elem(&scratch, &zero);
 	if (!failure)
 		return 0;

@@ -143,6 +143,19 @@ static void attach(struct group *group, bool plain, struct list *missing)
 			cells[cell_count++] = &group->columns[i];
 }
 
+/* Whether what a group counts by is counted itself. */
+static bool counted(struct group *group, struct list *missing)
+{
+	if (group == &groups[WITHOUT_PAGE])
+		group->wanted = groups[DIRECT].wanted && groups[FAILURES].wanted;
+	if (group == &groups[SLOW_PATH])
+		group->wanted = groups[THROTTLED].wanted || groups[CONGESTION].wanted ||
+				groups[IFF_CONGESTED].wanted;
+	if (!group->wanted)
+		list_add(missing, "%s: what they are counted by is missing", group->what);
+	return group->wanted;
+}
+
 static int map_of(const char *name)
 {
 	return bpf_object__find_map_fd_by_name(loaded, name);
@@ -160,6 +173,28 @@ static void watch_in_flight(const struct device *devices, int count, struct list
 		if (groups[CRYPT].wanted && !strcmp(devices->prefix, "crypt"))
 			in_flight_watch("crypt", folder, map_of("crypt_bios"), sums,
 					SUM_CRYPT_IN_FLIGHT, SUM_CRYPT_DROPPED, missing);
+	}
+}
+
+/* Where the page allocator waits: in its slow path, or in what that is a part of. */
+static void name_functions(struct watched *watched, struct list *missing)
+{
+	static const char *const allocator[] = {
+		"__alloc_pages_slowpath",	"__alloc_pages_nodemask", /* up to 5.12 */
+		"__alloc_pages",		"__alloc_pages_noprof", /* from 6.10 on */
+		"__alloc_frozen_pages_noprof", /* from 6.14 on */
+	};
+	int read = symbols_read("/proc/kallsyms"), found = 0;
+
+	if (read <= 0)
+		list_add(missing, "function names: %s",
+			 read ? strerror(-read) : "hidden (kernel.kptr_restrict)");
+	for (size_t i = 0; i < ARRAY_SIZE(allocator); i++)
+		found += symbols_find(allocator[i], watched->slow_paths + found,
+				      SLOW_PATHS - found);
+	if (!found) {
+		list_add(missing, "%s: no name of it", groups[SLOW_PATH].what);
+		groups[SLOW_PATH].wanted = false;
 	}
 }
 
@@ -182,6 +217,8 @@ void trace_open(const struct device *devices, int count, struct list *missing,
 		return;
 	}
 	want(devices, count, &types, &watched, missing);
+	if (groups[FAILURES].wanted || groups[SLOW_PATH].wanted)
+		name_functions(&watched, missing);
 	if (!load(&watched, &plain, missing))
 		return;
 	sums = mmap(NULL, sizeof(struct sums), PROT_READ | PROT_WRITE, MAP_SHARED, map_of(".bss"),
@@ -191,11 +228,8 @@ void trace_open(const struct device *devices, int count, struct list *missing,
 		return;
 	}
 	for (struct group *group = groups; group < groups + GROUPS; group++)
-		if (group->wanted)
+		if (group->wanted && counted(group, missing))
 			attach(group, plain, missing);
-	if (groups[FAILURES].wanted && (error = symbols_read("/proc/kallsyms")) <= 0)
-		list_add(missing, "function names: %s",
-			 error ? strerror(-error) : "hidden (kernel.kptr_restrict)");
 	watch_in_flight(devices, count, missing);
 	failures_open(map_of("failures"), map_of("reclaimers"), problems);
 }

@@ -6,6 +6,7 @@ that names its disk), 7.3 the newest. TRACE_KERNELS="debian:6.1 debian:7.2" trie
 """
 
 import os
+import re
 from typing import Any
 
 import pytest
@@ -60,6 +61,7 @@ def test_what_this_kernel_offers(trace: Facts) -> None:
     columns = set(trace["columns"])
     assert len(columns) == len(trace["columns"])
     assert {"direct_reclaims", "kswapd_awake_us", "crypt_alone_us", "alloc_failures"} <= columns
+    assert {"reclaims_progress_without_page", "slow_path_waits_us"} <= columns
     # One of the two generations of waits, and what is missing is said.
     old, new = "congestion_wait_us" in columns, "throttled_noprogress_us" in columns
     assert old != new
@@ -128,6 +130,28 @@ def test_reclaim_is_what_the_kernel_counts(events: list[Facts]) -> None:
     assert part.sum("direct_reclaim_us") > 0
     assert part.sum("kswapd_wakes") >= 1
     assert 0 < part.sum("kswapd_awake_us") <= 1.01 * part.us
+
+
+def test_reclaims_that_brought_no_page(events: list[Facts]) -> None:
+    for name in ("pressure", "failures"):
+        part = Part(events, name)
+        without = part.sum("reclaims_without_page")
+        assert part.sum("reclaims_progress_without_page") <= without
+        assert without <= part.sum("direct_reclaims")
+    # No page of that order is left at the end of each write, whatever was reclaimed for it.
+    assert part.sum("direct_reclaims") and without >= 1
+
+
+def test_waits_in_the_slow_path_are_among_all(events: list[Facts]) -> None:
+    part = Part(events, "pressure")
+    waits = {
+        name: value
+        for name, value in part.facts["trace"].items()
+        if re.match(r"(throttled_|congestion_wait_|wait_iff_congested_)", name)
+    }
+    for what in ("n", "us"):
+        all_of_them = sum(value for name, value in waits.items() if name.endswith(f"_{what}"))
+        assert part.sum(f"slow_path_waits_{what}") <= all_of_them
 
 
 def test_who_reclaimed(events: list[Facts]) -> None:

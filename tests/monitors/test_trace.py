@@ -29,6 +29,23 @@ class Symbols(Driven):
         self.tell(f"{address:x}\n".encode())
         return self.line()
 
+    def pieces(self, name: str) -> str:
+        """Where a function lies."""
+        self.tell(f"={name}\n".encode())
+        return self.line()
+
+
+def test_pieces_of_functions(tmp_path: Path) -> None:
+    path = tmp_path / "kallsyms"
+    names = ["slow.cold", "before", "slow", "slower", "slow.constprop.0", "slow.part.1", "last"]
+    lines = [f"{BASE + 0x1000 + 32 * n:x} t {name}" for n, name in enumerate(names)]
+    path.write_text("\n".join(lines) + "\n")
+    with Symbols(path) as table:
+        # A return address lies behind the call, and the next function's first is none.
+        assert table.pieces("slow") == f"{BASE + 0x1001:x}+32 {BASE + 0x1041:x}+32"
+        assert table.pieces("before") == f"{BASE + 0x1021:x}+32"
+        assert table.pieces("last") == table.pieces("none") == table.pieces("slo") == ""
+
 
 def test_names_of_functions(tmp_path: Path) -> None:
     path = tmp_path / "kallsyms"
