@@ -2,6 +2,7 @@
 """The command line of run_test.sh, made from the table of its options (contract.options)."""
 
 import argparse
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -78,8 +79,8 @@ def _how(row: Row) -> dict[str, Any]:
     return {key: value for key, value in how.items() if value is not None}
 
 
-def check(parser: Parser, said: argparse.Namespace) -> None:
-    """A usage error if what was said does not go together."""
+def check(parser: Parser, said: argparse.Namespace, gitks: bool) -> None:
+    """A usage error if what was said does not go together; gitks: whether its workload has any."""
     for name, row in ROWS.items():
         if getattr(said, name) is None:
             continue
@@ -92,9 +93,8 @@ def check(parser: Parser, said: argparse.Namespace) -> None:
                 f"{flag(name)} is for VMs: a run on a machine is a fresh boot "
                 "of it (reboot, and run this again with the same --out)"
             )
-        workload = said.workload or DESKTOP
-        if not row.heeded(workload):
-            parser.error(f"{flag(name)} is for --workload {' or '.join(row.of)}, not {workload}")
+        if not row.heeded(gitks):
+            parser.error(f"{flag(name)} is for a workload with gitk's, not for {said.workload}")
         if row.needs and getattr(said, row.needs) is None:
             parser.error(f"{flag(name)} goes with {flag(row.needs)}")
     if said.device is not None and len(said.swap or ()) > 1:
@@ -103,7 +103,7 @@ def check(parser: Parser, said: argparse.Namespace) -> None:
         parser.error("--bare and --run-dir go together")
     if said.bare and said.dry_run:
         parser.error("--bare and --dry-run do not go together")
-    needed = [name for name in ("repo", "music") if ROWS[name].heeded(said.workload or DESKTOP)]
+    needed = [name for name in ("repo", "music") if ROWS[name].heeded(gitks)]
     if said.bare and not all(getattr(said, name) for name in needed):
         parser.error(f"--bare needs {' and '.join(map(flag, needed))}")
     if said.repo is not None and said.commits is not None:
@@ -135,12 +135,16 @@ def filled(said: argparse.Namespace, **more: Any) -> Options:
     )
 
 
-def parse_measured(argv: list[str]) -> Options:
-    """The command line of what measures on the machine that it runs on (--bare, --device)."""
+def parse_measured(argv: list[str], has_gitks: Callable[[str], bool]) -> Options:
+    """The command line of what measures on the machine that it runs on (--bare, --device).
+
+    has_gitks: of a workload by its name.
+    """
     parser = build_parser()
     said = parser.parse_args(argv)
-    check(parser, said)
-    return filled(said, variants=(running(said),))
+    gitks = has_gitks(said.workload or DESKTOP)
+    check(parser, said, gitks)
+    return filled(said, variants=(running(said),), gitks=gitks)
 
 
 def running(said: argparse.Namespace) -> Variant:

@@ -59,12 +59,12 @@ class Row:
     unsaid_zero: bool = False  # 0 in a stored plan means that it was not given (--disk-iops)
     before: Any = None  # its value in a stored plan without its key: older than the option
     may_differ: bool = False  # with --resume: it may be another one than before (--accel)
-    of: tuple[str, ...] = ()  # the workloads that heed it; (): all of them
+    of_gitks: bool = False  # only a workload with gitk's heeds it
     silent: bool = False  # not said, and no parameter, where it is what it was `before`
 
-    def heeded(self, workload: str) -> bool:
-        """Whether this workload knows the option."""
-        return not self.of or workload in self.of
+    def heeded(self, gitks: bool) -> bool:
+        """Whether a workload with or without gitk's knows the option."""
+        return gitks or not self.of_gitks
 
     def was_given(self, value: Any) -> bool:
         """Whether this value was said: it is neither none nor a 0 that stands for none."""

@@ -29,7 +29,6 @@ from contract.swap import Swap
 from contract.variant import Variant
 from contract.workload import DESKTOP
 
-GITKS = (DESKTOP,)  # the workloads with gitk's
 MADE = "made, uncompressed"  # the history; `made` was one whose objects each reader had to inflate
 
 
@@ -164,7 +163,7 @@ class Options:
     )
     # Each stream needs a port of the guest's virtio-serial bus.
     gitk: int = option(
-        LOAD, "how many gitk's", values.up_to(16), "4", default=4, table=PARAMETERS, of=GITKS
+        LOAD, "how many gitk's", values.up_to(16), "4", default=4, table=PARAMETERS, of_gitks=True
     )
     # Not told: the history is made outside.
     commits: int = option(
@@ -176,10 +175,10 @@ class Options:
         table=PARAMETERS,
         told=False,
         unsaid_zero=True,
-        of=GITKS,
+        of_gitks=True,
     )
     every: int = option(
-        LOAD, "commits per line", values.count, "100", default=100, table=PARAMETERS, of=GITKS
+        LOAD, "commits per line", values.count, "100", default=100, table=PARAMETERS, of_gitks=True
     )
     passes: int = option(
         LOAD,
@@ -188,7 +187,7 @@ class Options:
         "N",
         default=PROFILED,
         table=PARAMETERS,
-        of=GITKS,
+        of_gitks=True,
     )
     touch: float = option(
         LOAD,
@@ -197,7 +196,7 @@ class Options:
         "F",
         default=PROFILED,
         table=PARAMETERS,
-        of=GITKS,
+        of_gitks=True,
     )
     step: int = option(
         LOAD,
@@ -207,7 +206,7 @@ class Options:
         default=512,
         table=PARAMETERS,
         before=12288,
-        of=GITKS,
+        of_gitks=True,
     )
     repo: str | None = option(
         LOAD,
@@ -215,7 +214,7 @@ class Options:
         metavar="PATH",
         table=PARAMETERS,
         source=True,
-        of=GITKS,
+        of_gitks=True,
     )
     music: str | None = option(
         LOAD,
@@ -411,19 +410,20 @@ class Options:
     variants: tuple[Variant, ...] = ()
     looks: tuple[int, ...] = ()
     hang_after: int = 0
+    gitks: bool = True  # of the workload: whether it has any, which read a history
     history: str = MADE  # or "repo" and which (run.identity)
     music_kind: str = "made"  # or "own" and which
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The workload's parameters: what must be equal for two runs to be compared."""
-        noted = {name: getattr(self, name) for name in NOTED if NOTED[name].heeded(self.workload)}
+        noted = {name: getattr(self, name) for name in NOTED if NOTED[name].heeded(self.gitks)}
         return self._compared(PARAMETERS) | noted
 
     @property
     def reads_history(self) -> bool:
         """Whether its workload does."""
-        return ROWS["repo"].heeded(self.workload)
+        return self.gitks
 
     @property
     def in_machine(self) -> dict[str, Any]:
@@ -435,7 +435,7 @@ class Options:
         for name, row in ROWS.items():
             value = getattr(self, name)
             left_out = row.source or row.is_silent(value)
-            if row.table == table and row.heeded(self.workload) and not left_out:
+            if row.table == table and row.heeded(self.gitks) and not left_out:
                 found[name] = 0 if value is None else value
         return found
 
@@ -444,7 +444,7 @@ class Options:
         """Of each table of a plan where something comes from, as far as it was said."""
         found: dict[str, dict[str, Any]] = {PARAMETERS: {}, IN_MACHINE: {}}
         for name, row in ROWS.items():
-            if row.source and row.heeded(self.workload) and getattr(self, name):
+            if row.source and row.heeded(self.gitks) and getattr(self, name):
                 found[row.table][name] = getattr(self, name)
         return found
 

@@ -13,10 +13,11 @@ from contract.run_files import PLAN_FILE
 from contract.spelling import flag
 from contract.swap import NONE, ON_DISK
 from contract.variant import Variant
+from contract.workload import DESKTOP
 from errors import run_command
 from run import asked_plan
 from run.asked_plan import AskedPlan
-from workloads.registry import resolved
+from workloads.registry import has_gitks, resolved
 
 
 def parse(argv: list[str]) -> Options:
@@ -29,11 +30,12 @@ def parse(argv: list[str]) -> Options:
     # What the command line says comes last, and so wins; a campaign's own folder refuses later
     # what does not fit the runs that it holds.
     args = parser.parse_args([*stored.argv, *argv])
-    check(parser, args)
+    gitks = has_gitks(args.workload or DESKTOP)
+    check(parser, args, gitks)
     variants = _variants(parser, given, stored)
     looks = _looks(parser, given, args, stored.looks, len(variants))
     runs = looks[-1] if looks else args.runs or 1
-    options = filled(args, variants=variants, looks=looks, runs=runs)
+    options = filled(args, variants=variants, looks=looks, runs=runs, gitks=gitks)
     if options.device is None:
         _check_machine(parser, options)
     if given.cpu_mips and options.clock == "host":

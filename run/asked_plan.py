@@ -18,6 +18,7 @@ from contract.plan import ASKED, KEPT, TABLES, are_growing, read_tables
 from contract.spelling import in_table, spelled
 from contract.variant import Variant
 from contract.workload import DESKTOP
+from workloads.registry import has_gitks
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,9 @@ def _options(name: str, table: Any, resumed: bool) -> list[str]:
         raise ValueError(f"[{name}] is not a table")
     _only_known(table, name)
     argv: list[str] = []
-    workload = table.get("workload", DESKTOP)
+    gitks = has_gitks(_text(f"{name}.workload", table.get("workload", DESKTOP)))
     for key, row in in_table(name).items():
-        if key not in table and not row.heeded(workload):
+        if key not in table and not row.heeded(gitks):
             continue
         value = table.get(key, row.before if resumed and table else None)
         if row.default is True:

@@ -24,7 +24,7 @@ def measure_argv(
     argv = ["--bare", "--run-dir", str(run_dir), "--no-install"]
     instead = {"repo": str(repo), "music": music}
     for name, row in ROWS.items():
-        told = row.told and not row.vm_only and row.heeded(options.workload)
+        told = row.told and not row.vm_only and row.heeded(options.gitks)
         if row.table in (PARAMETERS, IN_MACHINE) and told:
             argv += spelled(name, instead.get(name, getattr(options, name)))
     argv += spelled("swap", (variant.swap,))

@@ -71,5 +71,6 @@ WORKLOAD = Workload(
     finite=lambda options: set(streams(options)),
     done="every gitk read the whole history",
     late="the gitk's",
+    gitks=True,
     prepared=prepared,
 )

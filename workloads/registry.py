@@ -33,6 +33,11 @@ def find(name: str) -> Workload:
     return every()[name]
 
 
+def has_gitks(name: str) -> bool:
+    """Whether the desktop's gitk's are part of that workload; UserError (2) if there is none."""
+    return find(name).gitks
+
+
 def resolved(options: Options, *, memory_said: bool = True) -> Options:
     """The options with all parameters of their workload; UserError (2) if they will not do."""
     chosen = find(options.workload)
@@ -44,7 +49,9 @@ def resolved(options: Options, *, memory_said: bool = True) -> Options:
         )
     own = None if memory_said or options.device else chosen.memory
     load = chosen.completed(options.load, options.profile)
-    return replace(options, load=load, memory=own or options.memory)
+    found = replace(options, load=load, memory=own or options.memory)
+    chosen.check(found)
+    return found
 
 
 def disk_bytes(options: Options) -> int:
