@@ -99,12 +99,14 @@ def _history(options: Options) -> list[str]:
 
 
 def _load(options: Options) -> str:
-    if not options.reads_history:
-        return f"{registry.find(options.workload).describe(options).summary} ({options.load})"
-    return (
+    gitks = (
         f"{options.gitk} gitk's, {options.passes} pass(es), a line every {options.every} commits, "
         f"touch {options.touch:g}, step {options.step}"
     )
+    summary = registry.find(options.workload).describe(options).summary
+    told = f"{summary} ({options.load})" if options.load else summary
+    own = [told] if options.load or not options.gitks else []
+    return "; ".join([*([gitks] if options.gitks else []), *own])
 
 
 def _disks(options: Options) -> str:

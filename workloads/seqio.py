@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The workload of reference/000 and 003: iozone's sequential writes and reads on a RAID-0.
+
+More and more processes share a fixed total on an ext2 over four disks, in 256 MiB of memory. What
+was asked in 2010: how often and how long the page allocator and kswapd wait for congestion, and
+how many direct reclaims free pages and get none.
+"""
+
+import contextlib
+from collections.abc import Iterator
+
+from contract.options import Options
+from contract.run_files import HEARTBEAT
+from contract.values import Refused, power_of_two, size
+from contract.workload import Description, Figure, FigureTable, Recorded, TableRow
+from errors import Exit, UserError
+from monitors.streams import Stream
+from workloads import raid, seqio_load
+from workloads.beside import program
+from workloads.seqio_load import MODES, SET_UP, begin_of, end_of
+from workloads.workload import Ground, Parameter, Workload
+
+NAME = "seqio"
+LOAD = "io"  # the stream of what starts fio and times it
+DISKS = 4
+PLACE = "raid"  # its folder on the file system under test
+MIB = 1 << 20
+MOST = 64  # processes
+# Each of so many files is whole records of 64 KiB.
+WHOLE = MOST * seqio_load.RECORD_KIB << 10
+# What the page allocator and kswapd wait in: up to 5.15 for congestion, since 5.16 (8cd7c588decf)
+# in a throttle for a reason of its own. As analysis.reclaim_tables has them.
+WAITS = ("congestion_wait", "wait_iff_congested", "throttled_*")
+WAITED = tuple(f"{wait}_n" for wait in WAITS)
+KSWAPD_WAITED = tuple(f"kswapd_{name}" for name in WAITED)
+PHASES = ("write", "read")
+# iozone's two points: after the file system is made, and when all is done.
+GATHERED = {"setup": (begin_of(SET_UP), end_of(SET_UP)), "io": ("", "")}
+COLUMNS = ("pg-Stall", "pg-Wait ms", "pg-Rclm", "ksd-stall", "ksd-wait ms")
+
+
+def total(text: str) -> int:
+    """Bytes that MOST processes can share in whole records."""
+    found = size(text)
+    if found % WHOLE:
+        raise Refused(f"not whole {WHOLE // MIB} MiB: {text!r}")
+    return found
+
+
+def counts(least: int, most: int) -> list[int]:
+    """How many processes, one after the other."""
+    return [1 << n for n in range(least.bit_length() - 1, most.bit_length())]
+
+
+def check(options: Options) -> None:
+    """UserError (2) for parameters that do not go together."""
+    said = WORKLOAD.values(options)
+    if said["most"] < said["least"]:
+        raise UserError(
+            f"--load: most={said['most']} processes are fewer than least={said['least']}",
+            status=Exit.USAGE,
+        )
+
+
+def more_bytes(options: Options) -> int:
+    """What the disks of the array hold at most."""
+    return WORKLOAD.values(options)["total"]
+
+
+@contextlib.contextmanager
+def on_raid(ground: Ground) -> Iterator[None]:
+    """The array; its file system is the load's to make."""
+    with raid.made(ground.more_disks, ground.scratch / PLACE):
+        yield
+
+
+@contextlib.contextmanager
+def prepared(options: Options, ground: Ground) -> Iterator[None]:
+    """The array."""
+    with on_raid(ground):
+        yield
+
+
+def loading(ground: Ground, mib: int, least: int, most: int, *more: str) -> Stream:
+    """The stream of the load on the array."""
+    argv = ["workloads.seqio_load", "--place", str(ground.scratch / PLACE), "--mib", str(mib)]
+    argv += ["--least", str(least), "--most", str(most), "--figures", str(ground.figures)]
+    return program(LOAD, [*argv, "--disks", *ground.more_disks, *more])
+
+
+def programs(options: Options, ground: Ground) -> list[Stream]:
+    """The load."""
+    said = WORKLOAD.values(options)
+    return [loading(ground, said["total"] // MIB, said["least"], said["most"])]
+
+
+def stalls(where: str, since: str = "", until: str = "") -> tuple[Recorded, ...]:
+    """The five figures of the mail, between two moments; where: in their keys."""
+
+    def us(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(f"{name[:-1]}us" for name in names)
+
+    span = (since, until)
+    return (
+        Recorded(f"pg-stall-{where}", WAITED, *span),
+        Recorded(f"pg-wait-{where}", us(WAITED), *span, divisor=1000),
+        Recorded(f"pg-rclm-{where}", ("direct_reclaim_pages",), *span),
+        Recorded(f"ksd-stall-{where}", KSWAPD_WAITED, *span),
+        Recorded(f"ksd-wait-{where}", us(KSWAPD_WAITED), *span, divisor=1000),
+    )
+
+
+def stalls_table(title: str, where: str) -> FigureTable:
+    """They in a row, for a row a kernel."""
+    keys = tuple(one.key for one in stalls(where))
+    return FigureTable(title, COLUMNS, (TableRow("", keys),))
+
+
+def reclaims(where: str, since: str, until: str) -> tuple[Recorded, ...]:
+    """Waits in all, those of the allocator's slow path, and what direct reclaims came to."""
+    slow, every = ("slow_path_waits_n",), (*WAITED, *KSWAPD_WAITED)
+    span = (since, until)
+    return (
+        Recorded(f"waits-{where}", every, *span),
+        Recorded(f"slow-{where}", slow, *span),
+        Recorded(f"slow-share-{where}", slow, *span, share_of=every),
+        Recorded(f"reclaims-{where}", ("direct_reclaims",), *span),
+        Recorded(f"failed-{where}", ("reclaims_without_page",), *span),
+        Recorded(f"progress-{where}", ("reclaims_progress_without_page",), *span),
+    )
+
+
+def describe(options: Options) -> Description:
+    """The mails' tables: throughput, stalls at two moments, and reclaims by process count."""
+    said = WORKLOAD.values(options)
+    mib, each = said["total"] // MIB, counts(said["least"], said["most"])
+
+    def by_mode(figure: str) -> tuple[TableRow, ...]:
+        return tuple(
+            TableRow(str(n), tuple(f"{figure}-{mode}-{n}" for mode in MODES)) for n in each
+        )
+
+    spans = {
+        f"{phase}-{n}": (begin_of(f"{phase}-{n}"), end_of(f"{phase}-{n}"))
+        for phase in PHASES
+        for n in each
+    }
+    modes = tuple(MODES)
+    return Description(
+        name=NAME,
+        summary=f"{mib} MiB in {said['least']} to {said['most']} files, written and read on RAID-0",
+        subject=HEARTBEAT,
+        subjects=(HEARTBEAT,),
+        primary="time",
+        figures=(Figure("time", "of all writes, rewrites, reads and rereads", "s", 1, "lower"),),
+        tables=(
+            FigureTable(f"MB/s of {mib} MiB, by processes", modes, by_mode("rate")),
+            stalls_table("After the file system's set-up", "setup"),
+            stalls_table("After the IO", "io"),
+            FigureTable(
+                "Waits and direct reclaims, by what so many processes did",
+                ("waits", "slow path", "%", "reclaims", "failed", "but progress"),
+                tuple(
+                    TableRow(where, tuple(one.key for one in reclaims(where, "", "")))
+                    for where in spans
+                ),
+            ),
+            FigureTable("MiB that the disks moved, by processes", modes, by_mode("mib")),
+        ),
+        recorded=(
+            *(one for where, span in GATHERED.items() for one in stalls(where, *span)),
+            *(one for where, span in spans.items() for one in reclaims(where, *span)),
+        ),
+    )
+
+
+WORKLOAD = Workload(
+    name=NAME,
+    describe=describe,
+    streams=lambda options: [LOAD],
+    programs=programs,
+    finite=lambda options: {LOAD},
+    done="every process wrote and read its file",
+    late="the writes and reads",
+    parameters=(
+        Parameter(
+            "total",
+            "of all files together",
+            total,
+            {"quick": "256M", "standard": "1G", "full": "8G"},
+        ),
+        Parameter(
+            "least",
+            "processes at first",
+            power_of_two(1, MOST),
+            {"quick": "4", "standard": "1", "full": "1"},
+        ),
+        Parameter(
+            "most",
+            "processes at last, twice as many each time",
+            power_of_two(1, MOST),
+            {"quick": "16", "standard": "64", "full": "64"},
+        ),
+    ),
+    # The mail's: nearly nothing of what is written fits.
+    memory=256 << 20,
+    more_disks=DISKS,
+    more_bytes=more_bytes,
+    check=check,
+    packages={**raid.PACKAGES, "fio": "fio"},
+    modules=raid.MODULES,
+    config=raid.CONFIG,
+    prepared=prepared,
+    undo=raid.undo,
+)

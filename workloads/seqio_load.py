@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Makes the file system on the RAID, has fio write and read on it, and times that.
+
+A line each half second while something works, one when it is done, and at the end a JSON file of
+figures.
+Between what is to be told apart it waits until the observers have seen the end of it: the moments
+(CLOCK_MONOTONIC) are among the figures, so that the sums of trace.tsv can be told for each.
+
+fio is told to do what iozone does: a process a file, records of 64 KiB one after the other, no
+hint to the kernel, nothing dropped from the page cache before. But each process ends with an fsync
+(iozone -e): what is counted is on the disks.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from contract import start_up
+from errors import UserError, run_command
+from workloads import raid
+
+MODES = {"write": "write", "rewrite": "write", "read": "read", "reread": "read"}  # fio's --rw
+RECORD_KIB = 64
+SECTOR, MIB = 512, 1 << 20
+SAY_S = 0.5  # below what counts as a silence
+LOOK_S = 0.1
+SEEN_S = 0.6  # the observers look four times a second
+SET_UP = "set-up"
+
+
+def say(line: str) -> None:
+    """Print one line at once."""
+    os.write(1, line.encode() + b"\n")
+
+
+def begin_of(phase: str) -> str:
+    """The key of the moment before it."""
+    return f"at-{phase}-begin"
+
+
+def end_of(phase: str) -> str:
+    """The key of the moment after it."""
+    return f"at-{phase}-end"
+
+
+def moved(disks: list[str]) -> dict[str, int]:
+    """Bytes that the disks have read and written so far, together (/sys/block/*/stat)."""
+    found = {"read": 0, "write": 0}
+    for name in disks:
+        words = Path(f"/sys/block/{name}/stat").read_text().split()
+        found["read"] += int(words[2]) * SECTOR
+        found["write"] += int(words[6]) * SECTOR
+    return found
+
+
+def fio_argv(
+    folder: Path, mode: str, processes: int, size: int, rate: int, result: Path
+) -> list[str]:
+    """fio's command line: so many processes, each with a file of `size` bytes.
+
+    rate: bytes a second of each, 0: as fast as it goes.
+    """
+    return [
+        *("fio", f"--name={mode}", f"--directory={folder}", "--filename_format=f.$jobnum"),
+        *(f"--rw={MODES[mode]}", f"--bs={RECORD_KIB}k", f"--size={size}"),
+        *(f"--numjobs={processes}", "--group_reporting", "--ioengine=psync"),
+        *("--fallocate=none", f"--overwrite={int(mode != 'write')}", "--end_fsync=1"),
+        *("--invalidate=0", "--fadvise_hint=0", "--zero_buffers", "--clocksource=clock_gettime"),
+        *([f"--rate={rate}"] if rate else []),
+        *("--gtod_reduce=1", "--eta=never", "--output-format=json", f"--output={result}"),
+    ]
+
+
+def told_by_fio(text: str, mode: str, expected: int) -> float:
+    """Seconds, to the last process's end, of fio's JSON; UserError if it did not move all."""
+    try:
+        (job,) = json.loads(text[text.index("{") :])["jobs"]
+        found = job[MODES[mode]]
+        numbers = [job["error"], found["io_bytes"], found["runtime"]]
+    except (ValueError, KeyError, TypeError, RecursionError) as problem:
+        raise UserError(f"fio: {mode}: its result cannot be read: {problem!r}") from None
+    match numbers:
+        case [0, int(moved_bytes), int(ms)] if moved_bytes == expected and ms > 0:
+            return ms / 1000
+    raise UserError(f"fio: {mode}: error, bytes of {expected}, ms: {numbers}")
+
+
+class Load:
+    """What one run does; figures: what was measured so far."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._o = options
+        self.figures: dict[str, float] = {}
+        self._result: Path = options.figures.with_name("fio.json")
+
+    def set_up(self) -> None:
+        """The file system."""
+        self._begin(SET_UP)
+        for argv in raid.file_system(self._o.place):
+            self._run(argv[0], "write", list(argv))
+        os.sync()
+        self._end(SET_UP)
+        say("the file system is made")
+
+    def measure(self, processes: int) -> None:
+        """All modes by so many processes; then their files go."""
+        for mode in MODES:
+            phase = f"{MODES[mode]}-{processes}"
+            if begin_of(phase) not in self.figures:
+                self._begin(phase)
+            before = moved(self._o.disks)
+            seconds = self.fio(mode, processes)
+            os.sync()
+            after = moved(self._o.disks)
+            way = MODES[mode]
+            self.figures[f"seconds-{mode}-{processes}"] = seconds
+            self.figures[f"rate-{mode}-{processes}"] = self._o.mib * MIB / 1e6 / seconds
+            self.figures[f"mib-{mode}-{processes}"] = (after[way] - before[way]) / MIB
+            self._end(phase)
+        self.figures["time"] = sum(
+            value for key, value in self.figures.items() if key.startswith("seconds-")
+        )
+        self.clear()
+
+    def fio(self, mode: str, processes: int) -> float:
+        """The seconds that fio took; UserError if it failed."""
+        size, rate = self._o.mib * MIB // processes, self._o.rate // processes
+        argv = fio_argv(self._o.place, mode, processes, size, rate, self._result)
+        self._run(f"{mode}, {processes}", MODES[mode], argv)
+        seconds = told_by_fio(self._result.read_text(), mode, size * processes)
+        self._result.unlink()
+        rate = size * processes / 1e6 / seconds
+        say(f"{mode}, {processes}: done after {seconds:.1f} s, {rate:.1f} MB/s")
+        return seconds
+
+    def _run(self, what: str, way: str, argv: list[str]) -> None:
+        """A command to its end, with lines of how much the disks have moved that way."""
+        before, began, said = moved(self._o.disks)[way], time.monotonic(), 0.0
+        running = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        while running.poll() is None:
+            time.sleep(LOOK_S)
+            took = time.monotonic() - began
+            if took - said >= SAY_S:
+                said = took
+                done = (moved(self._o.disks)[way] - before) // MIB
+                say(f"{what}: {done} MiB of the disks in {took:.1f} s")
+                self.while_it_works()
+        assert running.stderr
+        if running.returncode:
+            lines = running.stderr.read().decode(errors="replace").strip().splitlines()
+            raise UserError(f"{what}: {lines[-1] if lines else f'status {running.returncode}'}")
+
+    def while_it_works(self) -> None:
+        """For what wants to know before it is done."""
+
+    def clear(self) -> None:
+        """The files go."""
+        for path in self._o.place.glob("f.*"):
+            path.unlink()
+        os.sync()
+
+    def tell(self) -> None:
+        """The figures so far, whole or not at all."""
+        aside = self._o.figures.with_suffix(".new")
+        aside.write_text(json.dumps(self.figures))
+        aside.rename(self._o.figures)
+
+    def _begin(self, phase: str) -> None:
+        time.sleep(SEEN_S)
+        self.figures[begin_of(phase)] = time.monotonic()
+
+    def _end(self, phase: str) -> None:
+        self.figures[end_of(phase)] = time.monotonic()
+
+
+class Endless(Load):
+    """Writes the same files again and again until it is ended."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        super().__init__(options)
+        self._began = 0.0
+        self._before: int | None = None  # what the disks had written before the first file
+
+    def go_on(self) -> None:
+        """Never returns."""
+        self._began, self._before = time.monotonic(), moved(self._o.disks)["write"]
+        self.fio("write", self._o.least)
+        while True:
+            self.fio("rewrite", self._o.least)
+
+    def while_it_works(self) -> None:
+        """The run ends in the middle of it: what was written so far is a figure at any time."""
+        if self._before is None:
+            return
+        written = moved(self._o.disks)["write"] - self._before
+        seconds = time.monotonic() - self._began
+        self.figures |= {
+            "mib-written": written / MIB,
+            "rate-written": written / 1e6 / seconds,
+        }
+        self.tell()
+
+
+def main(argv: list[str]) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python3 -m workloads.seqio_load")
+    parser.add_argument("--place", type=Path, required=True, help="where the RAID is mounted")
+    parser.add_argument("--disks", nargs="+", required=True)
+    parser.add_argument("--mib", type=int, required=True, help="of all files together")
+    parser.add_argument("--least", type=int, required=True)
+    parser.add_argument("--most", type=int, required=True)
+    parser.add_argument("--endless", action="store_true", help="write, by `least`, until ended")
+    parser.add_argument("--rate", type=int, default=0, help="bytes a second of all together")
+    parser.add_argument("--figures", type=Path, required=True)
+    parser.add_argument("--wait", action="store_true")
+    options = parser.parse_args(argv)
+    load = Endless(options) if options.endless else Load(options)
+    if options.wait:
+        start_up.wait()
+    load.set_up()
+    load.tell()
+    if isinstance(load, Endless):
+        load.go_on()
+    processes = options.least
+    while processes <= options.most:
+        load.measure(processes)
+        load.tell()
+        processes *= 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("seqio_load", lambda: main(sys.argv[1:])))
