@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""seqio in a guest: a known load on a RAID, and what their tables make of it.
+"""seqio and mixed in a guest: a known load on a RAID, and what their tables make of it.
 
-The oldest kernel, which waits for congestion, and the newest one, which throttles.
+The oldest kernel, which waits for congestion, and the newest one, which throttles; the desktop
+beside a copy on another one.
 """
 
 import json
@@ -18,6 +19,7 @@ RUN_S = 900
 pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(RUN_S + 60)]
 TOTAL, PROCESSES = 160, 4  # MiB
 MODES = ("write", "rewrite", "read", "reread")
+RATE = 8  # MiB/s
 
 
 def one_run(out: Path, kernel: str, workload: str, *more: str) -> Run:
@@ -39,6 +41,13 @@ def seqio(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     load = f"total={TOTAL}M,least={PROCESSES},most={PROCESSES}"
     out = tmp_path_factory.mktemp("seqio") / "out"
     return one_run(out, request.param, "seqio", "--load", load, "--memory", "160M")
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    out = tmp_path_factory.mktemp("mixed") / "out"
+    more = ["--commits", "6000", "--gitk", "2", "--load", f"total=64M,rate={RATE}M"]
+    return one_run(out, "debian:6.12", "mixed", *more)
 
 
 def figures(run: Run) -> dict[str, float]:
@@ -118,3 +127,11 @@ def test_each_stream_prints_while_it_works(seqio: Run) -> None:
     said = (seqio.path / "latency-io.log").read_text()
     assert "the file system is made" in said and said.count(" done after ") == len(MODES)
     assert f"reread, {PROCESSES}: " in said
+
+
+def test_the_desktop_beside_a_copy(mixed: Run) -> None:
+    assert [stream.name for stream in mixed.subjects] == ["gitk-1", "gitk-2"]
+    found = figures(mixed)
+    assert 0.5 * RATE * 1.048576 < found["rate-written"] < 1.1 * RATE * 1.048576
+    assert found["mib-written"] <= sum(written(mixed))
+    assert found["pg-rclm-all"] == grown(mixed, "direct_reclaim_pages")

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The desktop while files are written outside it: "it freezes when I copy a file".
+
+The gitk's read on their disk; seqio's load writes on the RAID of the four others, without end. What
+both share is the CPU and the memory: the page cache of what is written.
+"""
+
+import contextlib
+from collections.abc import Iterator
+
+from contract.options import Options
+from contract.values import power_of_two, size, sized
+from contract.workload import Description, Figure, FigureTable, TableRow
+from monitors.streams import Stream
+from workloads import desktop, raid, seqio
+from workloads.workload import Ground, Parameter, Workload
+
+NAME = "mixed"
+MIB = 1 << 20
+
+
+@contextlib.contextmanager
+def prepared(options: Options, ground: Ground) -> Iterator[None]:
+    """The desktop's history, and the array."""
+    with desktop.prepared(options, ground), seqio.on_raid(ground):
+        yield
+
+
+def streams(options: Options) -> list[str]:
+    """The gitk's, and the load."""
+    return [*desktop.streams(options), seqio.LOAD]
+
+
+def programs(options: Options, ground: Ground) -> list[Stream]:
+    """The same."""
+    said = WORKLOAD.values(options)
+    mib, writers = said["total"] // MIB, said["writers"]
+    how = ["--endless", "--rate", str(said["rate"])]
+    writing = seqio.loading(ground, mib, writers, writers, *how)
+    return [*desktop.programs(options, ground), writing]
+
+
+def describe(options: Options) -> Description:
+    """The desktop's, with what was written meanwhile and what reclaim did."""
+    said = WORKLOAD.values(options)
+    own = desktop.describe(options)
+    rate = Figure("rate-written", "written outside the desktop meanwhile", "MB/s", 1, "higher")
+    return Description(
+        name=NAME,
+        summary=f"{own.summary}, while {sized(said['rate'])} a second are written outside",
+        subject=own.subject,
+        subjects=own.subjects,
+        primary=own.primary,
+        figures=(rate,),
+        tables=(
+            FigureTable(
+                "Written outside the desktop meanwhile",
+                ("MiB", "MB/s"),
+                (TableRow("", ("mib-written", rate.key)),),
+            ),
+            seqio.stalls_table("Stalls of the page allocator and kswapd", "all"),
+        ),
+        recorded=seqio.stalls("all"),
+    )
+
+
+def more_bytes(options: Options) -> int:
+    """What is written before it is written again."""
+    return WORKLOAD.values(options)["total"]
+
+
+WORKLOAD = Workload(
+    name=NAME,
+    describe=describe,
+    streams=streams,
+    programs=programs,
+    finite=lambda options: set(desktop.streams(options)),
+    done="every gitk read the whole history while files were written",
+    late="the gitk's",
+    gitks=True,
+    parameters=(
+        Parameter(
+            "total",
+            "of all files, which are written again and again",
+            seqio.total,
+            {"quick": "512M", "standard": "1G", "full": "8G"},
+        ),
+        # A copy is as fast as where it comes from: this is a network of 100 Mbit/s.
+        Parameter(
+            "rate",
+            "bytes a second of all writers together",
+            size,
+            {"quick": "10M", "standard": "10M", "full": "10M"},
+        ),
+        Parameter(
+            "writers",
+            "processes that write, a file each",
+            power_of_two(1, seqio.MOST),
+            {"quick": "1", "standard": "1", "full": "1"},
+        ),
+    ),
+    more_disks=seqio.DISKS,
+    more_bytes=more_bytes,
+    packages=seqio.WORKLOAD.packages,
+    modules=raid.MODULES,
+    config=raid.CONFIG,
+    prepared=prepared,
+    undo=raid.undo,
+)
