@@ -61,6 +61,8 @@ STALLS = (
 RECLAIMS = (
     Column("reclaims", "direct reclaims", _sum("direct_reclaims")),
     Column("failed", "of these, freed no page", _sum("direct_reclaim_none")),
+    Column("no-page", "of these, their allocation got none", _sum("reclaims_without_page")),
+    Column("progress", "of those, had freed some", _sum("reclaims_progress_without_page")),
     Column(
         "ms", "milliseconds in direct reclaim", lambda sums: _in_ms(sums.get("direct_reclaim_us"))
     ),
@@ -182,9 +184,3 @@ def _remarks(found: dict[str, list[Sums]]) -> Iterator[str]:
             "5.16) sleeps for a reason of reclaim's own. Compare the columns within one kind only.",
             "  ",
         )
-    yield from paragraph(
-        "The column progress of 2010 (no page got although some were freed) is not available: no "
-        "event of any kernel pairs a direct reclaim with what became of the allocation that it was "
-        "for.",
-        "  ",
-    )
