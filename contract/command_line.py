@@ -2,7 +2,7 @@
 """The command line of run_test.sh, made from the table of its options (contract.options)."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -79,8 +79,19 @@ def _how(row: Row) -> dict[str, Any]:
     return {key: value for key, value in how.items() if value is not None}
 
 
-def check(parser: Parser, said: argparse.Namespace, gitks: bool) -> None:
-    """A usage error if what was said does not go together; gitks: whether its workload has any."""
+def check(
+    parser: Parser,
+    said: argparse.Namespace,
+    with_gitks: Collection[str],
+    variants: Sequence[Variant] = (),
+) -> None:
+    """A usage error if what was said does not go together.
+
+    with_gitks: the names of the workloads that have any; variants: what it is said of.
+    """
+    campaigns = said.workload or DESKTOP
+    workloads = list(dict.fromkeys(one.workload or campaigns for one in variants)) or [campaigns]
+    gitks = any(one in with_gitks for one in workloads)
     for name, row in ROWS.items():
         if getattr(said, name) is None:
             continue
@@ -94,7 +105,8 @@ def check(parser: Parser, said: argparse.Namespace, gitks: bool) -> None:
                 "of it (reboot, and run this again with the same --out)"
             )
         if not row.heeded(gitks):
-            parser.error(f"{flag(name)} is for a workload with gitk's, not for {said.workload}")
+            others = " or ".join(workloads)
+            parser.error(f"{flag(name)} is for a workload with gitk's, not for {others}")
         if row.needs and getattr(said, row.needs) is None:
             parser.error(f"{flag(name)} goes with {flag(row.needs)}")
     if said.device is not None and len(said.swap or ()) > 1:
@@ -135,16 +147,15 @@ def filled(said: argparse.Namespace, **more: Any) -> Options:
     )
 
 
-def parse_measured(argv: list[str], has_gitks: Callable[[str], bool]) -> Options:
+def parse_measured(argv: list[str], with_gitks: frozenset[str]) -> Options:
     """The command line of what measures on the machine that it runs on (--bare, --device).
 
-    has_gitks: of a workload by its name.
+    with_gitks: the names of the workloads that have any.
     """
     parser = build_parser()
     said = parser.parse_args(argv)
-    gitks = has_gitks(said.workload or DESKTOP)
-    check(parser, said, gitks)
-    return filled(said, variants=(running(said),), gitks=gitks)
+    check(parser, said, with_gitks)
+    return filled(said, variants=(running(said),), with_gitks=with_gitks)
 
 
 def running(said: argparse.Namespace) -> Variant:

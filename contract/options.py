@@ -6,7 +6,7 @@ command line of what measures (run.measure_command), --dry-run, and "how to repr
 report. A new option is one field here, and the code that heeds it.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from contract import machine_model, swap, values
@@ -410,20 +410,45 @@ class Options:
     variants: tuple[Variant, ...] = ()
     looks: tuple[int, ...] = ()
     hang_after: int = 0
-    gitks: bool = True  # of the workload: whether it has any, which read a history
+    with_gitks: frozenset[str] = frozenset({DESKTOP})  # the workloads that have any
     history: str = MADE  # or "repo" and which (run.identity)
     music_kind: str = "made"  # or "own" and which
 
+    def of(self, variant: Variant) -> "Options":
+        """The options of the runs of one of its variants, as if there were no other."""
+        alone = replace(variant, workload="", load="", memory=0)
+        if not variant.workload:
+            return replace(self, variants=(alone,))
+        memory = variant.memory or self.memory
+        load = variant.load
+        return replace(self, workload=variant.workload, load=load, memory=memory, variants=(alone,))
+
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        """Those of its variants, in their order."""
+        found = dict.fromkeys(one.workload or self.workload for one in self.variants)
+        return tuple(found) or (self.workload,)
+
+    @property
+    def most_memory(self) -> int:
+        """Bytes that the largest of its VMs has."""
+        return max((one.memory for one in self.variants if one.memory), default=self.memory)
+
     @property
     def parameters(self) -> dict[str, Any]:
-        """The workload's parameters: what must be equal for two runs to be compared."""
+        """The workloads' parameters: what must be equal for two runs of one to be compared."""
         noted = {name: getattr(self, name) for name in NOTED if NOTED[name].heeded(self.gitks)}
         return self._compared(PARAMETERS) | noted
 
     @property
     def reads_history(self) -> bool:
-        """Whether its workload does."""
+        """Whether one of its workloads does."""
         return self.gitks
+
+    @property
+    def gitks(self) -> bool:
+        """Whether one of its workloads has any, which read a history."""
+        return any(one in self.with_gitks for one in self.workloads)
 
     @property
     def in_machine(self) -> dict[str, Any]:

@@ -21,12 +21,13 @@ from contract.values import Refused
 from contract.variant import Variant
 
 MOST_LOOKS = 1000
+MOST, MOST_MEMORY = 10**9, 1 << 50  # bytes
 TABLES = (PARAMETERS, IN_MACHINE)
 # Table ("": the plan itself) -> the keys that somebody may write in it; those that the suite notes.
 ASKED = {
     "": (*in_table(PLAN), *TABLES, "variant"),
     **{table: tuple(in_table(table)) for table in TABLES},
-    "variant": ("label", "kernel", "append", "swap", "knobs"),
+    "variant": ("label", "kernel", "append", "swap", "workload", "load", "memory", "knobs"),
     "stop_when_sure": ("looks",),
 }
 KEPT = {
@@ -128,9 +129,9 @@ class _Table:
         self._bad(key)
         return default
 
-    def whole(self, key: str) -> int | None:
+    def whole(self, key: str, below: int = MOST) -> int | None:
         value = self.values.get(key)
-        if value is None or _is_whole(value):
+        if value is None or _is_whole(value, below):
             return value
         self._bad(key)
         return None
@@ -143,8 +144,8 @@ class _Table:
         return []
 
 
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9
+def _is_whole(value: object, below: int = MOST) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < below
 
 
 def _variants(tables: list[dict[str, Any]], problems: list[str]) -> tuple[Variant, ...]:
@@ -165,6 +166,9 @@ def _variants(tables: list[dict[str, Any]], problems: list[str]) -> tuple[Varian
             table.text("append"),
             tuple(knobs.items()),
             _swap(table, problems),
+            table.text("workload"),
+            table.text("load"),
+            table.whole("memory", MOST_MEMORY) or 0,
         )
     return tuple(variants.values())
 

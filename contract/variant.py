@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is compared: a kernel, how it is booted, and where it swaps to."""
+"""What is compared: a kernel, how it is booted, where it swaps to, and what loads it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from contract.swap import ON_DISK, Swap
 
@@ -11,21 +11,31 @@ RUNNING = "the running one"  # the kernel of a test of this machine, which no VM
 
 @dataclass(frozen=True)
 class Variant:
-    """A kernel + extra command line + knobs (path, value) + swap; label "": it has to be named."""
+    """A kernel + extra command line + knobs (path, value) + swap; label "": it has to be named.
+
+    `workload`: "" is the campaign's. `load`, `memory` (bytes): of one of its own; "", 0: not said.
+    """
 
     kernel: str = ""
     label: str = ""
     append: str = ""
     knobs: tuple[tuple[str, str], ...] = ()
     swap: Swap = ON_DISK
+    workload: str = ""
+    load: str = ""
+    memory: int = 0
 
     def same_machine(self, other: "Variant") -> bool:
         """Whether both ask for the same, but for the label, which must not contradict."""
         labels = {self.label, other.label} - {""}
-        mine, its = ((one.kernel, one.append, sorted(one.knobs), one.swap) for one in (self, other))
-        return mine == its and len(labels) < 2
+        mine, its = (replace(one, label="", knobs=()) for one in (self, other))
+        return mine == its and sorted(self.knobs) == sorted(other.knobs) and len(labels) < 2
 
     def name(self, kernel: str, among: Iterable["Variant"]) -> str:
-        """Its label, or its kernel's name, with the swap if that is not the disk of all of them."""
+        """Its label, or its kernel's name, with the swap if that is not the disk of all of them.
+
+        And with its workload, if that is not the campaign's.
+        """
         all_on_disk = {one.swap for one in (self, *among)} == {ON_DISK}
-        return self.label or (kernel if all_on_disk else f"{kernel}-{self.swap.label}")
+        parts = [kernel, "" if all_on_disk else self.swap.label, self.workload]
+        return self.label or "-".join(filter(None, parts))

@@ -264,7 +264,7 @@ def more_disks(chosen: Workload) -> dict[str, str]:
 
 def main() -> int:
     """run_test.sh --bare: measure as the command line says."""
-    return run(registry.resolved(parse_measured(sys.argv[1:], registry.has_gitks)))
+    return run(registry.resolved(parse_measured(sys.argv[1:], registry.with_gitks())))
 
 
 if __name__ == "__main__":

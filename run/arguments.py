@@ -6,18 +6,17 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from contract.command_line import Parser, build_parser, check, filled, running
+from contract.command_line import Parser, build_parser, check, filled
 from contract.levels import looks as looks_up_to
 from contract.options import ROWS, Options
 from contract.run_files import PLAN_FILE
 from contract.spelling import flag
-from contract.swap import NONE, ON_DISK
 from contract.variant import Variant
-from contract.workload import DESKTOP
 from errors import run_command
 from run import asked_plan
 from run.asked_plan import AskedPlan
-from workloads.registry import has_gitks, resolved
+from run.variants import check_all, check_loads, check_variants, loaded, said_variants
+from workloads.registry import resolved, with_gitks
 
 
 def parse(argv: list[str]) -> Options:
@@ -26,21 +25,34 @@ def parse(argv: list[str]) -> Options:
     given = parser.parse_args(argv)
     if given.resume is not None and given.out not in (None, given.resume):
         parser.error("--resume DIR and --out are two folders: results go to DIR")
-    stored = _stored(parser, given)
+    stored, named = _plans(parser, given)
     # What the command line says comes last, and so wins; a campaign's own folder refuses later
     # what does not fit the runs that it holds.
-    args = parser.parse_args([*stored.argv, *argv])
-    gitks = has_gitks(args.workload or DESKTOP)
-    check(parser, args, gitks)
-    variants = _variants(parser, given, stored)
-    looks = _looks(parser, given, args, stored.looks, len(variants))
-    runs = looks[-1] if looks else args.runs or 1
-    options = filled(args, variants=variants, looks=looks, runs=runs, gitks=gitks)
+    args = parser.parse_args([*stored.argv, *named.argv, *argv])
+    check_variants(parser, given)
+    asked = [*named.variants, *said_variants(parser, given)]
+    check(parser, args, with_gitks(), [*stored.variants, *asked])
+    options = resolved(filled(args, with_gitks=with_gitks()), memory_said=args.memory is not None)
+    kept = loaded(stored.variants, options, None)
+    unsaid = _unsaid_memory(parser.parse_args([*named.argv, *argv]), args)
+    variants = asked_plan.merged(kept, loaded(asked, options, unsaid, kept))
+    options = replace(options, variants=variants or (Variant("debian:stable"),))
+    check_all(parser, options.variants)
+    check_loads(options)
+    looks = _looks(parser, given, args, stored.looks, options)
+    options = replace(options, looks=looks, runs=looks[-1] if looks else args.runs or 1)
     if options.device is None:
         _check_machine(parser, options)
     if given.cpu_mips and options.clock == "host":
         parser.error("--cpu-mips is of a clock of the guest's own, and this one is the host's")
-    return resolved(options, memory_said=args.memory is not None)
+    return options
+
+
+def _unsaid_memory(said: argparse.Namespace, args: argparse.Namespace) -> int | None:
+    """Bytes that a workload has which needs no more, unless somebody said so many just now."""
+    if said.memory is not None or args.device is not None:
+        return None
+    return filled(argparse.Namespace(**{**vars(args), "memory": None})).memory
 
 
 def _check_machine(parser: Parser, options: Options) -> None:
@@ -54,19 +66,17 @@ def _check_machine(parser: Parser, options: Options) -> None:
         parser.error(f"a disk without {missing} is no model (or take a --machine that says it)")
 
 
-def _stored(parser: Parser, given: argparse.Namespace) -> AskedPlan:
-    """The campaign's own plan, with what a named plan says on top; an empty one without either."""
-    found = AskedPlan()
+def _plans(parser: Parser, given: argparse.Namespace) -> tuple[AskedPlan, AskedPlan]:
+    """The campaign's own plan, and the one that is named; empty ones without either."""
+    stored, named = AskedPlan(), AskedPlan()
     if given.resume is not None:
         path = Path(given.resume) / PLAN_FILE
         if not path.is_file():
             parser.error(f"--resume {given.resume}: no campaign there (it has no plan.toml)")
-        found = _read(parser, path, resumed=True)
+        stored = _read(parser, path, resumed=True)
     if given.plan is not None:
         named = _read(parser, Path(given.plan))
-        variants = asked_plan.merged(found.variants, named.variants)
-        found = replace(found, argv=found.argv + named.argv, variants=variants)
-    return found
+    return stored, named
 
 
 def _read(parser: Parser, path: Path, *, resumed: bool = False) -> AskedPlan:
@@ -81,58 +91,12 @@ def _read(parser: Parser, path: Path, *, resumed: bool = False) -> AskedPlan:
     return found
 
 
-def _variants(parser: Parser, given: argparse.Namespace, stored: AskedPlan) -> tuple[Variant, ...]:
-    """The plan's variants, and those of the command line."""
-    own = [name for name in ("kernel", "label", "append", "swap", "knob") if getattr(given, name)]
-    if given.plan is not None and own:
-        parser.error(f"{flag(own[0])} does not go with --plan: write it there")
-    if given.resume is not None and own and not given.kernel:
-        parser.error(f"{flag(own[0])} needs the --kernel that it is for")
-    kernels = given.kernel or ["debian:stable"]
-    swaps = given.swap or [ON_DISK]
-    if len(set(swaps)) < len(swaps):
-        parser.error(f"a swap is given twice: {max(swaps, key=swaps.count)}")
-    each = [(kernel, swap) for kernel in kernels for swap in swaps]
-    labels = given.label or [""] * len(each)
-    if len(labels) != len(each):
-        of = f"{len(kernels)} --kernel" + (f" with {len(swaps)} --swap" if len(swaps) > 1 else "")
-        parser.error(f"{len(labels)} --label for {of}: as many, or none")
-    asked = [
-        Variant(kernel, label, given.append or "", tuple(given.knob or ()), swap)
-        for (kernel, swap), label in zip(each, labels, strict=True)
-    ]
-    if given.device is not None:
-        only = running(given)
-        _check_knobs(parser, only)
-        return (only,)
-    if given.plan is not None or (given.resume is not None and not given.kernel):
-        asked = []
-    variants = asked_plan.merged(stored.variants, asked) or (Variant("debian:stable"),)
-    said = [variant.label for variant in variants if variant.label]
-    for variant in variants:
-        _check_knobs(parser, variant)
-    twice = next((label for label in said if said.count(label) > 1), None)
-    if twice is not None:
-        parser.error(f"two variants with the label {twice!r}")
-    return variants
-
-
-def _check_knobs(parser: Parser, variant: Variant) -> None:
-    """A usage error for knobs that cannot be set."""
-    paths = [path for path, _ in variant.knobs]
-    if len(set(paths)) < len(paths):
-        parser.error(f"a knob is given twice: {max(paths, key=paths.count)}")
-    for path in paths:
-        if variant.swap.kind == NONE and "{swap}" in path:
-            parser.error(f"knob {path}: with --swap none there is no {{swap}}")
-
-
 def _looks(
     parser: Parser,
     given: argparse.Namespace,
     args: argparse.Namespace,
     stored: tuple[int, ...],
-    variants: int,
+    options: Options,
 ) -> tuple[int, ...]:
     """The looks that are due: of the limit given now, else those that were planned."""
     if given.runs is not None and given.stop_when_sure is not None:
@@ -141,10 +105,12 @@ def _looks(
         parser.error("--runs: this campaign stops when sure (raise --stop-when-sure)")
     if given.runs is not None or args.stop_when_sure is None:
         return stored
-    if variants < 2:
-        parser.error("--stop-when-sure compares: give two variants or more")
+    # Each workload has a baseline of its own.
+    comparisons = len(options.variants) - len(options.workloads)
+    if comparisons < 1:
+        parser.error("--stop-when-sure compares: give two variants or more (of one workload)")
     try:
-        return looks_up_to(args.stop_when_sure, variants - 1)
+        return looks_up_to(args.stop_when_sure, comparisons)
     except ValueError as error:
         parser.error(f"--stop-when-sure: {error}")
 

@@ -6,10 +6,10 @@ too, with what the suite noted in it (docs/FORMAT.md).
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from contract import swap, values
 from contract.levels import ALPHA
@@ -18,7 +18,9 @@ from contract.plan import ASKED, KEPT, TABLES, are_growing, read_tables
 from contract.spelling import in_table, spelled
 from contract.variant import Variant
 from contract.workload import DESKTOP
-from workloads.registry import has_gitks
+from workloads.registry import with_gitks
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -53,13 +55,13 @@ def parse(plan: Mapping[str, Any], *, resumed: bool = False) -> AskedPlan:
         value = plan.get(key)
         if value is not None and not (key == "stop_when_sure" and isinstance(value, dict)):
             argv.append(_option(key, _text(key, value)))
-    for table in TABLES:
-        argv += _options(table, plan.get(table, {}), resumed)
-    variants = plan.get("variant", [])
-    if not isinstance(variants, list):
+    asked = plan.get("variant", [])
+    if not isinstance(asked, list):
         raise ValueError("write [[variant]], with two brackets")
-    looks = _looks(plan.get("stop_when_sure"))
-    return AskedPlan(tuple(argv), tuple(_variant(one) for one in variants), looks)
+    variants = tuple(_variant(one) for one in asked)
+    for table in TABLES:
+        argv += _options(table, plan.get(table, {}), resumed, {one.workload for one in variants})
+    return AskedPlan(tuple(argv), variants, _looks(plan.get("stop_when_sure")))
 
 
 def _looks(value: object) -> tuple[int, ...]:
@@ -72,13 +74,14 @@ def _looks(value: object) -> tuple[int, ...]:
     return tuple(looks)
 
 
-def _options(name: str, table: Any, resumed: bool) -> list[str]:
-    """What one table of options says, as words of a command line."""
+def _options(name: str, table: Any, resumed: bool, own: set[str]) -> list[str]:
+    """What one table of options says, as words of a command line; own: the variants' workloads."""
     if not isinstance(table, dict):
         raise ValueError(f"[{name}] is not a table")
     _only_known(table, name)
     argv: list[str] = []
-    gitks = has_gitks(_text(f"{name}.workload", table.get("workload", DESKTOP)))
+    campaigns = _text(f"{name}.workload", table.get("workload", DESKTOP))
+    gitks = any(one in with_gitks() for one in ({one or campaigns for one in own} or {campaigns}))
     for key, row in in_table(name).items():
         if key not in table and not row.heeded(gitks):
             continue
@@ -106,12 +109,20 @@ def _variant(table: Any) -> Variant:
             label="" if label is None else values.label(_text("variant.label", label)),
             append=values.append(_text("variant.append", table.get("append", ""))),
             swap=swap.read(_text("variant.swap", table.get("swap", swap.DISK))),
+            workload=_own(table, "workload", values.workload, ""),
+            load=_own(table, "load", values.load, ""),
+            memory=_own(table, "memory", values.memory, 0),
             knobs=tuple(
                 values.knob(f"{path}={_text(path, value)}") for path, value in knobs.items()
             ),
         )
     except values.Refused as error:
         raise ValueError(str(error)) from None
+
+
+def _own(table: Mapping[str, Any], key: str, read: Callable[[str], T], unsaid: T) -> T:
+    """What the variant says itself of an option of the campaign's."""
+    return read(_text(f"variant.{key}", table[key])) if key in table else unsaid
 
 
 def _only_known(table: Mapping[str, Any], name: str) -> None:

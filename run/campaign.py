@@ -15,53 +15,38 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from contract import swap
 from contract.levels import ALPHA, MARGIN, can_decide
 from contract.option_rows import IN_MACHINE, PARAMETERS
 from contract.options import ROWS, Options
-from contract.plan import TABLES, read_tables
+from contract.plan import TABLES
 from contract.run_files import ABORTED, CONFIG, FORMAT_VERSION, PLAN_FILE
 from contract.spelling import absent
 from contract.swap import ON_DISK
-from contract.values import Refused
 from contract.variant import Variant
 from errors import UserError
 from run import checkout
 from run.run_folders import completed, ended, folder, numbered, schedule, targets
+from run.stored_plan import OWN, by_workload, read_plan, variants_of
 from setup.kernels import Kernel
 
 # Names that a campaign's or a bundle's own files and folders have: no variant's.
 RESERVED = re.compile(r"report|manifest|redactions|.*\.(txt|toml|csv|json|html|png|gz)", re.I)
 
 
-def read_plan(place: Path) -> dict[str, Any]:
-    """The folder's plan.toml; empty if there is none. UserError if it cannot be read."""
-    path = place / PLAN_FILE
-    try:
-        plan = read_tables(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: {' '.join(str(error).split())}") from None
-    variants = plan.get("variant", [])
-    if not all(isinstance(one, dict) and isinstance(one.get("label"), str) for one in variants):
-        raise UserError(f"{path} is not a campaign's own", hint="start one with --plan")
-    try:
-        for one in variants:
-            swap.read(str(one.get("swap", swap.DISK)))
-    except Refused as error:
-        raise UserError(f"{path}: {error}") from None
-    return plan
-
-
-def remaining(place: Path, options: Options) -> list[tuple[str, int]]:
-    """(label or kernel, run number) still to do, in order; for --dry-run, nothing is resolved."""
+def names(options: Options) -> list[str]:
+    """What each variant is called, or its kernel; for --dry-run, nothing is resolved."""
     stored = Campaign(options, ()).stored()
     labels = []
     for variant in options.variants:
         same = next((one for one in stored if one.same_machine(variant)), variant)
         stored = [one for one in stored if one is not same]
         labels.append(same.label or variant.name(variant.kernel, options.variants))
+    return labels
+
+
+def remaining(options: Options) -> list[tuple[str, int]]:
+    """(label or kernel, run number) still to do, in order; for --dry-run."""
+    place, labels = folder(options), names(options)
     done = {label: completed(place / label) for label in labels}
     return schedule(labels, targets(options, done), done)
 
@@ -94,16 +79,7 @@ class Campaign:
 
     def stored(self) -> list[Variant]:
         """The variants that the folder's plan holds."""
-        return [
-            Variant(
-                str(entry.get("kernel", "")),
-                entry["label"],
-                entry.get("append", ""),
-                tuple(entry.get("knobs", {}).items()),
-                swap.read(entry.get("swap", swap.DISK)),
-            )
-            for entry in self._entries
-        ]
+        return variants_of(self._entries)
 
     def pinned(self, variant: Variant) -> str:
         """The kernel to resolve: of a stored variant the very package that its runs had."""
@@ -219,6 +195,8 @@ class Campaign:
             entry["append"] = variant.append
         if variant.swap != ON_DISK:
             entry["swap"] = str(variant.swap)
+        if variant.workload:
+            entry |= {key: getattr(variant, key) for key in OWN}
         if kernel is not None:
             entry["release"] = kernel.release
             entry["version"] = kernel.label
@@ -231,7 +209,7 @@ class Campaign:
         if before is None:
             self._entries.append(entry)
             return
-        for key in ("append", "swap", "knobs", "image_digest"):
+        for key in ("append", "swap", *OWN, "knobs", "image_digest"):
             old, new = before.get(key), entry.get(key)
             if old != new and (key != "image_digest" or None not in (old, new)):
                 what = {"image_digest": "kernel"}.get(key, key)
@@ -258,11 +236,15 @@ class Campaign:
                     hint="a margin is chosen before the runs",
                 )
         options = self._options
-        asked = options.parameters | ({} if options.device else options.in_machine)
+        # An option that says nothing of what it is by itself asks for that.
+        silent = {name: row.before for name, row in ROWS.items() if row.silent}
+        asked = silent | options.parameters | ({} if options.device else options.in_machine)
+        gitks = any(one in options.with_gitks for one in by_workload(self._plan, self._entries))
         stored: dict[str, Any] = {}
         for name in TABLES:
             if table := self._plan.get(name):
-                stored |= {**absent(name), **table}
+                before = absent(name).items()
+                stored |= {k: v for k, v in before if ROWS[k].heeded(gitks)} | table
         for key, value in asked.items():
             may_differ = key in ROWS and ROWS[key].may_differ
             if key in stored and stored[key] != value and not may_differ:
@@ -283,9 +265,10 @@ class Campaign:
         """Note the look that was taken before a campaign grew: each later look costs level."""
         asked = int(self._plan.get("runs", 0))
         base = str(self._plan.get("baseline", ""))
-        counts = {one["label"]: len(completed(self.path / one["label"])) for one in self._entries}
-        others = [number for label, number in counts.items() if label != base]
-        compared = min(counts.get(base, 0), max(others, default=0))
+        compared = max(
+            self._compared(labels, base)
+            for labels in by_workload(self._plan, self._entries).values()
+        )
         planned = tuple(self._plan.get("stop_when_sure", {}).get("looks", ())) or (asked,)
         taken = max((look for look in planned if look <= compared), default=0)
         grows = max(self._targets.values(), default=0) > asked or (
@@ -295,11 +278,20 @@ class Campaign:
             self._extended.append(taken)
         self.looks = tuple(look for look in self.looks if look > max(self._extended, default=0))
 
+    def _compared(self, labels: list[str], base: str) -> int:
+        """Runs of these variants, which are compared, that the baseline and another have."""
+        counts = [len(completed(self.path / label)) for label in labels]
+        first = counts.pop(labels.index(base) if base in labels else 0)
+        return min(first, max(counts, default=0))
+
     def _write(self) -> None:
         import tomli_w  # --dry-run reads plans too, and has no .venv yet
 
         o = self._options
         stored = self._plan
+        parameters = {**o.parameters, **o.sources[PARAMETERS]}
+        # Those of the workloads of variants that this command did not name.
+        parameters |= {k: v for k, v in stored.get(PARAMETERS, {}).items() if k not in parameters}
         margin = o.margin if o.margin is not None else stored.get("margin", MARGIN)
         plan: dict[str, Any] = {
             "format": FORMAT_VERSION,
@@ -309,7 +301,7 @@ class Campaign:
             "baseline": o.baseline or self._plan.get("baseline") or self._entries[0]["label"],
             "command": self._plan.get("command", self._command),
             "suite": checkout.commit(),
-            PARAMETERS: {**o.parameters, **o.sources[PARAMETERS]},
+            PARAMETERS: parameters,
             IN_MACHINE: {}
             if o.device
             else {**stored.get(IN_MACHINE, {}), **o.in_machine, **o.sources[IN_MACHINE]},

@@ -42,13 +42,13 @@ def at_once(options: Options, clock: str) -> int:
     available = re.search(r"^MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text(), re.M)
     memory = int(available[1]) << 10 if available else 0
     disks = free_bytes(cache.place()) // disk_bytes(options)
-    fit = memory // (options.memory + QEMU_BYTES), disks
+    fit = memory // (options.most_memory + QEMU_BYTES), disks
     return max(1, min(len(os.sched_getaffinity(0)), *fit))
 
 
 def disk_bytes(options: Options) -> int:
     """Room on the host for a guest's throw-away disks, at the most."""
-    return DISK_BYTES + registry.disk_bytes(options)
+    return DISK_BYTES + max(registry.disk_bytes(options.of(one)) for one in options.variants)
 
 
 def together(options: Options, clocks: Iterable[str]) -> int:

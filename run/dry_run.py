@@ -37,11 +37,15 @@ def lines(options: Options) -> list[str]:
     packages = "all there" if check.returncode == 0 else "; ".join(missing)
     install = "" if options.install else " (--no-install: it would end here if any is missing)"
     stack = "dm-crypt (random key, in memory only) -> " if options.crypt else ""
+    alike = _alike(options)
     workload = [
         *_history(options),
         f"music: {options.music or 'made, incompressible'}, by rsync with a bandwidth limit",
-        f"workload: heartbeat, player, {_load(options)}; "
-        f"ended after {options.timeout} s at the latest",
+        *(
+            f"workload: heartbeat, player, {_load(one)}; "
+            f"ended after {options.timeout} s at the latest"
+            for one in alike
+        ),
         *(
             [
                 f"atomic load: {options.atomic_rate} echoes a second to 127.0.0.1 whose replies "
@@ -75,19 +79,27 @@ def lines(options: Options) -> list[str]:
     return [
         f"packages: {packages}{install}",
         *(_variant(variant, options, opened.pinned(variant)) for variant in options.variants),
-        image.describe(registry.packages(options.workload)),
+        *(image.describe(more) for more in registry.packages_of(options)),
         f"accelerator: {options.accel}"
         + (" (KVM if a kernel boots under it here, else TCG)" if options.accel == "auto" else ""),
         f"VM: {options.machine}: {options.memory >> 20} MiB, {options.cpus} CPUs"
         + (f" of {options.cpu_mips} MIPS" if options.cpu_mips and clock == GUEST else "")
         + f", {_disks(options)} of {WORK_DISK_BYTES >> 30} GiB{_disk(options)}; on the {clock}'s "
         "clock" + ("" if options.accel == "tcg" else ", if it is emulated" * (clock == GUEST)),
-        f"inside: {guest_command(options, options.variants[0], clock=clock).strip()}",
+        *(f"inside: {guest_command(one, one.variants[0], clock=clock).strip()}" for one in alike),
         f"build there: {build}",
         *workload,
         *_order(options),
         report,
     ]
+
+
+def _alike(options: Options) -> list[Options]:
+    """The options of the first variant of each workload."""
+    found: dict[str, Options] = {}
+    for one in map(options.of, options.variants):
+        found.setdefault(one.workload, one)
+    return list(found.values())
 
 
 def _history(options: Options) -> list[str]:
@@ -136,17 +148,20 @@ def _variant(variant: Variant, options: Options, kernel: str) -> str:
     text = f"{name}: {kernels.describe(kernel)}; command line: {line}"
     knobs = "; ".join(f"{path} = {value}" for path, value in variant.knobs)
     text += f"; swap: {variant.swap.words}" if variant.swap != ON_DISK else ""
+    if variant.workload:
+        text += f"; workload: {variant.workload}, with {variant.memory >> 20} MiB"
     return text + (f"; knobs: {knobs}" if knobs else "")
 
 
 def _order(options: Options) -> list[str]:
     """Which runs, in which order, and how long they will take."""
-    todo = campaign.remaining(folder(options), options)
+    todo = campaign.remaining(options)
     if not todo:
         return ["runs: nothing is missing"]
     jobs = at_once(options, wanted(options))
-    kind = options.parameters | options.in_machine | {"jobs": jobs}
-    about = durations.estimate(kind, options.accel, -(-len(todo) // jobs))
+    each = zip(campaign.names(options), options.variants, strict=True)
+    kinds = {label: durations.kind_of(options.of(one), jobs) for label, one in each}
+    about = durations.estimate([kinds[label] for label, _ in todo], options.accel, jobs)
     time = (
         f"about {durations.words(about)}" if about else "how long is not known yet on this machine"
     )

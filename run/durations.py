@@ -3,10 +3,11 @@
 
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from contract.options import Options
 from setup import cache
 
 KEPT = 8  # the last so many runs of a kind
@@ -27,11 +28,21 @@ def note(parameters: Mapping[str, Any], accel: str, seconds: float) -> None:
         aside.rename(path)
 
 
-def estimate(parameters: Mapping[str, Any], accel: str, runs: int) -> float | None:
-    """Seconds that so many runs will take; None if none of this kind ever ran here."""
+def kind_of(options: Options, jobs: int) -> dict[str, Any]:
+    """What a run takes its time by, of so many at once; options: of its variant alone."""
+    return options.parameters | options.in_machine | {"jobs": jobs}
+
+
+def estimate(kinds: Sequence[Mapping[str, Any]], accel: str, jobs: int) -> float | None:
+    """Seconds that a run of each kind takes, so many at once; None if one never ran here."""
     accels = ("kvm", "tcg") if accel == "auto" else (accel,)
-    known = [seconds for one in accels for seconds in _known(_file(parameters, one))]
-    return runs * sum(known) / len(known) if known else None
+    whole = 0.0
+    for kind in kinds:
+        known = [seconds for one in accels for seconds in _known(_file(kind, one))]
+        if not known:
+            return None
+        whole += sum(known) / len(known)
+    return -(-len(kinds) // jobs) * whole / len(kinds) if kinds else 0.0
 
 
 def words(seconds: float) -> str:

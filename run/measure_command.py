@@ -21,6 +21,7 @@ def measure_argv(
     options: Options, variant: Variant, *, repo: str | Path, music: str, run_dir: str | Path
 ) -> list[str]:
     """What follows `run_test.sh --device DEV`; no profile's default is left."""
+    options = options.of(variant)
     argv = ["--bare", "--run-dir", str(run_dir), "--no-install"]
     instead = {"repo": str(repo), "music": music}
     for name, row in ROWS.items():
@@ -59,7 +60,7 @@ def errand(
     """What a guest with this clock is sent out to do for one run of this variant."""
     return Errand(
         command=guest_command(options, variant, program, clock),
-        files=appended_files(stream_names(options)),
+        files=appended_files(stream_names(options.of(variant))),
         timeout_s=options.timeout,
         hang_after_s=options.hang_after,
         seed=seed,

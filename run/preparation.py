@@ -24,6 +24,7 @@ from vm.session import Guest
 from workloads import registry
 
 T = TypeVar("T")
+Boot = tuple[str, Swap, tuple[str, ...]]  # kernel, swap and modules: what an initramfs is made of
 
 
 class Ready(NamedTuple):
@@ -88,9 +89,9 @@ def make_ready(
     What can be made at once is. pinned: the kernel to resolve for a variant.
     """
 
-    def initrds_and_accelerator() -> tuple[dict[tuple[str, Swap], Path], str, str]:
+    def initrds_and_accelerator() -> tuple[dict[Boot, Path], str, str]:
         initrds = {
-            (spec, swap): timed(
+            (spec, swap, more): timed(
                 f"initramfs of {kernel_of[spec].label}",
                 functools.partial(
                     initramfs.build,
@@ -98,10 +99,10 @@ def make_ready(
                     fs=options.fs,
                     crypt=options.crypt,
                     swap=swap,
-                    more=workload.modules,
+                    more=more,
                 ),
             )
-            for spec, swap in dict.fromkeys(asked)
+            for spec, swap, more in dict.fromkeys(asked)
         }
         accel, why = timed(
             "whether KVM works here",
@@ -128,22 +129,28 @@ def make_ready(
         )
         for spec in dict.fromkeys(specs)
     }
-    asked = [(spec, one.swap) for spec, one in zip(specs, options.variants, strict=True)]
-    workload = registry.find(options.workload)
-    for spec, swap in asked:
+    alone = [options.of(variant) for variant in options.variants]
+    asked: list[Boot] = []
+    for spec, variant, one in zip(specs, options.variants, alone, strict=True):
+        workload = registry.find(one.workload)
+        asked.append((spec, variant.swap, workload.modules))
         kconfig.check(
             kernel_of[spec],
             options.fs,
             options.crypt,
-            swap,
+            variant.swap,
             workload=workload.name,
             needs=workload.config,
         )
     with ending_children(), concurrent.futures.ThreadPoolExecutor() as pool:
         accel_job = pool.submit(initrds_and_accelerator)
-        packages = registry.packages(options.workload)
         image_job = pool.submit(
-            timed, "guest image", lambda: image.build(packages, mirror=options.mirror)
+            timed,
+            "guest image",
+            lambda: {
+                more: image.build(more, mirror=options.mirror)
+                for more in registry.packages_of(options)
+            },
         )
         history_job = pool.submit(timed, "history", history_image)
         compiled = pool.submit(timed, "observers", observers.program)
@@ -162,14 +169,14 @@ def make_ready(
             variant,
             Guest(
                 kernel=kernel_of[spec],
-                initrd=initrds[spec, variant.swap],
-                root_image=image_job.result(),
-                history_image=history_job.result(),
+                initrd=initrds[boot],
+                root_image=image_job.result()[registry.packages(one.workload)],
+                history_image=history_job.result() if one.reads_history else None,
                 music=source,
                 accel=accel,
                 accel_reason=why,
                 qemu_version=probe.qemu_version(),
-                memory=options.memory,
+                memory=one.memory,
                 cpus=options.cpus,
                 disk_iops=options.disk_iops,
                 disk_bps=options.disk_bps,
@@ -182,8 +189,8 @@ def make_ready(
                 disk=clock.disk,
                 library=clock.library,
                 music_image=music_image,
-                more_disks=workload.more_disks,
+                more_disks=registry.find(one.workload).more_disks,
             ),
         )
-        for variant, spec in zip(options.variants, specs, strict=True)
+        for variant, spec, boot, one in zip(options.variants, specs, asked, alone, strict=True)
     ]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from contract.options import Options
 from contract.run_files import ABORTED, COMPLETED
@@ -64,9 +65,7 @@ class Runner:
         self._alone = campaign.asked == 1
         self._attempts = 1 if self._alone else ATTEMPTS
         self._suite = checkout.commit()
-        self._commits = options.commits if options.reads_history else 0
-        if options.repo:
-            self._commits = history.count(Path(options.repo))
+        self._commits = history.count(Path(options.repo)) if options.repo else options.commits
 
     def go(self) -> Outcome:
         """Every run that is missing, interleaved; or up to the look at which all is decided."""
@@ -117,7 +116,7 @@ class Runner:
         room = 0 if self._stopped() else self._jobs - len(self._busy)
         for number, one in enumerate(todo[:room], began + 1):
             place = f"{number} of {total}" if total > 1 else ""
-            left = len(todo) + len(self._busy)
+            left = [label for label, _ in (*todo, *self._busy.values())]
             self._busy[pool.submit(self._one, *one, place, left, screen)] = one
 
     def _todo(self, look: int | None) -> list[tuple[str, int]]:
@@ -127,13 +126,16 @@ class Runner:
             if label not in self._given_up
         ]
 
-    def _one(self, label: str, number: int, place: str, left: int, screen: Screen) -> str | None:
+    def _one(
+        self, label: str, number: int, place: str, left: list[str], screen: Screen
+    ) -> str | None:
         """One run; its state, or None if it was cut short and is to be repeated."""
-        options, variant, guest = self._options, *self._ready[label]
+        variant, guest = self._ready[label]
+        options = self._options.of(variant)
         with self._lock:
             run_dir, order = self._campaign.begin(label, number)
-        kind = options.parameters | options.in_machine | {"jobs": self._jobs}
-        about = durations.estimate(kind, guest.accel, -(-left // self._jobs))
+        kind = self._kind(label)
+        about = durations.estimate([self._kind(one) for one in left], guest.accel, self._jobs)
         screen.say(
             f"run {number} of {label}: {guest.kernel.release} in {run_dir}"
             + (f" ({place}, about {durations.words(about)} left)" if place and about else "")
@@ -151,7 +153,7 @@ class Runner:
             screen,
             run_dir,
             stream_names(options),
-            self._commits,
+            self._commits if options.reads_history else 0,
             options.passes,
             own_clock=guest.clock == GUEST,
             named=self._jobs > 1 and bool(place),
@@ -175,6 +177,10 @@ class Runner:
             durations.note(kind, guest.accel, time.monotonic() - began)
         with self._lock:
             return self._repeated(label, number, run_dir, state, screen)
+
+    def _kind(self, label: str) -> dict[str, Any]:
+        """What a run of this variant takes its time by."""
+        return durations.kind_of(self._options.of(self._ready[label].variant), self._jobs)
 
     def _repeated(
         self, label: str, number: int, run_dir: Path, state: str, screen: Screen

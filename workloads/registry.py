@@ -33,9 +33,9 @@ def find(name: str) -> Workload:
     return every()[name]
 
 
-def has_gitks(name: str) -> bool:
-    """Whether the desktop's gitk's are part of that workload; UserError (2) if there is none."""
-    return find(name).gitks
+def with_gitks() -> frozenset[str]:
+    """The names of the workloads that the desktop's gitk's are part of."""
+    return frozenset(name for name, one in every().items() if one.gitks)
 
 
 def resolved(options: Options, *, memory_said: bool = True) -> Options:
@@ -67,6 +67,11 @@ def packages(name: str) -> tuple[str, ...]:
     if not find(name).packages:
         return ()
     return tuple(sorted({package for one in every().values() for package in one.packages}))
+
+
+def packages_of(options: Options) -> list[tuple[str, ...]]:
+    """Those of the images that the campaign's guests have, each image once."""
+    return list(dict.fromkeys(map(packages, options.workloads)))
 
 
 def stream_names(options: Options) -> list[str]:

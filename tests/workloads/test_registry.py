@@ -107,7 +107,7 @@ def test_the_guest_is_told_all_of_it_and_nothing_of_another() -> None:
     assert options.memory == 1 << 30
     assert parse([*DIRTY, "--memory", "300M"]).memory == 300 << 20
     argv = measure_argv(options, options.variants[0], repo="/r", music="/m", run_dir="/o")
-    measured = resolved(parse_measured([*argv, "--device", "/dev/x"], registry.has_gitks))
+    measured = resolved(parse_measured([*argv, "--device", "/dev/x"], registry.with_gitks()))
     assert (measured.workload, measured.load) == (options.workload, options.load)
     assert not {"gitk", "commits", "touch", "history"} & options.parameters.keys()
 

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The variants of a command line and its plans, each with its workload's load and memory."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from contract.command_line import Parser, running
+from contract.options import Options
+from contract.spelling import flag
+from contract.swap import NONE, ON_DISK
+from contract.variant import Variant
+from errors import Exit, UserError
+from workloads.registry import find
+
+
+def check_variants(parser: Parser, given: argparse.Namespace) -> None:
+    """A usage error for what a command line says of its variants and cannot be."""
+    own = [name for name in ("kernel", "label", "append", "swap", "knob") if getattr(given, name)]
+    if given.plan is not None and own:
+        parser.error(f"{flag(own[0])} does not go with --plan: write it there")
+    if given.resume is not None and own and not given.kernel:
+        parser.error(f"{flag(own[0])} needs the --kernel that it is for")
+    swaps = given.swap or []
+    if len(set(swaps)) < len(swaps):
+        parser.error(f"a swap is given twice: {max(swaps, key=swaps.count)}")
+
+
+def said_variants(parser: Parser, given: argparse.Namespace) -> list[Variant]:
+    """Those of the command line; none if another plan says which there are."""
+    kernels = given.kernel or ["debian:stable"]
+    swaps = given.swap or [ON_DISK]
+    each = [(kernel, swap) for kernel in kernels for swap in swaps]
+    labels = given.label or [""] * len(each)
+    if len(labels) != len(each):
+        of = f"{len(kernels)} --kernel" + (f" with {len(swaps)} --swap" if len(swaps) > 1 else "")
+        parser.error(f"{len(labels)} --label for {of}: as many, or none")
+    if given.device is not None:
+        return [running(given)]
+    if given.plan is not None or (given.resume is not None and not given.kernel):
+        return []
+    return [
+        Variant(kernel, label, given.append or "", tuple(given.knob or ()), swap)
+        for (kernel, swap), label in zip(each, labels, strict=True)
+    ]
+
+
+def check_all(parser: Parser, variants: Sequence[Variant]) -> None:
+    """A usage error for two of one label, and for knobs that cannot be set."""
+    for variant in variants:
+        _check_knobs(parser, variant)
+    said = [variant.label for variant in variants if variant.label]
+    twice = next((label for label in said if said.count(label) > 1), None)
+    if twice is not None:
+        parser.error(f"two variants with the label {twice!r}")
+
+
+def _check_knobs(parser: Parser, variant: Variant) -> None:
+    paths = [path for path, _ in variant.knobs]
+    if len(set(paths)) < len(paths):
+        parser.error(f"a knob is given twice: {max(paths, key=paths.count)}")
+    for path in paths:
+        if variant.swap.kind == NONE and "{swap}" in path:
+            parser.error(f"knob {path}: with --swap none there is no {{swap}}")
+
+
+def loaded(
+    asked: Iterable[Variant], options: Options, unsaid: int | None, known: Iterable[Variant] = ()
+) -> list[Variant]:
+    """Each variant with the load and the memory of its workload; "" where both are the campaign's.
+
+    unsaid: bytes of a workload that needs no more, where no --memory says otherwise (None).
+    `known`: the variants that a campaign has already, whose memory others of their workload take.
+    UserError (2) if a workload will not do.
+    """
+    memory = {one.workload: one.memory for one in known if one.workload}
+    found = []
+    for one in asked:
+        name = one.workload or options.workload
+        chosen, campaigns = find(name), name == options.workload
+        load = chosen.completed(one.load, options.profile)
+        if campaigns and not one.load:
+            load = options.load
+        size = one.memory or memory.get(name, 0)
+        if not size:
+            own = campaigns or unsaid is None
+            size = options.memory if own else max(chosen.memory or 0, unsaid or 0)
+        whole = replace(one, workload=name, load=load, memory=size)
+        same = (name, load, size) == (options.workload, options.load, options.memory)
+        found.append(replace(whole, workload="", load="", memory=0) if same else whole)
+    return found
+
+
+def check_loads(options: Options) -> None:
+    """UserError (2) for loads that will not do, or would keep variants of one workload apart."""
+    seen: dict[str, Options] = {}
+    for variant in options.variants:
+        its = options.of(variant)
+        find(its.workload).check(its)
+        first = seen.setdefault(its.workload, its)
+        for what in ("load", "memory"):
+            one, other = getattr(first, what), getattr(its, what)
+            if one != other:
+                raise UserError(
+                    f"variants of {its.workload} with another {what}: {one} and {other}",
+                    hint="they could not be compared: write the same in each, or another plan",
+                    status=Exit.USAGE,
+                )
