@@ -16,7 +16,8 @@ from analysis.reading.load import Campaign, Run
 from analysis.reading.streams import Stream
 from analysis.reading.words import plain, plural, seconds, some
 from analysis.text import causes as causes_text
-from analysis.text import workload_tables
+from analysis.text import layout, workload_tables
+from analysis.text.compare_text import together
 from analysis.text.layout import WIDTH, grid, paragraph
 from analysis.text.machine import references, swaps
 from analysis.text.verdict_table import IN_SUMMARY, verdict_rows
@@ -36,6 +37,23 @@ def overview(
     campaign: Campaign, judged: Compared | UserError | None, causes: Causes
 ) -> Iterator[str]:
     """The page; `judged`: the verdicts, or the reason why there are none."""
+    if isinstance(judged, Compared) and judged.others:
+        yield from [*paragraph(together(judged)), ""]
+        for one in judged.each:
+            yield from layout.titled(one.workload.name).splitlines()
+            yield from [*_of_one(one.campaign, one, causes), ""]
+    else:
+        yield from _of_one(campaign, judged, causes)
+    more = "- Each run: details.txt."
+    if isinstance(judged, Compared):
+        more += " Every metric: compare.txt. To explore: index.html."
+    yield more
+
+
+def _of_one(
+    campaign: Campaign, judged: Compared | UserError | None, causes: Causes
+) -> Iterator[str]:
+    """The part of one workload."""
     if isinstance(judged, Compared):
         yield from _answers(judged)
     elif judged is not None:
@@ -50,10 +68,6 @@ def overview(
     yield from _runs(campaign, judged)
     for note in _notes(campaign, judged, causes):
         yield from paragraph(f"- {plain(note, 2000)}", "  ")
-    more = "- Each run: details.txt."
-    if isinstance(judged, Compared):
-        more += " Every metric: compare.txt. To explore: index.html."
-    yield more
 
 
 def _answers(compared: Compared) -> Iterator[str]:

@@ -7,7 +7,7 @@ from textwrap import wrap
 from analysis.figures.metrics import Metric
 from analysis.reading.words import plain, plural, some
 from analysis.text import causes as causes_text
-from analysis.text import vmstat, workload_tables
+from analysis.text import layout, vmstat, workload_tables
 from analysis.text.layout import blocks, grid
 from analysis.text.machine import references, swaps
 from analysis.text.verdict_table import metric_cell, spread_rows, verdict_rows
@@ -20,7 +20,30 @@ MOST_HIGHER = 12  # metrics that are named of which more is better
 
 
 def text(compared: Compared, width: int = 100, colour: bool = False) -> str:
-    """Sentences, tables of verdicts, spread and failures, causes, counters, metrics; notes."""
+    """Sentences, tables of verdicts, spread and failures, causes, counters, metrics; notes.
+
+    Of several workloads one after the other.
+    """
+    if not compared.others:
+        return _of_one(compared, width, colour)
+    parts = [
+        f"{layout.titled(one.workload.name)}{_of_one(one, width, colour)}" for one in compared.each
+    ]
+    return "\n".join([*wrap(together(compared), width), "", *parts])
+
+
+def together(compared: Compared) -> str:
+    """How several workloads are judged, in a sentence or two."""
+    names = [one.workload.name for one in compared.each]
+    count = sum(len(one.primary) for one in compared.each)
+    return (
+        f"{len(names)} workloads ({', '.join(names)}), compared each by itself and by its own "
+        f"metric; Holm's corrections count all of them: {plural(count, 'comparison')} of a primary "
+        "metric."
+    )
+
+
+def _of_one(compared: Compared, width: int, colour: bool) -> str:
     lines: list[str] = []
     for variant in compared.variants:
         lines += wrap(compared.sentences[variant], width, subsequent_indent="  ")

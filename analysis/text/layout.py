@@ -22,6 +22,11 @@ def paragraph(text: str, indent: str = "") -> list[str]:
     return wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False) or [""]
 
 
+def titled(text: str) -> str:
+    """A heading of its own, with a line under it."""
+    return f"{text}\n{'-' * len(text)}\n"
+
+
 def indented(text: str, columns: int) -> list[str]:
     """The text in lines of at most WIDTH columns, all of them indented, later ones by two more."""
     lines = wrap(text, WIDTH - columns, subsequent_indent="  ", break_on_hyphens=False)

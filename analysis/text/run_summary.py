@@ -36,6 +36,7 @@ from analysis.text.campaign_summary import left_out, overview, run_elapsed, wors
 from analysis.text.layout import WIDTH, entry, paragraph
 from analysis.text.machine import cpus, disk, known, listed, reference, size, swap, workload
 from analysis.verdicts import cause_table
+from analysis.verdicts.by_workload import by_workload
 from analysis.verdicts.cause_table import Causes
 from analysis.verdicts.choice import LISTED_RUNS, in_order, median_run, ranked_by
 from analysis.verdicts.compare import compare
@@ -82,15 +83,16 @@ def details(campaign: Campaign, everything: bool = False, causes: Causes | None 
     _first(campaign)
     causes = cause_table.collect(campaign) if causes is None else causes
     by_variant = campaign.variants()
-    runs = [run for variant in in_order(campaign) for run in by_variant[variant]]
+    parts = by_workload(campaign)
+    runs = [run for part in parts for variant in in_order(part) for run in by_variant[variant]]
     body: list[str] = []
     if len(runs) > LISTED_RUNS and not everything:
         medians = [median_run(each) for each in by_variant.values()]
         shown = [run for run in runs if run.state != COMPLETED or run in medians]
-        primary = metrics_of(first_described(runs).workload)[0]
+        primary = {ranked_by(metrics_of(first_described(one.runs).workload)[0]) for one in parts}
         text = (
             f"{len(shown):,} of {len(runs):,} runs: of each variant the one with the median "
-            f"{ranked_by(primary)}, and those that did not complete. All of them: "
+            f"{' or '.join(sorted(primary))}, and those that did not complete. All of them: "
             "python3 -m analysis.summary DIR --all"
         )
         runs, body = shown, [*paragraph(text), ""]

@@ -5,114 +5,203 @@ docs/VERDICTS.md tells what a verdict means and how often it errs.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from analysis.figures import observer_faults
-from analysis.figures.metrics import Metric, counted, failed, lost, measure, metrics_of
+from analysis.figures.metrics import Metric, counted, failed, measure, metrics_of
 from analysis.reading import facts
 from analysis.reading.load import Campaign, Run, first_described
-from analysis.reading.words import plain, plural
+from analysis.reading.words import plain
 from analysis.stall_causes.causes import RunCauses
 from analysis.verdicts import cause_table, vmstat
+from analysis.verdicts import notes as notes_of
 from analysis.verdicts.blame import blame
+from analysis.verdicts.by_workload import by_workload
 from analysis.verdicts.choice import display_labels
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.judge import Pair, judge, judge_failures, judge_spread
 from analysis.verdicts.sentences import alone, sentence
-from analysis.verdicts.statistics import cliffs_delta
-from analysis.verdicts.verdict import Comparison, Sample
+from analysis.verdicts.verdict import Comparison, Failures, Sample
+from contract.plan import Plan
 from contract.workload import STALLED, Description
 from errors import UserError
 
-IN_TURN = 0.75  # Cliff's delta of the runs' places in the campaign: taking turns it is 1 / runs
+
+@dataclass(frozen=True)
+class _Group:
+    """The runs of one workload, before they are judged; `variants`: the baseline first."""
+
+    campaign: Campaign
+    differing: list[str]
+    notes: list[str]
+    by_variant: dict[str, list[Run]]
+    variants: list[str]
+    labels: dict[str, str]
+    why: cause_table.CauseTable
+    workload: Description
+    metrics: tuple[Metric, ...]
+    samples: dict[str, dict[str, Sample]]
+
+    @property
+    def base(self) -> str:
+        return self.variants[0]
+
+    @property
+    def others(self) -> list[str]:
+        return self.variants[1:]
+
+    def pairs(self, metric: Metric) -> list[Pair]:
+        """Each variant's runs with the baseline's."""
+        of = self.samples[metric.key]
+        return [Pair(metric, one, of[self.base], of[one]) for one in self.others]
 
 
 def compare(
     campaign: Campaign,
     *,
-    baseline: str | None = None,
+    baseline: str | Sequence[str] | None = None,
     force: bool = False,
     causes: Mapping[Path, RunCauses] | None = None,
     counters: vmstat.Figures | None = None,
 ) -> Compared:
     """The verdicts of a campaign; UserError names the fact in which its runs differ.
 
-    `causes`, `counters`: what `collect` of analysis.verdicts.cause_table and .vmstat finds, if it
-    is known already.
+    Only runs of one workload are compared, but each correction counts all that is. `baseline`: a
+    variant, or several, each of another workload. `causes`, `counters`: what `collect` of
+    analysis.verdicts.cause_table and .vmstat finds, if it is known already.
     """
+    parts = by_workload(campaign)
+    differing = [facts.differences(list(filter(counted, part.runs))) for part in parts]
+    if (found := [one for each in differing for one in each]) and not force:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        raise UserError(f"{found[0]}{more}", hint="--force compares them all the same")
+    asked = _baselines(parts, [baseline] if isinstance(baseline, str) else baseline or ())
+    why = cause_table.collect(campaign) if causes is None else causes
+    groups = [_group(*each, why) for each in zip(parts, differing, asked, strict=True)]
+    figures = vmstat.collect(campaign) if counters is None else counters
+    first, *others = _judged(groups, campaign, figures)
+    return replace(first, others=others)
+
+
+def _baselines(parts: Sequence[Campaign], asked: Sequence[str]) -> list[str | None]:
+    """Which of those that were asked for is each part's; what is no part's is the first's."""
+    found: list[str | None] = [None] * len(parts)
+    for label in asked:
+        known = [label in {*one.variants(), *(run.label for run in one.runs)} for one in parts]
+        shown = [label in display_labels(one).values() for one in parts]
+        found[[*known, *shown, True].index(True) % len(parts)] = label
+    return found
+
+
+def _group(
+    campaign: Campaign, differing: list[str], baseline: str | None, found: cause_table.Causes
+) -> _Group:
     runs = [run for run in campaign.runs if counted(run)]
-    differing = facts.differences(runs)
-    if differing and not force:
-        more = f" (and {len(differing) - 1} more)" if len(differing) > 1 else ""
-        raise UserError(f"{differing[0]}{more}", hint="--force compares them all the same")
-    notes = _notes(campaign, runs)
+    notes = notes_of.of_runs(campaign, runs)
     by_variant = observer_faults.trusted(campaign.variants())
     judged = replace(campaign, runs=[run for each in by_variant.values() for run in each])
     variants = _ordered(campaign, baseline, notes)
-    base, others = variants[0], variants[1:]
     named = display_labels(campaign)
     labels = {one: named[one] for one in variants}
-    notes += _in_blocks(by_variant, variants)
-    found = cause_table.collect(campaign) if causes is None else causes
+    notes += notes_of.in_blocks(by_variant, variants)
     notes += cause_table.notes(campaign, found, labels)
     why = cause_table.cause_table(judged, variants, labels, found)
-    of_base = [run for run in runs if run.variant == base]
+    of_base = [run for run in runs if run.variant == variants[0]]
     workload = first_described([*of_base, *campaign.runs]).workload
     metrics = metrics_of(workload)
-    notes += _no_such_metric(workload, metrics[0])
+    notes += notes_of.no_such_metric(workload, metrics[0])
     samples = _samples(by_variant, variants, metrics)
-    level = campaign.plan.level
-    figures = vmstat.collect(campaign) if counters is None else counters
-    pairs = {
-        metric.key: [
-            Pair(metric, one, samples[metric.key][base], samples[metric.key][one]) for one in others
-        ]
-        for metric in metrics
-    }
-    first = pairs.pop(metrics[0].key)
-    primary = judge(first, level=level, margin=campaign.plan.margin)
-    notes += _with_disturbed(campaign, primary, labels, base, metrics[0])
-    spread = judge_spread(first, level=level)
-    everything = [pair for one in pairs.values() for pair in one]
-    secondary: dict[str, dict[str, Comparison]] = {key: {} for key in pairs}
-    for one in judge(everything, level=level, margin=campaign.plan.margin):
-        secondary[one.metric.key][one.variant] = one
-    ends = _ends(by_variant, variants)
-    failures = judge_failures({one: ends[one] for one in others}, ends[base], level=level)
-    sentences = {base: alone(labels[base], samples[metrics[0].key][base], metrics[0], bool(others))}
-    for one, scatter in zip(primary, spread, strict=True):
-        sentences[one.variant] = sentence(
-            labels[one.variant], labels[base], one, scatter, failures[one.variant]
+    return _Group(
+        campaign,
+        differing,
+        notes,
+        by_variant,
+        variants,
+        labels,
+        why,
+        workload,
+        metrics,
+        samples,
+    )
+
+
+def _judged(
+    groups: Sequence[_Group], whole: Campaign, figures: vmstat.Figures
+) -> Iterator[Compared]:
+    """The verdicts of each group; the primary metrics of all are one family, and so on."""
+    level, margin = whole.plan.level, whole.plan.margin
+    first = [pair for one in groups for pair in one.pairs(one.metrics[0])]
+    primary = {one.variant: one for one in judge(first, level=level, margin=margin)}
+    spread = {one.variant: one for one in judge_spread(first, level=level)}
+    rest = [pair for one in groups for metric in one.metrics[1:] for pair in one.pairs(metric)]
+    secondary: dict[str, dict[str, Comparison]] = {}
+    for one in judge(rest, level=level, margin=margin):
+        secondary.setdefault(one.metric.key, {})[one.variant] = one
+    ends = {one.base: _ends(one.by_variant, one.variants) for one in groups}
+    pairs = {v: (ends[one.base][v], ends[one.base][one.base]) for one in groups for v in one.others}
+    failures = judge_failures(pairs, level=level)
+    disturbed = _with_disturbed(groups, primary, whole.plan)
+    for group, note in zip(groups, disturbed, strict=True):
+        yield _compared(
+            group,
+            [*group.notes, *note],
+            {one: primary[one] for one in group.others},
+            {one: spread[one] for one in group.others},
+            {one: failures[one] for one in group.others},
+            {
+                metric.key: {one: secondary[metric.key][one] for one in group.others}
+                for metric in group.metrics[1:]
+            },
+            figures,
+            whole,
         )
-    of_primary = {one.variant: one for one in primary}
+
+
+def _compared(
+    group: _Group,
+    notes: list[str],
+    primary: dict[str, Comparison],
+    spread: dict[str, Comparison],
+    failures: dict[str, Failures],
+    secondary: dict[str, dict[str, Comparison]],
+    figures: vmstat.Figures,
+    whole: Campaign,
+) -> Compared:
+    plan = whole.plan
+    base, labels, metric = group.base, group.labels, group.metrics[0]
+    of_base = group.samples[metric.key][base]
+    sentences = {base: alone(labels[base], of_base, metric, bool(group.others))}
+    for variant, one in primary.items():
+        sentences[variant] = sentence(
+            labels[variant], labels[base], one, spread[variant], failures[variant]
+        )
     blamed = {}
-    if metrics[0].key == STALLED:  # what a cause has seconds of
-        blamed = blame(why, base, of_primary, level=level, margin=campaign.plan.margin)
+    if metric.key == STALLED:  # what a cause has seconds of
+        blamed = blame(group.why, base, primary, level=plan.level, margin=plan.margin)
     for variant, of_variant in blamed.items():
         sentences[variant] += f" {of_variant.sentence}"
     return Compared(
-        campaign=campaign,
+        campaign=group.campaign,
+        whole=whole,
         baseline=base,
-        variants=variants,
+        variants=group.variants,
         labels=labels,
-        primary=of_primary,
-        spread={one.variant: one for one in spread},
+        primary=primary,
+        spread=spread,
         failures=failures,
         secondary=secondary,
-        samples=samples,
+        samples=group.samples,
         notes=notes,
-        forced=differing,
+        forced=group.differing,
         sentences=sentences,
-        level=level,
-        workload=workload,
-        metrics=metrics,
-        causes=why,
+        level=plan.level,
+        workload=group.workload,
+        metrics=group.metrics,
+        causes=group.why,
         blame=blamed,
-        counters=vmstat.kernel_counters(by_variant, variants, figures, level),
+        counters=vmstat.kernel_counters(group.by_variant, group.variants, figures, plan.level),
     )
 
 
@@ -153,16 +242,6 @@ def _asked(campaign: Campaign, names: list[str], asked: str) -> str:
     raise UserError(f"no variant {plain(asked, 60)!r} to compare with: there is {known}")
 
 
-def _no_such_metric(workload: Description, primary: Metric) -> list[str]:
-    """A line that names the primary metric which nothing measures, or none."""
-    if primary.key == workload.primary:
-        return []
-    return [
-        f"There is no metric {plain(workload.primary, 60)}, which the workload is about: the "
-        f"verdicts are about {primary.title}."
-    ]
-
-
 def _samples(
     by_variant: dict[str, list[Run]], variants: list[str], metrics: Sequence[Metric]
 ) -> dict[str, dict[str, Sample]]:
@@ -191,116 +270,41 @@ def _ends(by_variant: dict[str, list[Run]], variants: list[str]) -> dict[str, Sa
     }
 
 
-def _notes(campaign: Campaign, runs: list[Run]) -> list[str]:
-    """What a reader must know of the runs before he believes the figures."""
-    notes: list[str] = []
-
-    def listed(words: str, names: list[str]) -> None:
-        if names:
-            notes.append(f"{words}: {plain(', '.join(names), 1000)}.")
-
-    listed("Incomplete, left out", campaign.incomplete)
-    listed("Cut short and run again, left out", campaign.set_aside)
-    others = [run for run in campaign.runs if not counted(run)]
-    listed(
-        "Ended from outside, not counted", [f"{r.variant}/{r.number} ({r.state})" for r in others]
-    )
-    bad = [run for run in runs if failed(run)]
-    holes = [f"{r.variant}/{r.number} ({why})" for r in runs if not failed(r) and (why := lost(r))]
-    lines = f"Lines of {campaign.subject}'s are lost"
-    listed(f"{lines}, and stalls may be with them: no figures of gaps of", holes)
-    listed("Failed, counted as the worst", [f"{r.variant}/{r.number} ({r.state})" for r in bad])
-    listed(
-        "Read with care (damage is named in the summary)",
-        [f"{run.variant}/{run.number}" for run in runs if run.warnings],
-    )
-    listed("Problems", campaign.problems)
-    notes += facts.unknown(runs) + facts.busy_host(runs)
-    notes += _looked_at(campaign)
-    return notes
-
-
 def _with_disturbed(
-    campaign: Campaign,
-    primary: list[Comparison],
-    labels: dict[str, str],
-    base: str,
-    metric: Metric,
-) -> list[str]:
+    groups: Sequence[_Group], primary: Mapping[str, Comparison], plan: Plan
+) -> Iterator[list[str]]:
     """Which runs are in no verdict since their observers were disturbed; what they would change."""
-    whole = campaign.variants()
     bad = [
-        (run, why)
-        for runs in whole.values()
-        for run in runs
-        if (why := observer_faults.of_run(run))
+        [
+            f"{run.variant}/{run.number} ({', '.join(why)})"
+            for runs in one.campaign.variants().values()
+            for run in runs
+            if (why := observer_faults.of_run(run))
+        ]
+        for one in groups
     ]
-    if not bad:
-        return []
-    names = [f"{run.variant}/{run.number} ({', '.join(why)})" for run, why in bad]
-    text = f"Observers disturbed, in no verdict: {plain(', '.join(names), 1000)}."
-    variants = [base, *(one.variant for one in primary)]
-    samples = _samples(whole, variants, [metric])[metric.key]
-    pairs = [Pair(metric, one.variant, samples[base], samples[one.variant]) for one in primary]
-    again = judge(pairs, level=campaign.plan.level, margin=campaign.plan.margin)
-    others = [
-        f"{plain(labels[one.variant], 60)} would be {one.verdict}"
-        for one, before in zip(again, primary, strict=True)
-        if one.verdict != before.verdict
-    ]
-    if not primary:
-        return [text]
-    changed = f"{', '.join(others)}." if others else "every verdict would be the same."
-    return [f"{text} With them {changed}"]
+    again: dict[str, Comparison] = {}
+    if any(bad):
+        pairs = [pair for one in groups for pair in _whole(one).pairs(one.metrics[0])]
+        again = {one.variant: one for one in judge(pairs, level=plan.level, margin=plan.margin)}
+    for group, names in zip(groups, bad, strict=True):
+        if not names:
+            yield []
+            continue
+        text = f"Observers disturbed, in no verdict: {plain(', '.join(names), 1000)}."
+        others = [
+            f"{plain(group.labels[one], 60)} would be {again[one].verdict}"
+            for one in group.others
+            if again[one].verdict != primary[one].verdict
+        ]
+        if group.others:
+            changed = f"{', '.join(others)}." if others else "every verdict would be the same."
+            text += f" With them {changed}"
+        yield [text]
 
 
-def _in_blocks(by_variant: dict[str, list[Run]], variants: list[str]) -> list[str]:
-    """A line that names the variants whose runs did not take turns with the baseline's, or none."""
-    orders = {
-        one: np.array([run.order for run in by_variant[one] if counted(run) and run.order])
-        for one in variants
-    }
-    base = orders[variants[0]]
-    names = [
-        plain(one, 60)
-        for one in variants[1:]
-        if min(len(orders[one]), len(base)) >= 2
-        and abs(cliffs_delta(orders[one][None], base[None])[0]) > IN_TURN
-    ]
-    if not names:
-        return []
-    return [
-        f"Not interleaved with the runs of {plain(variants[0], 60)}, but before or after them: "
-        f"{plain(', '.join(names), 1000)}. Whatever else changed meanwhile looks like a difference."
-    ]
-
-
-def _looked_at(campaign: Campaign) -> list[str]:
-    """How often the verdicts were or are looked at, and whether more runs are due."""
-    plan, notes = campaign.plan, []
-    if plan.looks:
-        at = ", ".join(map(str, plan.looks))
-        share = f"{plan.level * len(plan.looks):.3g} / {len(plan.looks)} = {plan.level:.2g}"
-        notes.append(
-            f"Looked at after {at} runs of each: every look has the level {share}, so that all of "
-            f"them together err in at most {100 * plan.level * len(plan.looks):.3g} %."
-        )
-    elif plan.runs is not None and plan.variants:
-        counts = dict.fromkeys((one.label for one in plan.variants), 0)
-        for run in campaign.runs:
-            counts[run.variant] = counts.get(run.variant, 0) + counted(run)
-        missing = sum(max(0, plan.runs - number) for number in counts.values())
-        if missing:
-            notes.append(
-                f"Not finished: {plural(missing, 'run')} of {plan.runs * len(counts)} "
-                f"{'is' if missing == 1 else 'are'} missing; "
-                "the verdicts are provisional."
-            )
-    if plan.extended:
-        after = ", ".join(map(str, plan.extended))
-        whole = 100 * plan.alpha * (2 - 0.5 ** len(plan.extended))
-        notes.append(
-            f"Made longer after it had been judged at {after} runs of each: these verdicts have "
-            f"the level {plan.level:.2g}; with the earlier ones they err in at most {whole:.3g} %."
-        )
-    return notes
+def _whole(group: _Group) -> _Group:
+    """The group with all of its runs."""
+    metric = group.metrics[0]
+    whole = _samples(group.campaign.variants(), group.variants, [metric])
+    return replace(group, samples=whole)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a campaign that was judged holds."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from analysis.figures.metrics import Metric
 from analysis.reading.load import Campaign
@@ -16,10 +16,12 @@ from contract.workload import Description
 class Compared:
     """A campaign judged; every dict is by variant, and none of them but samples has the baseline.
 
-    With one variant there are samples only.
+    With one variant there are samples only. Of several workloads it is the first one's: `campaign`
+    has its runs only, and the others are in `others`, judged together with it.
     """
 
     campaign: Campaign
+    whole: Campaign  # the same, but of all workloads
     baseline: str
     variants: list[str]  # baseline first, then as planned
     labels: dict[str, str]
@@ -37,6 +39,7 @@ class Compared:
     causes: CauseTable = field(default_factory=lambda: CauseTable({}))
     blame: dict[str, Blame] = field(default_factory=dict)  # of those that regressed or improved
     counters: KernelCounters = field(default_factory=KernelCounters)
+    others: list["Compared"] = field(default_factory=list)
 
     @property
     def metric(self) -> Metric:
@@ -44,6 +47,12 @@ class Compared:
         return self.metrics[0]
 
     @property
+    def each(self) -> list["Compared"]:
+        """What is judged of each workload, by itself."""
+        return [replace(self, others=[]), *self.others]
+
+    @property
     def sure(self) -> bool:
-        """Whether every comparison of the primary metric has a verdict."""
-        return all(one.verdict != "undecided" for one in self.primary.values())
+        """Whether every comparison of a primary metric has a verdict, of every workload."""
+        found = [verdict for one in self.each for verdict in one.primary.values()]
+        return all(one.verdict != "undecided" for one in found)

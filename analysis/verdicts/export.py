@@ -42,7 +42,18 @@ HEADER = (
 
 
 def json_text(compared: Compared) -> str:
-    """One object: for each variant its verdict and all figures; `sure` for --stop-when-sure."""
+    """One object: for each variant its verdict and all figures; `sure` for --stop-when-sure.
+
+    Of several workloads it has such an object for each in `workloads`, and the format and `sure`.
+    """
+    found = _whole(compared)
+    if compared.others:
+        each = [{"workload": one.workload.name, **_whole(one)} for one in compared.each]
+        found = {"format": EXPORT_VERSION, "sure": compared.sure, "workloads": each}
+    return json.dumps(found, indent=1, allow_nan=False) + "\n"
+
+
+def _whole(compared: Compared) -> dict[str, Any]:
     found = {
         "format": EXPORT_VERSION,
         "baseline": compared.baseline,
@@ -69,7 +80,7 @@ def json_text(compared: Compared) -> str:
             "levels": list(filter(is_level, compared.counters.samples)),
             "alike": compared.counters.alike,
         }
-    return json.dumps(found, indent=1, allow_nan=False) + "\n"
+    return found
 
 
 def _variant(compared: Compared, variant: str) -> dict[str, Any]:
@@ -172,14 +183,20 @@ def _comparison(one: Comparison) -> dict[str, Any]:
 
 
 def csv_text(compared: Compared) -> str:
-    """A row for each variant and metric, its causes, its counters, its spread and its failures."""
+    """A row for each variant and metric, its causes, its counters, its spread and its failures.
+
+    Of several workloads a last column says which.
+    """
     text = io.StringIO()
-    rows = csv.DictWriter(text, HEADER, lineterminator="\n")
+    more = ("workload",) if compared.others else ()
+    rows = csv.DictWriter(text, (*HEADER, *more), lineterminator="\n")
     rows.writeheader()
-    for variant in compared.variants:
-        for row in _rows(compared, variant):
-            row["label"] = _no_formula(compared.labels[variant])
-            rows.writerow({"variant": _no_formula(variant), **row})
+    for one in compared.each:
+        which = dict.fromkeys(more, _no_formula(one.workload.name))
+        for variant in one.variants:
+            for row in _rows(one, variant):
+                row["label"] = _no_formula(one.labels[variant])
+                rows.writerow({"variant": _no_formula(variant), **row, **which})
     return text.getvalue()
 
 
@@ -251,7 +268,7 @@ def _no_formula(word: str) -> str:
 
 def causes_json(compared: Compared) -> str:
     """causes.json: `runs` as `analysis.causes --json` has them; empty without evidence."""
-    runs = compared.campaign.runs
+    runs = [run for one in compared.each for run in one.campaign.runs]
     most = CARDS if len(runs) <= LISTED_RUNS else FEWER_CARDS
     found = [
         as_json(run, replace(why, cards=why.cards[:most], others=why.others[:most]))

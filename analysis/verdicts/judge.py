@@ -2,7 +2,7 @@
 """From samples to verdicts: the one path that the report and the proof of its honesty both take."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -155,13 +155,20 @@ def judge_spread(pairs: list[Pair], *, level: float) -> list[Comparison]:
     return found
 
 
-def judge_failures(runs: dict[str, Sample], base: Sample, *, level: float) -> dict[str, Failures]:
-    """Fisher's exact test on the runs that failed, a family of its own."""
-    counts = {one: (sample.failed, len(sample.values)) for one, sample in runs.items()}
-    against = (base.failed, len(base.values))
-    p = {one: fisher_p(*count, *against) for one, count in counts.items()}
+def judge_failures(
+    runs: Mapping[str, tuple[Sample, Sample]], *, level: float
+) -> dict[str, Failures]:
+    """Fisher's exact test on the runs that failed, a family of its own.
+
+    runs: those of each variant, and those of its baseline.
+    """
+    counts = {
+        one: tuple((sample.failed, len(sample.values)) for sample in pair)
+        for one, pair in runs.items()
+    }
+    p = {one: fisher_p(*count, *against) for one, (count, against) in counts.items()}
     found: dict[str, Failures] = {}
-    for (one, count), adjusted in zip(
+    for (one, (count, against)), adjusted in zip(
         counts.items(), holm(np.array(list(p.values()))), strict=True
     ):
         verdict: Word = "undecided"

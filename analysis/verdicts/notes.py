@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a reader must know of a campaign's runs and of its verdicts, a sentence each."""
+
+import numpy as np
+
+from analysis.figures.metrics import Metric, counted, failed, lost
+from analysis.reading import facts
+from analysis.reading.load import Campaign, Run
+from analysis.reading.words import plain, plural
+from analysis.verdicts.statistics import cliffs_delta
+from contract.workload import Description
+
+IN_TURN = 0.75  # Cliff's delta of the runs' places in the campaign: taking turns it is 1 / runs
+
+
+def of_runs(campaign: Campaign, runs: list[Run]) -> list[str]:
+    """What a reader must know of the runs before he believes the figures."""
+    notes: list[str] = []
+
+    def listed(words: str, names: list[str]) -> None:
+        if names:
+            notes.append(f"{words}: {plain(', '.join(names), 1000)}.")
+
+    listed("Incomplete, left out", campaign.incomplete)
+    listed("Cut short and run again, left out", campaign.set_aside)
+    others = [run for run in campaign.runs if not counted(run)]
+    listed(
+        "Ended from outside, not counted", [f"{r.variant}/{r.number} ({r.state})" for r in others]
+    )
+    bad = [run for run in runs if failed(run)]
+    holes = [f"{r.variant}/{r.number} ({why})" for r in runs if not failed(r) and (why := lost(r))]
+    lines = f"Lines of {campaign.subject}'s are lost"
+    listed(f"{lines}, and stalls may be with them: no figures of gaps of", holes)
+    listed("Failed, counted as the worst", [f"{r.variant}/{r.number} ({r.state})" for r in bad])
+    listed(
+        "Read with care (damage is named in the summary)",
+        [f"{run.variant}/{run.number}" for run in runs if run.warnings],
+    )
+    listed("Problems", campaign.problems)
+    notes += facts.unknown(runs) + facts.busy_host(runs)
+    notes += _looked_at(campaign)
+    return notes
+
+
+def no_such_metric(workload: Description, primary: Metric) -> list[str]:
+    """A line that names the primary metric which nothing measures, or none."""
+    if primary.key == workload.primary:
+        return []
+    return [
+        f"There is no metric {plain(workload.primary, 60)}, which the workload is about: the "
+        f"verdicts are about {primary.title}."
+    ]
+
+
+def in_blocks(by_variant: dict[str, list[Run]], variants: list[str]) -> list[str]:
+    """A line that names the variants whose runs did not take turns with the baseline's, or none."""
+    orders = {
+        one: np.array([run.order for run in by_variant[one] if counted(run) and run.order])
+        for one in variants
+    }
+    base = orders[variants[0]]
+    names = [
+        plain(one, 60)
+        for one in variants[1:]
+        if min(len(orders[one]), len(base)) >= 2
+        and abs(cliffs_delta(orders[one][None], base[None])[0]) > IN_TURN
+    ]
+    if not names:
+        return []
+    return [
+        f"Not interleaved with the runs of {plain(variants[0], 60)}, but before or after them: "
+        f"{plain(', '.join(names), 1000)}. Whatever else changed meanwhile looks like a difference."
+    ]
+
+
+def _looked_at(campaign: Campaign) -> list[str]:
+    """How often the verdicts were or are looked at, and whether more runs are due."""
+    plan, notes = campaign.plan, []
+    if plan.looks:
+        at = ", ".join(map(str, plan.looks))
+        share = f"{plan.level * len(plan.looks):.3g} / {len(plan.looks)} = {plan.level:.2g}"
+        notes.append(
+            f"Looked at after {at} runs of each: every look has the level {share}, so that all of "
+            f"them together err in at most {100 * plan.level * len(plan.looks):.3g} %."
+        )
+    elif plan.runs is not None and plan.variants:
+        counts = dict.fromkeys((one.label for one in plan.variants), 0)
+        for run in campaign.runs:
+            counts[run.variant] = counts.get(run.variant, 0) + counted(run)
+        missing = sum(max(0, plan.runs - number) for number in counts.values())
+        if missing:
+            notes.append(
+                f"Not finished: {plural(missing, 'run')} of {plan.runs * len(counts)} "
+                f"{'is' if missing == 1 else 'are'} missing; "
+                "the verdicts are provisional."
+            )
+    if plan.extended:
+        after = ", ".join(map(str, plan.extended))
+        whole = 100 * plan.alpha * (2 - 0.5 ** len(plan.extended))
+        notes.append(
+            f"Made longer after it had been judged at {after} runs of each: these verdicts have "
+            f"the level {plan.level:.2g}; with the earlier ones they err in at most {whole:.3g} %."
+        )
+    return notes
