@@ -21,12 +21,12 @@ from errors import UserError
 from graphs import allocation_failures
 from graphs.bundle import bundle
 from graphs.page import page
-from graphs.pictures import classical, comparison, stalled_by_cause, timeline
+from graphs.pictures import classical, comparison, names, stalled_by_cause, timeline
 
 OWN = re.compile(  # names of a report's files
     r"timeline-[A-Za-z0-9._+-]+\.png|"
-    rf"({'|'.join(classical.STEMS)})((-smooth)?\.(gp|png)|-[0-9]+\.dat)|"
-    r"(comparison|causes)\.png|(summary|details|compare)\.txt|compare\.csv|"
+    rf"{names.OWN.pattern}|"
+    r"(summary|details|compare)\.txt|compare\.csv|"
     r"(compare|causes)\.json|index\.html|bug-report\.tar\.gz"
 )
 
@@ -85,7 +85,11 @@ def make_report(
     text = summary(campaign, judged, causes)
     if isinstance(judged, UserError) and baseline is not None and not _is_there(campaign, baseline):
         raise judged
-    order = judged.variants if isinstance(judged, Compared) else in_order(campaign, baseline)
+    # Of each workload: what is called after it, its runs, its variants.
+    parts = [("", campaign, in_order(campaign, baseline))]
+    if isinstance(judged, Compared):
+        each = zip(names.suffixes(judged), judged.each, strict=True)
+        parts = [(suffix, one.campaign, one.variants) for suffix, one in each]
     report = Report(folder, notes=list(left_out(campaign)))
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -99,18 +103,25 @@ def make_report(
             report.write("compare.txt", compare_text.text(judged))
             report.write("compare.csv", export.csv_text(judged))
             report.write("compare.json", export.json_text(judged))
-            report.made.append(comparison.draw(judged, folder / "comparison.png"))
+            for (suffix, _, _), one in zip(parts, judged.each, strict=True):
+                report.made.append(comparison.draw(one, folder / f"comparison{suffix}.png"))
+                if picture := stalled_by_cause.draw(one, folder / f"causes{suffix}.png"):
+                    report.made.append(picture)
             if causes_json := export.causes_json(judged):
                 report.write(export.CAUSES_JSON, causes_json)
-            if picture := stalled_by_cause.draw(judged, folder / "causes.png"):
-                report.made.append(picture)
         else:
             report.errors.append(judged)
-        runs = timeline_runs(campaign, order, timelines)
+        runs = [
+            run for _, part, variants in parts for run in timeline_runs(part, variants, timelines)
+        ]
         say(f"drawing {plural(len(runs), 'timeline')}")
         report.made += _timelines(campaign, runs, folder, report.notes)
         say("drawing the sawtooth")
-        sources = classical.write(campaign, order, folder, report.notes)
+        sources = [
+            path
+            for suffix, part, variants in parts
+            for path in classical.write(part, variants, folder, report.notes, suffix)
+        ]
         report.add(lambda: classical.draw(sources))
         report.made += sources
         if isinstance(judged, Compared):

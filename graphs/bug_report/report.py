@@ -15,7 +15,7 @@ from analysis.reading.facts import on_disk
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run, first_described
 from analysis.reading.words import a, number_word, plain, plural
-from analysis.text import workload_tables
+from analysis.text import compare_text, workload_tables
 from analysis.text.layout import WIDTH, grid, paragraph
 from analysis.text.verdict_table import IN_REPORT, mean_and_sd, verdict_rows
 from analysis.text.vmstat import TITLE
@@ -28,6 +28,7 @@ from graphs.bug_report.sawtooth import round_up, sawtooth
 
 DRAWN = 6  # variants whose sawtooth is in the text
 Clean = Callable[[str], str]
+Section = tuple[str, Iterator[str]]  # its heading, its lines
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,35 @@ class Contents:
 
 def build(compared: Compared, contents: Contents, clean: Clean) -> str:
     """The text; clean: replaces the secrets of a text that is read from the results here."""
-    shown = _shown(compared)
     title = _title(compared)
     lines = [title, "=" * len(title), ""]
-    lines += [*_symptom(compared, clean), ""]
-    for heading, section in (
+    reproduced = ("How to reproduce it", reproduce.command(compared))
+    bundled = ("This bundle", _bundle(contents))
+    if not compared.others:
+        lines += [*_symptom(compared, clean), ""]
+        lines += _laid_out(
+            [
+                *_found(compared, contents, clean),
+                reproduced,
+                *_facts(compared, clean),
+                bundled,
+            ]
+        )
+    else:
+        lines += [*paragraph(compare_text.together(compared)), ""]
+        for one in compared.each:
+            lines += [one.workload.name, "=" * len(one.workload.name), ""]
+            lines += [*_symptom(one, clean), ""]
+            lines += _laid_out([*_found(one, contents, clean), *_facts(one, clean)])
+        every = "All workloads"
+        lines += [every, "=" * len(every), "", *_laid_out([reproduced, bundled])]
+    return "\n".join(line.rstrip() for line in lines[:-1]) + "\n"
+
+
+def _found(compared: Compared, contents: Contents, clean: Clean) -> list[Section]:
+    """What came of the runs of one workload."""
+    shown = _shown(compared)
+    return [
         ("Answer", _answer(compared)),
         ("Verdicts", _verdicts(compared)),
         ("What the workload measured", _measured(compared, shown)),
@@ -55,20 +80,30 @@ def build(compared: Compared, contents: Contents, clean: Clean) -> str:
         ("Sawtooth", _sawteeth(compared, shown)),
         ("Where to look", facts.places(compared, shown, contents.runs, clean)),
         ("Failed allocations", allocation_failures.section(compared)),
-        ("How to reproduce it", reproduce.command(compared)),
+    ]
+
+
+def _facts(compared: Compared, clean: Clean) -> list[Section]:
+    """What they were run with, and how they ended."""
+    return [
         ("Kernels", facts.kernels(compared)),
         ("Machine and workload", facts.machine(compared)),
         ("How the runs ended", facts.ends(compared, clean)),
         ("Notes", _notes(compared)),
-        ("This bundle", _bundle(contents)),
-    ):
+    ]
+
+
+def _laid_out(sections: list[Section]) -> Iterator[str]:
+    for heading, section in sections:
         body = list(section)
         if body:
-            lines += [heading, "-" * len(heading), *body, ""]
-    return "\n".join(line.rstrip() for line in lines[:-1]) + "\n"
+            yield from [heading, "-" * len(heading), *body, ""]
 
 
 def _title(compared: Compared) -> str:
+    if compared.others:
+        names = ", ".join(one.workload.name for one in compared.each)
+        return plain(f"Desktop freezes: {names}", WIDTH)
     labels = [plain(compared.labels[one], 30) for one in compared.variants]
     if len(labels) == 1:
         return plain(f"Desktop freezes: {labels[0]}", WIDTH)

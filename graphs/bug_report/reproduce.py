@@ -29,8 +29,8 @@ DEBIAN_VERSION = re.compile(r"\bDebian ([0-9][\w.+~-]*) \(")
 
 def command(compared: Compared) -> Iterator[str]:
     """How to run it again, and what a name such as debian:6.1 stood for."""
-    plan = compared.campaign.plan
-    suites = sorted({plain(run.fact("suite"), 40) for run in compared.campaign.runs})
+    plan = compared.whole.plan
+    suites = sorted({plain(run.fact("suite"), 40) for run in compared.whole.runs})
     yield from paragraph(f"Suite: commit {', '.join(suites[:3])}.")
     kernels = [variant.kernel for variant in plan.variants]
     if RUNNING in kernels:
@@ -49,12 +49,13 @@ def command(compared: Compared) -> Iterator[str]:
         first = "First asked for as: " + _without_folder(plan.command)
         yield from paragraph(plain(first, 4000), "  ")
     yield from paragraph("The kernels as they were resolved then (names may mean newer ones now):")
-    for variant in compared.variants[:KERNELS]:
-        run = compared.campaign.variants()[variant][0]
-        yield from _kernel(run, plain(compared.labels[variant], 40))
+    runs = compared.whole.variants()
+    each = [(variant, one.labels[variant]) for one in compared.each for variant in one.variants]
+    for variant, label in each[:KERNELS]:
+        yield from _kernel(runs[variant][0], plain(label, 40))
         for words in _settings(plan.variants, variant):
             yield from indented(words, 4)
-    left = len(compared.variants) - KERNELS
+    left = len(each) - KERNELS
     if left > 0:
         yield f"  and {plural(left, 'more variant')}: see plan.toml"
 
@@ -62,11 +63,13 @@ def command(compared: Compared) -> Iterator[str]:
 def _options(plan: Plan) -> list[str]:
     """Each option with its value, quoted; none if only the plan can say it.
 
-    A knob or more of the command line would go to every kernel, and each swap to each of them. What
+    A knob or more of the command line would go to every kernel, and each swap to each of them; a
+    variant's own workload is in the plan only. What
     run_test.sh would refuse, or would take for an option, is left to the plan too: this line is
     there to be pasted.
     """
-    if len(plan.variants) > KERNELS or any(one.knobs or one.append for one in plan.variants):
+    own = [one for one in plan.variants if one.knobs or one.append or one.workload]
+    if len(plan.variants) > KERNELS or own:
         return []
     swaps = list(dict.fromkeys(one.swap for one in plan.variants))
     kernels = [one.kernel for one in plan.variants[:: len(swaps)]] if swaps else []
@@ -175,6 +178,9 @@ def _settings(variants: tuple[Variant, ...], label: str) -> Iterator[str]:
     asked = next((one for one in variants if one.label == label), None)
     if asked is None:
         return
+    if asked.workload:
+        memory = values.sized(asked.memory)
+        yield f"workload: {plain(asked.workload, 40)}: {plain(asked.load, 200)}; memory {memory}"
     if asked.swap != ON_DISK:
         yield f"swap: {asked.swap}"
     for path, setting in asked.knobs:

@@ -12,6 +12,7 @@ import re
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 
 from analysis.reading.files import names_in, read_file
@@ -20,6 +21,7 @@ from analysis.reading.places import CUT_RUN, LARGEST_FACTS, find_runs
 from analysis.reading.words import plain, plural, some
 from analysis.text import compare_text
 from analysis.verdicts import export
+from analysis.verdicts.by_workload import by_workload
 from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
 from contract.plan import parse_plan
@@ -39,6 +41,7 @@ from graphs.bundle.packed_runs import (
     packed_file,
     texts,
 )
+from graphs.pictures import names
 from graphs.redaction import result_files
 from graphs.redaction.redact import Redactor
 from graphs.redaction.secret_names import own_secrets
@@ -58,7 +61,6 @@ OWN_NAMES = frozenset(
     for name in (
         *("report.txt", "REDACTIONS.txt", MANIFEST, PLAN_FILE),
         *("compare.txt", "compare.csv", "compare.json", export.CAUSES_JSON),
-        *pictures.MAIN,
     )
 )
 OWN_TIMELINE = re.compile(r"timeline-.*\.png", re.DOTALL)
@@ -71,19 +73,20 @@ def write(compared: Compared, report: Path, limit: int = LIMIT) -> Path:
 
     UserError if it cannot be written, or a variant is called like one of its own files.
     """
-    for variant in compared.campaign.variants():
-        if variant.lower() in OWN_NAMES or OWN_TIMELINE.fullmatch(variant.lower()):
+    own = OWN_NAMES | {name.lower() for name in names.of_campaign(compared)}
+    for variant in compared.whole.variants():
+        if variant.lower() in own or OWN_TIMELINE.fullmatch(variant.lower()):
             raise UserError(
                 f"{NAME}: the variant {plain(variant, 100)!r} is called like a file of the bundle",
                 hint="rename its folder (and its label in plan.toml)",
             )
     redactor = Redactor(own_secrets())
-    ranked = in_rank(compared)
+    ranked = _in_turn([in_rank(one) for one in compared.each])
     tried = candidates(ranked, limit)
     path = report / NAME
     aside = report / f".{NAME}.{os.getpid()}"
     try:
-        _learn(compared.campaign, tried, redactor)
+        _learn(compared.whole, tried, redactor)
         view = _redacted(compared, redactor)
         packer = Packer(redactor)
         for reserve in (RESERVE, 2 * RESERVE, limit // 2, limit):
@@ -139,9 +142,15 @@ def _uncounted(campaign: Campaign) -> Iterator[tuple[str, Path, str]]:
                 yield variant, folder / name, f"{folder.name}/{name}"
 
 
+def _in_turn(ranked: list[list[Run]]) -> list[Run]:
+    """The first of each workload, then the second: none of them is left out altogether."""
+    turns = zip_longest(*ranked)
+    return [run for turn in turns for run in turn if run is not None]
+
+
 def _redacted(compared: Compared, redactor: Redactor) -> Compared:
     """What is compared, without secrets; judged again if a name in the verdicts was one."""
-    old = compared.campaign
+    old = compared.whole
     toml = result_files.redacted(PLAN_FILE, old.plan.text.encode("utf-8", "replace"), redactor)
     campaign = replace(
         old,
@@ -152,26 +161,33 @@ def _redacted(compared: Compared, redactor: Redactor) -> Compared:
         plan=parse_plan(toml)[0] if old.plan.text else old.plan,
         configs={
             redactor.text(name): _redacted_config(old.configs[name], redactor)
-            for name in compared.variants[: facts.KERNELS]
+            for one in compared.each
+            for name in one.variants[: facts.KERNELS]
             if name in old.configs
         },
     )
-    words = [compared.variants, compared.labels, compared.sentences, compared.notes]
-    words.append(compared.workload.as_meta())
-    if redactor.value(words) == words and redactor.value(compared.forced) == compared.forced:
-        return replace(compared, campaign=campaign)
-    baseline = redactor.text(compared.baseline)
+    if all(_is_clean(one, redactor) for one in compared.each):
+        parts = zip(compared.each, by_workload(campaign), strict=True)
+        first, *others = (replace(one, campaign=part, whole=campaign) for one, part in parts)
+        return replace(first, others=others)
     found = {
         path: replace(why, notes=redactor.value(why.notes))
         for path, why in compared.causes.runs.items()
     }
     return compare(
         campaign,
-        baseline=baseline,
-        force=bool(compared.forced),
+        baseline=[redactor.text(one.baseline) for one in compared.each],
+        force=any(one.forced for one in compared.each),
         causes=found,
         counters=compared.counters.figures,
     )
+
+
+def _is_clean(compared: Compared, redactor: Redactor) -> bool:
+    """Whether nothing that the verdicts say is a secret."""
+    words = [compared.variants, compared.labels, compared.sentences, compared.notes]
+    words += [compared.workload.as_meta(), compared.forced]
+    return bool(redactor.value(words) == words)
 
 
 def _redacted_config(config: str, redactor: Redactor) -> str:
@@ -215,7 +231,7 @@ class _Draft:
         head += self._causes()
         named = self._plan() + [
             self._file(variant, path, place)
-            for variant, path, place in _uncounted(self.compared.campaign)
+            for variant, path, place in _uncounted(self.compared.whole)
         ]
         configs = self._configs()
         pictures = self._pictures()
@@ -248,7 +264,7 @@ class _Draft:
         return packed_file(f"{self.redactor.text(variant)}/{place}", found, raw)
 
     def _plan(self) -> list[PackedFile]:
-        raw = self.compared.campaign.plan.text.encode("utf-8", "replace")
+        raw = self.compared.whole.plan.text.encode("utf-8", "replace")
         found = result_files.redacted(PLAN_FILE, raw, self.redactor)
         return [packed_file(PLAN_FILE, found, raw)] if raw else []
 
@@ -260,8 +276,8 @@ class _Draft:
     def _configs(self) -> list[PackedFile]:
         """The .config of each variant, as far as there is room for them."""
         room, members, out = min(CONFIGS, self.room // 3), [], []
-        for variant, runs in self.compared.campaign.variants().items():
-            if variant in self.compared.campaign.configs:
+        for variant, runs in self.compared.whole.variants().items():
+            if variant in self.compared.whole.configs:
                 config = self._file(variant, runs[0].path.parent / CONFIG, CONFIG)
                 if config.room <= room:
                     members.append(config)
@@ -273,19 +289,20 @@ class _Draft:
         return members
 
     def _pictures(self) -> list[PackedFile]:
-        if not pictures.are_clean(self.compared.campaign.runs, self.redactor):
+        if not pictures.are_clean(self.compared.whole.runs, self.redactor):
             self.remarks.append(
                 "The pictures show a name that is redacted and are not in it; "
                 f"`python3 -m graphs {NAME}` draws them anew."
             )
             return []
         found = [
-            packed_file(name, content) for name, content in pictures.main_pictures(self.report)
+            packed_file(name, content)
+            for name, content in pictures.main_pictures(self.report, self.compared)
         ]
         return self._that_fit(found, min(PICTURES, self.room // 3))
 
     def _timelines(self, room: int) -> list[PackedFile]:
-        if not pictures.are_clean(self.compared.campaign.runs, self.redactor):
+        if not pictures.are_clean(self.compared.whole.runs, self.redactor):
             return []
         timelines = pictures.few_timelines(self.report, self.compared)
         return self._that_fit([packed_file(name, content) for name, content in timelines], room)
@@ -328,7 +345,7 @@ class _Draft:
             )
         if chosen.shortened:
             self.remarks.append(f"Long logs without their middle: {_named(chosen.shortened)}.")
-        if self.compared.campaign.incomplete or self.compared.campaign.set_aside:
+        if self.compared.whole.incomplete or self.compared.whole.set_aside:
             self.remarks.append(
                 "Of runs that are incomplete or were cut short it holds the facts, no logs."
             )

@@ -8,44 +8,47 @@ bundle draws them again, from redacted results.
 import struct
 from collections import Counter
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 from analysis.reading.files import names_in, read_file
 from analysis.reading.load import Run
 from analysis.verdicts.choice import badness, extremes, median_run
 from analysis.verdicts.compared import Compared
-from graphs.pictures import timeline
-from graphs.pictures.classical import STEMS
+from graphs.pictures import names, timeline
 from graphs.redaction.redact import Redactor
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 # What makes the picture; left out are texts, dates and whatever else a program may add.
 SEEN = (b"IHDR", b"PLTE", b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"pHYs", b"IDAT", b"IEND")
-MAIN = (
-    *("comparison.png", "causes.png"),
-    *(f"{stem}{which}.png" for stem in STEMS for which in ("", "-smooth")),
-)
 TIMELINES = 6
 LARGEST = 4 << 20
 
 
-def main_pictures(report: Path) -> list[tuple[str, bytes]]:
+def main_pictures(report: Path, compared: Compared) -> list[tuple[str, bytes]]:
     """(name, content) of the pictures of the whole campaign."""
-    return [(name, content) for name in MAIN if (content := _picture(report / name))]
+    found = names.of_campaign(compared)
+    return [(name, content) for name in found if (content := _picture(report / name))]
 
 
 def few_timelines(report: Path, compared: Compared) -> Iterator[tuple[str, bytes]]:
-    """Those of the median run of each variant, then of the worst ones."""
+    """Those of the median run of each variant, then of the worst ones; of each workload in turn."""
+    taken = Counter(timeline.file_name(run) for run in compared.whole.runs)
+    there = set(names_in(report)[1])
+    turns = zip_longest(*(map(timeline.file_name, _telling(one)) for one in compared.each))
+    drawn = dict.fromkeys(name for turn in turns for name in turn if name is not None)
+    for name in [name for name in drawn if name in there and taken[name] == 1][:TIMELINES]:
+        if content := _picture(report / name):
+            yield name, content
+
+
+def _telling(compared: Compared) -> list[Run]:
+    """The runs of one workload that have a timeline, those first that say most."""
     by_variant = compared.campaign.variants()
     medians = {v: run for v in compared.variants if (run := median_run(by_variant.get(v, [])))}
     shown = extremes(medians, TIMELINES)
     worst = [max(by_variant[v], key=lambda run: (*badness(run), -run.number)) for v in shown]
-    taken = Counter(timeline.file_name(run) for run in compared.campaign.runs)
-    there = set(names_in(report)[1])
-    names = dict.fromkeys(timeline.file_name(run) for run in (*medians.values(), *worst))
-    for name in [name for name in names if name in there and taken[name] == 1][:TIMELINES]:
-        if content := _picture(report / name):
-            yield name, content
+    return [*medians.values(), *worst]
 
 
 def are_clean(runs: list[Run], redactor: Redactor) -> bool:

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import importlib.resources
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -19,6 +20,7 @@ from analysis.reading.words import plain, plural
 from analysis.text import compare_text, workload_tables
 from analysis.text.campaign_summary import tally
 from analysis.text.compare_text import direction, heading
+from analysis.text.verdict_table import ratio_cell
 from analysis.text.vmstat import MEANING, TITLE
 from analysis.verdicts.choice import SHOWN, ranked_by
 from analysis.verdicts.compared import Compared
@@ -43,8 +45,20 @@ def write(compared: Compared, path: Path) -> Path:
     return path
 
 
+@dataclass(frozen=True)
+class Part:
+    """What the page has of one workload: `name`, `heading`, `verdicts` where it has several."""
+
+    body: Markup
+    data: Markup
+    name: str
+    heading: str
+    verdicts: list[str]
+
+
 def _page(compared: Compared) -> str:
-    scripts = [_script(_plotly()), _script("".join(map(_part, SCRIPTS)))]
+    names = ("workloads.js", *SCRIPTS) if compared.others else SCRIPTS
+    scripts = [_script(_plotly()), _script("".join(map(_part, names)))]
     environment = Environment(
         loader=FileSystemLoader(PARTS),
         autoescape=True,
@@ -53,14 +67,25 @@ def _page(compared: Compared) -> str:
         lstrip_blocks=True,
     )
     environment.filters["plain"] = plain
-    campaign = chart_data.campaign_part(compared)
     return environment.get_template("index.html.j2").render(
         policy=_policy(scripts),
         style=Markup(_part("page.css")),
         scripts=[Markup(script) for script in scripts],
-        data=Markup(chart_data.as_json(campaign)),
-        run_data=[Markup(part) for part in chart_data.run_parts(compared)],
-        title=plain(compared.campaign.path.resolve().name, 80),
+        title=_title(compared),
+        many=False,
+        parts=[_workload(environment, one, bool(compared.others)) for one in compared.each],
+    )
+
+
+def _title(compared: Compared) -> str:
+    return plain(compared.whole.path.resolve().name, 80)
+
+
+def _workload(environment: Environment, compared: Compared, named: bool) -> Part:
+    """The part of one workload; named: it is one of several."""
+    campaign = chart_data.campaign_part(compared)
+    body = environment.get_template("workload.html.j2").render(
+        title=_title(compared) + (f", {compared.workload.name}" if named else ""),
         scale=_scale(compared),
         words=campaign["words"],
         ranked=ranked_by(compared.metric),
@@ -93,6 +118,27 @@ def _page(compared: Compared) -> str:
         counters_open=vmstat.OPEN,
         whole=campaign["whole"],
     )
+    data = environment.get_template("data.html.j2").render(
+        data=Markup(chart_data.as_json(campaign)),
+        run_data=[Markup(part) for part in chart_data.run_parts(compared)],
+    )
+    verdicts = _verdicts(compared)
+    return Part(
+        Markup(body), Markup(data.rstrip()), compared.workload.name, _heading(compared), verdicts
+    )
+
+
+def _verdicts(compared: Compared) -> list[str]:
+    """A line for each variant, or how many there are of each verdict."""
+    if not compared.primary:
+        return ["one variant: nothing to compare with"]
+    if len(compared.variants) > SHOWN:
+        return [tally(compared)]
+    return [
+        f"{compared.labels[variant]}: {one.verdict}, {ratio_cell(one)} of "
+        f"{compared.labels[compared.baseline]}"
+        for variant, one in compared.primary.items()
+    ]
 
 
 def _part(name: str) -> str:

@@ -28,10 +28,10 @@ from analysis.verdicts.choice import (
 from contract.run_files import COMPLETED
 from contract.workload import DESKTOP
 from errors import UserError
+from graphs.pictures.names import sawtooth
 from graphs.pictures.style import OPEN, WIDTH_PX, fitted, line_style, text_width
 
 FONT = "DejaVu Sans"
-STEMS = ("gitk-latency", "sawtooth")  # of the files: of a desktop's, of any other's
 GNUPLOT_S = 120  # a smooth curve through a million points may take its time
 DPI = 96  # pngcairo's: a font of 10 points is 13 pixels high
 # Beyond the Latin letters a font may have gaps, and pngcairo draws a missing glyph as a box that
@@ -57,10 +57,13 @@ class Tooth:
         return self.stream.open_gap >= OPEN_SHOWN_S
 
 
-def write(campaign: Campaign, variants: list[str], report: Path, notes: list[str]) -> list[Path]:
+def write(
+    campaign: Campaign, variants: list[str], report: Path, notes: list[str], suffix: str = ""
+) -> list[Path]:
     """Write both scripts and their data into report; what cannot be drawn goes to notes.
 
-    `variants` is their order, the baseline first.
+    `variants` is their order, the baseline first; `suffix`: of the files of one of several
+    workloads.
     """
     runs = campaign.variants()
     medians = {variant: run for variant in variants if (run := median_run(runs[variant]))}
@@ -70,7 +73,7 @@ def write(campaign: Campaign, variants: list[str], report: Path, notes: list[str
                 f"{plain(variant, 60)}: no {campaign.subject} ran, not in the sawtooth graphs"
             )
     desktop = all(run.workload.name == DESKTOP for run in medians.values())
-    stem = STEMS[0 if desktop else 1]
+    stem = sawtooth(desktop, suffix)
     teeth: list[Tooth] = []
     for variant in extremes(medians):
         run, count = medians[variant], len(teeth)

@@ -26,6 +26,7 @@ from graphs.page import page
 from graphs.page.run_data import run_block
 from tests.make_results import make_campaign
 from tests.support import hostile
+from tests.support.mixed import mixed_campaign
 
 CHROMIUM = shutil.which("chromium")
 ARGUMENTS = [
@@ -87,7 +88,7 @@ class Watched:
         self.page.wait_for_selector("#sawtooth.js-plotly-plot")
 
     def _asked(self, url: str, own: str) -> None:
-        if url != own and not url.startswith(("data:", "blob:")):
+        if url.partition("?")[0] != own and not url.startswith(("data:", "blob:")):
             self.complaints.append(f"request: {url}")
 
 
@@ -278,6 +279,28 @@ def test_another_run_is_chosen_and_a_hung_one_says_so(opened: Page) -> None:
     opened.locator("#ends-table [data-open-run='0']").click()
     expect(opened.locator("#run-words")).to_contain_text("6.1, run 1: completed")
     expect(opened.locator("#card")).to_contain_text("No stall chosen")
+
+
+def test_of_two_workloads_one_is_shown_and_the_other_a_click_away(
+    browser: Browser, folder: Path
+) -> None:
+    campaign = load_campaign(mixed_campaign(folder / "m", {"a": [50.0]}, {"c": [4.0], "d": [5.0]}))
+    watched = Watched(browser, page.write(compare(campaign), folder / "mixed.html"))
+    opened = watched.page
+    metric = opened.locator("#metric option").first
+    expect(metric).to_have_text("stalled seconds per run, s")
+    expect(opened.locator("#workloads tbody tr")).to_have_count(2)
+    opened.get_by_role("link", name="memcg-dirty").click()
+    opened.wait_for_selector("#sawtooth.js-plotly-plot")
+    expect(metric).to_have_text("both dd inside the cgroup, s")
+    expect(opened.locator('[aria-current="true"]')).to_have_text("memcg-dirty")
+    expect(opened.locator("#run-choice option")).to_have_count(2)
+    opened.get_by_role("link", name="Machine").click()
+    opened.reload()
+    expect(metric).to_have_text("both dd inside the cgroup, s")
+    assert opened.evaluate("document.querySelectorAll('#answer').length") == 1
+    assert watched.complaints == []
+    opened.close()
 
 
 def test_what_the_kernel_did_differently_is_read_by_keyboard_on_any_screen(
