@@ -12,6 +12,9 @@ from typing import Any, Literal
 Better = Literal["lower", "higher"]
 KEY, FIGURES = "workload", "figures"  # of meta.json: a description, and the numbers of the run
 DESKTOP = "desktop"
+# Of a line of a workload's own stream: KEY=VALUE … since the line before of that place, of figures
+# in its tables (docs/FORMAT.md).
+MEANWHILE = "meanwhile"
 STALLED = "stalled"  # key of the metric that the verdicts on a desktop are about
 
 

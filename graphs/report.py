@@ -11,7 +11,7 @@ from pathlib import Path
 
 from analysis.reading.load import Campaign, Run
 from analysis.reading.words import plain, plural
-from analysis.text import compare_text
+from analysis.text import compare_text, meanwhile
 from analysis.text.campaign_summary import left_out
 from analysis.text.run_summary import details, summary, try_compare
 from analysis.verdicts import cause_table, export
@@ -26,7 +26,7 @@ from graphs.pictures import classical, comparison, names, stalled_by_cause, time
 OWN = re.compile(  # names of a report's files
     r"timeline-[A-Za-z0-9._+-]+\.png|"
     rf"{names.OWN.pattern}|"
-    r"(summary|details|compare)\.txt|compare\.csv|"
+    r"(summary|details|compare|meanwhile)\.txt|compare\.csv|"
     r"(compare|causes)\.json|index\.html|bug-report\.tar\.gz"
 )
 
@@ -99,6 +99,8 @@ def make_report(
         if len(campaign.runs) > 1:
             say("writing the texts")
             report.write("details.txt", details(campaign, causes=causes))
+        if rows := meanwhile.text(campaign):
+            report.write("meanwhile.txt", rows)
         if isinstance(judged, Compared):
             report.write("compare.txt", compare_text.text(judged))
             report.write("compare.csv", export.csv_text(judged))

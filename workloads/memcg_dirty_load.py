@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Starts the dd of memcg-dirty, inside the group and outside it, and times them.
 
-A line each half second while they write, one for each that is done, and at the end a JSON file of
-figures. The device's columns are iostat's, by today's names (sysstat: request sizes in KiB, await
-in ms), from /proc/diskstats (Documentation/admin-guide/iostats.rst); the CPU's are /proc/stat's.
-Both are means over the time from the first dd's start to the last one's end.
+A line each half second while they write, one for each that is done, once a second the device's and
+the CPU's columns, and at the end a JSON file of figures. The device's columns are iostat's, by
+today's names (sysstat: request sizes in KiB, await in ms), from /proc/diskstats
+(Documentation/admin-guide/iostats.rst); the CPU's are /proc/stat's. Both are of each second, and as
+figures means over the time from the first dd's start to the last one's end.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import time
 from pathlib import Path
 
 from contract import start_up
+from contract.workload import MEANWHILE
 from errors import run_command
 from workloads.memcg import Memcg
 
@@ -32,6 +34,7 @@ IOSTAT = {
 CPU = {"user": "user", "system": "system", "iowait": "iowait", "idle": "idle"}
 SECTOR = 512
 SAY_S = 0.5  # below what counts as a silence
+EACH_S = 1.0
 Counts = dict[str, float]
 
 
@@ -92,6 +95,18 @@ def cpu_shares(before: list[int], after: list[int]) -> Counts:
     return {name: 100 * ticks / total for name, ticks in shares.items()}
 
 
+class Moment:
+    """What has been counted so far."""
+
+    def __init__(self, disk: str) -> None:
+        self.device, self.ticks, self.now = device(disk), cpu_ticks(), time.monotonic()
+
+    def columns(self, since: "Moment") -> Counts:
+        """IOSTAT's and CPU's columns of the time since then."""
+        found = iostat(since.device, self.device, self.now - since.now)
+        return found | cpu_shares(since.ticks, self.ticks)
+
+
 class Load:
     """The dd of one place after the other; figures: what was measured so far; failed: one was."""
 
@@ -106,7 +121,8 @@ class Load:
         """All dd of a place, from the first one's start to the last one's end; their files go."""
         o = self._options
         files = [o.folder / f"f{n}" for n in range(1, o.writers + 1)]
-        before, ticks, began = device(o.disk), cpu_ticks(), time.monotonic()
+        since = last = Moment(o.disk)
+        before, began = since.device, since.now
         running = {n: self._dd(place, path) for n, path in enumerate(files, 1)}
         said = began
         while running:
@@ -121,9 +137,14 @@ class Load:
                 said = now
                 written = sum(path.stat().st_size for path in files if path.exists())
                 say(f"{place}: {written >> 20} MiB written in {now - began:.1f} s")
-        seconds = time.monotonic() - began
-        found = iostat(before, device(o.disk), seconds) | cpu_shares(ticks, cpu_ticks())
-        self.figures |= {f"{name}-{place}": value for name, value in found.items()}
+            if now - last.now >= EACH_S:
+                last, before_that = Moment(o.disk), last
+                columns = last.columns(before_that).items()
+                words = [f"{name}-{place}={value:.4g}" for name, value in columns]
+                say(" ".join([MEANWHILE, *words]))
+        ended = Moment(o.disk)
+        seconds = ended.now - began
+        self.figures |= {f"{name}-{place}": value for name, value in ended.columns(since).items()}
         if all(f"time-{place}-{n}" in self.figures for n in range(1, o.writers + 1)):
             self.figures[f"time-{place}"] = seconds
             self.figures[f"rate-{place}"] = o.writers * o.mib * 1.048576 / seconds

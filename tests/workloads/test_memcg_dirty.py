@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from contract.workload import MEANWHILE
 from errors import UserError
 from run.arguments import parse
 from workloads import memcg, memcg_dirty_load
@@ -61,6 +62,7 @@ def test_every_cell_of_its_tables_is_a_figure_of_the_load(
     """Two small dd outside any group: the figures by the same keys as the tables'."""
     monkeypatch.setattr(memcg_dirty_load, "PLACES", ("outside",))
     monkeypatch.setattr(memcg_dirty_load, "device", lambda _: dict(BEFORE))
+    monkeypatch.setattr(memcg_dirty_load, "EACH_S", 0.0)
     group = Memcg(tmp_path, old=False)
     (tmp_path / "memory.stat").write_text("anon 1\nfile_dirty 3145728\nfile_writeback 1048576\n")
     (tmp_path / "memory.events").write_text("max 7\noom 2\noom_kill 1\n")
@@ -80,7 +82,11 @@ def test_every_cell_of_its_tables_is_a_figure_of_the_load(
     assert found["killed-inside"] == 1 and found["dirty-most"] == 3
     # Both wrote at once: what they have together is at most the sum, and 3 MiB are 3.145728 MB.
     assert found["rate-outside"] * found["time-outside"] == pytest.approx(2 * 3.145728)
-    assert "outside: dd 1 done after" in capfd.readouterr().out
+    said = capfd.readouterr().out
+    assert "outside: dd 1 done after" in said
+    rows = [line.split() for line in said.splitlines() if line.startswith(f"{MEANWHILE} ")]
+    assert rows and all(word.partition("=")[0] in asked for row in rows for word in row[1:])
+    assert any(word.startswith("util-outside=") for word in rows[0])
     assert not list(tmp_path.glob("f[12]"))
 
 

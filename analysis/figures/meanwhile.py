@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a workload said of its tables' figures while it ran, a line each second (docs/FORMAT.md)."""
+
+import math
+import re
+
+from analysis.reading.load import Run
+from contract.workload import MEANWHILE
+
+MOST_LINES = 100_000  # of a stream: a run of a day has fewer
+PAIR = re.compile(r"([^\s=]{1,64})=([0-9][0-9.e+-]{0,20})")
+Said = dict[str, float]  # figures by key
+
+
+def lines_of(run: Run) -> list[Said]:
+    """What each such line said, in order; what is no number in it is not available."""
+    found: list[Said] = []
+    if not run.workload.tables:
+        return found
+    for name, stream in run.streams.items():
+        if name in run.workload.subjects:
+            continue
+        told = [line for line in stream.lines if line.startswith(f"{MEANWHILE} ")]
+        found += [_said(line) for line in told[:MOST_LINES]]
+    return found
+
+
+def _said(line: str) -> Said:
+    said: Said = {}
+    for word in line.split()[1:]:
+        if pair := PAIR.fullmatch(word):
+            try:
+                value = float(pair[2])
+            except ValueError:
+                continue
+            if math.isfinite(value):
+                said[pair[1]] = value
+    return said

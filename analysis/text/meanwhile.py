@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""meanwhile.txt: the tables of a workload second by second, of each variant's median run.
+
+A line of the run is a row; what the table has below each other (inside, outside the group) stands
+side by side. Columns keep their width: it is as wide as they need.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from analysis.figures.meanwhile import Said, lines_of
+from analysis.reading.load import Campaign, Run
+from analysis.reading.words import plain
+from analysis.text.layout import titled
+from analysis.verdicts.choice import in_order, median_run
+from contract.workload import FigureTable, TableRow
+
+NONE = "-"
+
+
+def text(campaign: Campaign) -> str:
+    """The text; empty if no such run said anything meanwhile."""
+    by_variant = campaign.variants()
+    parts = []
+    for variant in in_order(campaign):
+        run = median_run(by_variant[variant])
+        body = list(run_lines(run)) if run is not None else []
+        if run is not None and body:
+            runs = len(by_variant[variant])
+            which = f", run {run.number} of {runs} (median)" if runs > 1 else ""
+            lines = "\n".join(body)
+            parts.append(f"{titled(f'{plain(run.label, 60)}{which}')}{lines}\n")
+    return "\n".join(parts)
+
+
+def run_lines(run: Run) -> Iterator[str]:
+    """The tables of one run, an empty line between them."""
+    said = lines_of(run)
+    first = True
+    for table in run.workload.tables:
+        places = [(row, of) for row in table.rows if (of := _of(row, said))]
+        if not places:
+            continue
+        if not first:
+            yield ""
+        first = False
+        yield f"{table.title}, a row each second:"
+        yield from _side_by_side(table, places)
+
+
+def _of(row: TableRow, said: Sequence[Said]) -> list[Said]:
+    """The lines that say a figure of this row."""
+    return [one for one in said if any(key in one for key in row.figures)]
+
+
+def _side_by_side(
+    table: FigureTable, places: Sequence[tuple[TableRow, list[Said]]]
+) -> Iterator[str]:
+    count = max(len(of) for _, of in places)
+    blocks = [["", "", *(str(number) for number in range(1, count + 1))]]
+    for row, of in places:
+        for at, (head, key) in enumerate(zip(table.columns, row.figures, strict=True)):
+            cells = [_cell(of[n].get(key)) if n < len(of) else "" for n in range(count)]
+            blocks.append([plain(row.title, 40) if at == 0 else "", head, *cells])
+    sizes = [max(len(cell) for cell in block[1:]) for block in blocks]
+    for line in range(count + 2):
+        cells = [
+            f"{block[line]:<{size}}" if line == 0 else f"{block[line]:>{size}}"
+            for block, size in zip(blocks, sizes, strict=True)
+        ]
+        yield "  ".join(cells).rstrip()
+
+
+def _cell(value: float | None) -> str:
+    if value is None:
+        return NONE
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
