@@ -432,7 +432,7 @@ class Options:
     @property
     def most_memory(self) -> int:
         """Bytes that the largest of its VMs has."""
-        return max((one.memory for one in self.variants if one.memory), default=self.memory)
+        return max((one.memory or self.memory for one in self.variants), default=self.memory)
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -83,6 +83,7 @@ def test_a_campaign_of_another_workload_may_have_a_desktop_in_it(tmp_path: Path)
     text = '[parameters]\nprofile = "quick"\nworkload = "memcg-dirty"\n[[variant]]\n'
     options = asked(tmp_path, text + '[[variant]]\nworkload = "desktop"\n', "--gitk", "2")
     assert (options.memory, options.variants[1].memory) == (1 << 30, 240 << 20)
+    assert options.most_memory == 1 << 30
     assert options.of(options.variants[1]).parameters["gitk"] == 2
     assert "gitk" not in options.of(options.variants[0]).parameters
 
