@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable
 from enum import IntEnum
+from pathlib import Path
 
 
 class Exit(IntEnum):
@@ -29,6 +30,15 @@ class UserError(Exception):
     def __str__(self) -> str:
         message = super().__str__()
         return f"{message} ({self.hint})" if self.hint else message
+
+
+def write_kernel_file(file: Path, text: str, what: str = "") -> None:
+    """Write a file of /sys, /proc/sys or a cgroup; UserError if the kernel refuses the text."""
+    try:
+        file.write_text(text)
+    except OSError as error:
+        refused = f"{what or file}: the kernel refused {text!r}: {error.strerror}"
+        raise UserError(refused) from None
 
 
 def run_command(name: str, main: Callable[[], int]) -> int:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from errors import UserError
+from errors import UserError, write_kernel_file
 
 ROOT = Path("/")
 
@@ -72,11 +72,8 @@ def _set(path: str, value: str, devices: Mapping[str, str], done: list[dict[str,
         raise UserError(f"knob {real}: {error.strerror}", hint="this kernel has none") from None
     knob = {"path": real, "asked": value, "before": before, "read_back": before}
     done.append(knob)
-    try:
-        file.write_text(value)
-        knob["read_back"] = after = file.read_text().strip()
-    except OSError as error:
-        raise UserError(f"knob {real}: the kernel refused {value!r}: {error.strerror}") from None
+    write_kernel_file(file, value, f"knob {real}")
+    knob["read_back"] = after = file.read_text().strip()
     if not took(value, after):
         raise UserError(
             f"knob {real}: did not take {value!r}, it reads {after!r}",

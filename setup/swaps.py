@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from contract.swap import DISK, ZRAM, ZSWAP, Swap
-from errors import UserError
+from errors import UserError, write_kernel_file
 from setup.device_check import same, swaps
 from setup.mapper import run
 from setup.stack import save_state
@@ -137,7 +137,7 @@ def _set_zswap(swap: Swap, dev: str, state: dict[str, Any]) -> None:
     changed = {name: value for name, value in wanted.items() if before[name] != value}
     save_state(dev, state, zswap={name: before[name] for name in changed})
     for name, value in changed.items():
-        _set(f"zswap's {name}", folder / name, value)
+        write_kernel_file(folder / name, value, f"zswap's {name}")
         now = (folder / name).read_text().strip()
         if now != value:
             raise UserError(f"--swap {swap}: zswap's {name} did not take {value}, it reads {now}")
@@ -168,8 +168,8 @@ def _make_zram(swap: Swap, dev: str, state: dict[str, Any]) -> str:
     save_state(dev, state, zram={"number": number, "sequence": _sequence(number)})
     folder, node = _zram(number), f"/dev/zram{number}"
     if swap.algorithm:
-        _set(f"{node}'s comp_algorithm", folder / "comp_algorithm", swap.algorithm)
-    _set(f"{node}'s disksize", folder / "disksize", str(swap.size or half_of_memory()))
+        write_kernel_file(folder / "comp_algorithm", swap.algorithm, f"{node}'s comp_algorithm")
+    write_kernel_file(folder / "disksize", str(swap.size or half_of_memory()), f"{node}'s disksize")
     run("mkswap", node)
     return node
 
@@ -199,10 +199,3 @@ def _sequence(number: int) -> str:
 
 def _zram(number: int) -> Path:
     return ROOT / f"sys/block/zram{number}"
-
-
-def _set(what: str, file: Path, value: str) -> None:
-    try:
-        file.write_text(value)
-    except OSError as error:
-        raise UserError(f"{what}: the kernel refused {value!r}: {error.strerror}") from None

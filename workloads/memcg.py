@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from errors import UserError
+from errors import UserError, write_kernel_file
 
 OWN_MOUNT = Path("/run/desktop-freeze/cgroup")  # where this machine has none mounted
 RECORD = Path("/run/desktop-freeze/cgroup.json")  # written before what it says is done
@@ -103,7 +103,9 @@ def made(limit: int, version: int) -> Iterator[Memcg]:
             found.folder.mkdir()
         except OSError as error:
             raise UserError(f"{found.folder}: {error.strerror}") from None
-        _write(found.folder / ("memory.limit_in_bytes" if old else "memory.max"), str(limit))
+        write_kernel_file(
+            found.folder / ("memory.limit_in_bytes" if old else "memory.max"), str(limit)
+        )
         yield found
     finally:
         undo()
@@ -133,13 +135,6 @@ def _note(made_here: dict[str, str], **more: str) -> None:
     aside = RECORD.with_suffix(".new")
     aside.write_text(json.dumps(made_here))
     aside.rename(RECORD)
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text)
-    except OSError as error:
-        raise UserError(f"{file}: the kernel refused {text}: {error.strerror}") from None
 
 
 def _words(path: Path) -> list[str]:
@@ -175,7 +170,7 @@ def _delegate(root: Path, made_here: dict[str, str]) -> None:
     control = root / "cgroup.subtree_control"
     if "memory" not in _words(control):
         _note(made_here, delegated=str(control))
-        _write(control, "+memory")
+        write_kernel_file(control, "+memory")
 
 
 def _remove(folder: Path) -> None:
