@@ -14,6 +14,8 @@ HANG = "hang"  # folder: what was got out of a kernel that hangs
 REPORT = "report"  # folder, beside the variants: what is made of the results
 FAILURES_LOG = "allocation-failures.log"  # made of the others by whoever reports
 VMSTAT, MEMINFO, PRESSURE, DISKSTATS = SAMPLED = ("vmstat", "meminfo", "psi", "diskstats")
+SLABINFO = "slabinfo"  # sampled only if a workload asks for it
+TABLES = (*SAMPLED, SLABINFO)
 STAMP, LATE = "elapsed_s", "late_s"  # the first columns of what is sampled
 TASKS, BLOCKED, TRACE = "tasks.tsv", "blocked.tsv", "trace.tsv"
 ALLOCFAIL, RECLAIM = "allocfail.tsv", "reclaim.tsv"
@@ -41,12 +43,15 @@ def more_disks(count: int) -> list[str]:
     return [f"data-{number}" for number in range(1, count + 1)]
 
 
-def appended_files(streams: Iterable[str]) -> list[str]:
-    """Names of the files that a run with these streams appends to while it runs."""
+def appended_files(streams: Iterable[str], *, slabs: bool = False) -> list[str]:
+    """Names of the files that a run with these streams appends to while it runs.
+
+    slabs: slab caches are sampled, too.
+    """
     return [
         EVENTS,
         *map(latency_log, streams),
-        *(f"{name}.tsv" for name in SAMPLED),
+        *(f"{name}.tsv" for name in (TABLES if slabs else SAMPLED)),
         *EVIDENCE,
         KERN_LOG,
     ]

@@ -12,7 +12,7 @@ from measure.tracepoints import gfp_flags
 from monitors.beacon import Beacon
 from monitors.launch import EvidenceProcess, RecorderProcess, SamplerProcess
 from setup import observers
-from workloads.registry import stream_names
+from workloads.registry import find, stream_names
 
 OF_META = ("taskstats_version", "delayacct", "not_available", "problems")
 
@@ -33,7 +33,9 @@ class Observers:
         self._events = events
         self._evidence: EvidenceProcess | None = None
         self.program = observers.program()
-        self._sampler = SamplerProcess(self.program, run_dir, watched)
+        self._sampler = SamplerProcess(
+            self.program, run_dir, watched, slabs=find(options.workload).slabs
+        )
         self._problems = list(self._sampler.problems)
         try:
             events.write("meta", not_available=self._sampler.not_available)

@@ -7,7 +7,7 @@ import os
 import select
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +128,10 @@ class SamplingObserver(Observer):
         return self.finish(patience_s)
 
 
+def _counted(words: Sequence[str]) -> list[str]:
+    return [str(len(words)), *words]
+
+
 def _pairs(devices: dict[str, str]) -> list[str]:
     return [f"{prefix}={name}" for prefix, name in devices.items()]
 
@@ -141,6 +145,7 @@ class SamplerProcess(SamplingObserver):
         out: Path,
         devices: dict[str, str],
         *,
+        slabs: Sequence[str] = (),
         hz: float = 4.0,
         priority: int = SAMPLER_PRIORITY,
         root: str = "",
@@ -148,11 +153,12 @@ class SamplerProcess(SamplingObserver):
     ) -> None:
         """devices: column prefix -> kernel's block name (`{"disk": "vdb", "swap": "dm-2"}`).
 
+        slabs: names of slab caches, whose objects each fourth sample counts (/proc/slabinfo).
         priority is SCHED_FIFO's, its writer gets one less; 0 leaves the process an ordinary one.
         root stands before /proc, /sys and /dev (tests).
         """
-        words = [str(out.resolve()), str(hz), str(priority), root, *_pairs(devices)]
-        super().__init__(program, SAMPLER, words, patience_s)
+        words = [str(out.resolve()), str(hz), str(priority), root, *_counted(slabs)]
+        super().__init__(program, SAMPLER, [*words, *_pairs(devices)], patience_s)
 
 
 class EvidenceProcess(SamplingObserver):
@@ -188,10 +194,6 @@ class EvidenceProcess(SamplingObserver):
             if LIVE_LOCK in facts:
                 return str(facts[LIVE_LOCK])
         return ""
-
-
-def _counted(words: list[str]) -> list[str]:
-    return [str(len(words)), *words]
 
 
 class RecorderProcess(Observer):

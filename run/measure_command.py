@@ -11,7 +11,7 @@ from contract.spelling import spelled
 from contract.variant import Variant
 from vm.qemu import GUEST, HOST, MUSIC_ADDRESS
 from vm.session import Errand
-from workloads.registry import stream_names
+from workloads.registry import find, stream_names
 
 GUEST_PROGRAM = "/suite/run_test.sh"
 GUEST_MUSIC = "/music/music"
@@ -58,9 +58,10 @@ def errand(
     seed: int = 1,
 ) -> Errand:
     """What a guest with this clock is sent out to do for one run of this variant."""
+    alone = options.of(variant)
     return Errand(
         command=guest_command(options, variant, program, clock),
-        files=appended_files(stream_names(options.of(variant))),
+        files=appended_files(stream_names(alone), slabs=bool(find(alone.workload).slabs)),
         timeout_s=options.timeout,
         hang_after_s=options.hang_after,
         seed=seed,

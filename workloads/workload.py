@@ -63,11 +63,13 @@ class Workload:
     parameters: tuple[Parameter, ...] = ()
     gitks: bool = False  # of the desktop's, with all of its options: the history is made for them
     memory: int | None = None  # bytes that its VM has unless --memory says; None: the profile's
+    fs: str | None = None  # the file system that it is about, if the user names none
     more_disks: int = 0  # of the VM, of the same kind as the one under test
     more_bytes: Callable[[Options], int] = lambda options: 0  # that those come to hold
     packages: Mapping[str, str] = field(default_factory=dict)  # Debian's, and a command of each
     modules: tuple[str, ...] = ()  # of the kernel, loaded where they are not built in
     config: tuple[str, ...] = ()  # the CONFIG_ options that its kernel needs; "A|B": one of them
+    slabs: tuple[str, ...] = ()  # caches of /proc/slabinfo that are sampled, where there are such
     check: Callable[[Options], None] = lambda options: None  # UserError (2): they do not fit
     prepared: Callable[[Options, Ground], contextlib.AbstractContextManager[None]] = (
         nothing_to_prepare

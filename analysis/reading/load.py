@@ -40,9 +40,9 @@ from contract.run_files import (
     KERN_LOG,
     META,
     PLAN_FILE,
-    SAMPLED,
     STAMP,
     STATUS,
+    TABLES,
     latency_log,
 )
 from contract.workload import Description, is_described
@@ -235,7 +235,7 @@ def _load_run(place: Place, status: dict[str, Any], planned: int | None) -> Run:
         _check_format(path / META, meta)
     events, problems = parse_events(read_file(path / EVENTS, warnings) or b"")
     warnings += [f"events.jsonl: {problem}" for problem in problems]
-    loaded = {name: load_table(path / f"{name}.tsv", warnings) for name in SAMPLED}
+    loaded = {name: load_table(path / f"{name}.tsv", warnings) for name in TABLES}
     tables = {name: table for name, table in loaded.items() if table is not None}
     logs = _latency_logs(path, warnings)
     lines: dict[str, Lines] = {}

@@ -28,8 +28,8 @@ from contract.run_files import (
     HANG,
     KERN_LOG,
     META,
-    SAMPLED,
     STATUS,
+    TABLES,
     latency_log,
 )
 from graphs.redaction import result_files
@@ -43,7 +43,7 @@ MISSES = 4  # runs that may be too large before we stop trying smaller ones
 KEPT = frozenset(
     (
         *(META, STATUS, EVENTS, KERN_LOG, CONSOLE_LOG, FAILURES_LOG, *EVIDENCE),
-        *(f"{name}.tsv" for name in SAMPLED),
+        *(f"{name}.tsv" for name in TABLES),
     )
 )
 # What the causes of stalls come from: whole or not at all.

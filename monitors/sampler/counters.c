@@ -23,7 +23,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\n';
 }
 
-static size_t word_size(const char *at)
+size_t word_size(const char *at)
 {
 	size_t size = 0;
 
@@ -32,14 +32,14 @@ static size_t word_size(const char *at)
 	return size;
 }
 
-static const char *next_word(const char *at)
+const char *next_word(const char *at)
 {
 	while (is_blank(*at))
 		at++;
 	return at;
 }
 
-static const char *next_line(const char *line)
+const char *next_line(const char *line)
 {
 	const char *end = strchr(line, '\n');
 
@@ -60,8 +60,7 @@ static void named_header(const struct table *table, struct text *out)
 	}
 }
 
-/* Whether a line begins with this name and a blank. */
-static bool is_line_of(const char *line, const char *name, size_t size)
+bool is_line_of(const char *line, const char *name, size_t size)
 {
 	return !strncmp(line, name, size) && is_blank(line[size]);
 }
@@ -238,13 +237,13 @@ void counters_open(struct table *tables, const char *root, char **devices, int c
 	struct table *vmstat = tables, *meminfo = tables + 1, *psi = tables + 2,
 		     *diskstats = tables + 3;
 
-	*vmstat = (struct table){ "vmstat.tsv", named_header, named_cells, NULL, 0 };
+	*vmstat = (struct table){ "vmstat.tsv", named_header, named_cells, NULL, 0, 1 };
 	open_named(vmstat, root, "vmstat", missing);
-	*meminfo = (struct table){ "meminfo.tsv", named_header, named_cells, NULL, 0 };
+	*meminfo = (struct table){ "meminfo.tsv", named_header, named_cells, NULL, 0, 1 };
 	open_named(meminfo, root, "meminfo", missing);
-	*psi = (struct table){ "psi.tsv", pressure_header, pressure_cells, NULL, 0 };
+	*psi = (struct table){ "psi.tsv", pressure_header, pressure_cells, NULL, 0, 1 };
 	open_pressures(psi, root, missing);
-	*diskstats = (struct table){ "diskstats.tsv", devices_header, devices_cells, NULL, 0 };
+	*diskstats = (struct table){ "diskstats.tsv", devices_header, devices_cells, NULL, 0, 1 };
 	open_devices(diskstats, root, devices, count, missing);
 }
 

@@ -54,10 +54,11 @@ static void open_files(const char *folder, struct list *missing, const char *roo
 	log_file = outlet_open(folder, "kern.log");
 }
 
-static void take(int64_t now, int64_t late)
+/* last: a row of each table. */
+static void take(int64_t now, int64_t late, bool last)
 {
 	for (int i = 0; i < TABLES; i++) {
-		if (!tables[i].count)
+		if (!tables[i].count || (!last && ticker.number % tables[i].every))
 			continue;
 		table_row(&tables[i], &row, now - ticker.t0, late);
 		outlet_text(table_files[i], &row);
@@ -175,7 +176,7 @@ static void run(void)
 		ready = ppoll(fds, ARRAY_SIZE(fds), &timeout, NULL);
 		now = now_ns();
 		if (now >= ticker_deadline(&ticker)) {
-			take(now, ticker_late(&ticker, now));
+			take(now, ticker_late(&ticker, now), false);
 			ticker_taken(&ticker);
 		}
 		if (ready > 0 && fds[0].revents)
@@ -194,7 +195,7 @@ static void end(void)
 	size_t unwritten;
 
 	if (ticker.number >= 0 && now >= ticker.t0) {
-		take(now, 0);
+		take(now, 0, true);
 		ticker.samples++;
 	}
 	for (int i = 0; kmsg.fd >= 0 && i < LAST_SLICES; i++)
@@ -232,16 +233,19 @@ static void say_ready(const struct list *missing, int priority)
 	say(&row);
 }
 
-/* sampler OUT HZ PRIORITY ROOT [PREFIX=DEVICE…]: see monitors/launch.py */
+/* sampler OUT HZ PRIORITY ROOT SLABS [SLAB…] [PREFIX=DEVICE…]: see monitors/launch.py */
 int sampler_main(int argc, char **argv)
 {
 	static struct list missing;
+	int slabs = argc > 5 ? atoi(argv[5]) : -1;
+	char **devices = argv + 6 + slabs;
 
-	if (argc < 5)
-		fail("usage: sampler OUT HZ PRIORITY ROOT [PREFIX=DEVICE…]");
+	if (slabs < 0 || devices > argv + argc)
+		fail("usage: sampler OUT HZ PRIORITY ROOT SLABS [SLAB…] [PREFIX=DEVICE…]");
 	channel_open();
 	ticker_init(&ticker, strtod(argv[2], NULL));
-	counters_open(tables, argv[4], argv + 5, argc - 5, &missing);
+	counters_open(tables, argv[4], devices, (int)(argv + argc - devices), &missing);
+	slabs_open(tables + 4, argv[4], argv + 6, slabs, &missing);
 	open_files(argv[1], &missing, argv[4]);
 	rehearse();
 	say_ready(&missing, atoi(argv[3]));

@@ -28,15 +28,28 @@ struct table {
 	void (*cells)(const struct table *, struct text *);
 	struct source *sources;
 	int count;
+	int every; /* so manieth sample has a row of it */
 };
 
-#define TABLES 4
+/* Words between blanks, lines; both of terminated text. */
+size_t word_size(const char *at);
+const char *next_word(const char *at);
+const char *next_line(const char *line);
+/* Whether a line begins with this name and a blank. */
+bool is_line_of(const char *line, const char *name, size_t size);
+
+#define TABLES 5
 /*
  * Opens what is there below root; devices: words `PREFIX=NAME`, kernel's names. What this kernel
  * lacks has no column and is named in `missing`.
  */
 void counters_open(struct table *tables, const char *root, char **devices, int count,
 		   struct list *missing);
+/*
+ * slabs.c: the same of these slab caches, seldomer; of none there is no table.
+ */
+void slabs_open(struct table *table, const char *root, char **wanted, int count,
+		struct list *missing);
 /* The table's first line, and a row: a cell that could not be read is empty. */
 void table_header(const struct table *, struct text *);
 void table_row(const struct table *, struct text *, int64_t elapsed, int64_t late);

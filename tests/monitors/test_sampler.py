@@ -201,6 +201,46 @@ def test_counters_that_come_and_go_leave_empty_cells(tmp_path: Path) -> None:
     assert rows[-1][2:] == [""] * 9
 
 
+def slabinfo(objects: dict[str, tuple[int, int]]) -> str:
+    """As the kernel prints it (mm/slab_common.c)."""
+    rows = [
+        f"{name:<17} {active:>6} {total:>6} 1024 4 1 : tunables 0 0 0 : slabdata 1 1 0\n"
+        for name, (active, total) in objects.items()
+    ]
+    return "slabinfo - version: 2.1\n# name   <active_objs> <num_objs> …\n" + "".join(rows)
+
+
+def test_slab_caches_that_are_asked_for_have_each_fourth_row(tmp_path: Path) -> None:
+    root = fake_root(
+        tmp_path,
+        proc__vmstat="a 1\n",
+        proc__slabinfo=slabinfo({"xfs_inode": (7, 9), "dentry_x": (1, 1), "dentry": (3, 4)}),
+    )
+    out = tmp_path / "out"
+    out.mkdir()
+    wanted = ["dentry", "xfs_inode", "none"]
+    sampler = SamplerProcess(program(), out, {}, slabs=wanted, priority=0, root=str(root), hz=20.0)
+    assert "slab cache none" in sampler.not_available
+    sampler.start(time.monotonic())
+    wait_for(lambda: (out / "slabinfo.tsv").read_text().count("\n") >= 2)
+    # A cache that is new comes first, and one may go.
+    (root / "proc/slabinfo").write_text(slabinfo({"new": (1, 1), "dentry": (30, 40)}))
+    wait_for(lambda: (out / "slabinfo.tsv").read_text().count("\n") >= 4)
+    assert sampler.stop()
+    columns, rows = table(out / "slabinfo.tsv")
+    names = ["xfs_inode_active", "xfs_inode_objs", "dentry_active", "dentry_objs"]
+    assert columns == ["elapsed_s", "late_s", *names]
+    assert rows[0][2:] == ["7", "9", "3", "4"] and rows[-1][2:] == ["", "", "30", "40"]
+    each = len(table(out / "vmstat.tsv")[1])
+    assert each / 4 - 2 <= len(rows) <= each / 4 + 2
+
+
+def test_without_slab_caches_there_is_no_table_of_them(tmp_path: Path) -> None:
+    sampler = SamplerProcess(program(), tmp_path, {}, hz=20.0, priority=0)
+    sampler.start(time.monotonic())
+    assert sampler.stop() and not (tmp_path / "slabinfo.tsv").exists()
+
+
 @settings(max_examples=12)
 @given(
     st.dictionaries(
