@@ -15,7 +15,7 @@ from contract.variant import Variant
 from errors import run_command
 from run import asked_plan
 from run.asked_plan import AskedPlan
-from run.variants import check_all, check_loads, check_variants, loaded, said_variants
+from run.variants import check_all, check_fs, check_loads, check_variants, loaded, said_variants
 from workloads.registry import resolved, with_gitks
 
 
@@ -32,13 +32,17 @@ def parse(argv: list[str]) -> Options:
     check_variants(parser, given)
     asked = [*named.variants, *said_variants(parser, given)]
     check(parser, args, with_gitks(), [*stored.variants, *asked])
-    options = resolved(filled(args, with_gitks=with_gitks()), memory_said=args.memory is not None)
+    options = filled(args, with_gitks=with_gitks())
+    memory_said, fs_said = args.memory is not None, args.fs is not None
+    options = resolved(options, memory_said=memory_said, fs_said=fs_said)
     kept = loaded(stored.variants, options, None)
     unsaid = _unsaid_memory(parser.parse_args([*named.argv, *argv]), args)
     variants = asked_plan.merged(kept, loaded(asked, options, unsaid, kept))
     options = replace(options, variants=variants or (Variant("debian:stable"),))
     check_all(parser, options.variants)
     check_loads(options)
+    if not fs_said:
+        check_fs(options)
     looks = _looks(parser, given, args, stored.looks, options)
     options = replace(options, looks=looks, runs=looks[-1] if looks else args.runs or 1)
     if options.device is None:

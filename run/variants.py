@@ -84,7 +84,7 @@ def loaded(
         size = one.memory or memory.get(name, 0)
         if not size:
             own = campaigns or unsaid is None
-            size = options.memory if own else max(chosen.memory or 0, unsaid or 0)
+            size = options.memory if own else chosen.memory or unsaid or 0
         whole = replace(one, workload=name, load=load, memory=size)
         same = (name, load, size) == (options.workload, options.load, options.memory)
         found.append(replace(whole, workload="", load="", memory=0) if same else whole)
@@ -106,3 +106,18 @@ def check_loads(options: Options) -> None:
                     hint="they could not be compared: write the same in each, or another plan",
                     status=Exit.USAGE,
                 )
+
+
+def check_fs(options: Options) -> None:
+    """UserError (2) if one of several workloads is about another file system than the others get.
+
+    That all have the same, somebody has to say.
+    """
+    for name in options.workloads:
+        wanted = find(name).fs
+        if wanted not in (None, options.fs):
+            raise UserError(
+                f"{name} is about {wanted}, and nobody said which file system all shall have",
+                hint=f"--fs {wanted}, or fs in the plan's [parameters]",
+                status=Exit.USAGE,
+            )

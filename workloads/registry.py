@@ -38,7 +38,7 @@ def with_gitks() -> frozenset[str]:
     return frozenset(name for name, one in every().items() if one.gitks)
 
 
-def resolved(options: Options, *, memory_said: bool = True) -> Options:
+def resolved(options: Options, *, memory_said: bool = True, fs_said: bool = True) -> Options:
     """The options with all parameters of their workload; UserError (2) if they will not do."""
     chosen = find(options.workload)
     if chosen.more_disks and options.device and not options.bare:
@@ -49,7 +49,8 @@ def resolved(options: Options, *, memory_said: bool = True) -> Options:
         )
     own = None if memory_said or options.device else chosen.memory
     load = chosen.completed(options.load, options.profile)
-    found = replace(options, load=load, memory=own or options.memory)
+    fs = options.fs if fs_said else chosen.fs or options.fs
+    found = replace(options, load=load, fs=fs, memory=own or options.memory)
     chosen.check(found)
     return found
 
