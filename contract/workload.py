@@ -93,11 +93,16 @@ class TableRow:
 
 @dataclass(frozen=True)
 class FigureTable:
-    """The figures in the form in which they are told: rows under a title."""
+    """The figures in the form in which they are told: rows under a title.
+
+    `better`: of each column "lower", "higher", or "" where neither is; (): of none. A comparison
+    has the change of the mean only of those that have a direction.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[TableRow, ...]
+    better: tuple[str, ...] = ()
 
     def as_meta(self) -> dict[str, Any]:
         """As it stands in meta.json."""
@@ -105,6 +110,51 @@ class FigureTable:
             "title": self.title,
             "columns": list(self.columns),
             "rows": [row.as_meta() for row in self.rows],
+            **({"better": list(self.better)} if self.better else {}),
+        }
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What is drawn over time: a column of a sampled table, or a number that a stream prints.
+
+    table: `vmstat` of vmstat.tsv; or stream: one whose lines have the words `COLUMN=NUMBER`. per:
+    what a value is divided by; rate: how much it grows a second, not the value.
+    """
+
+    title: str
+    column: str
+    table: str = ""
+    stream: str = ""
+    rate: bool = False
+    per: float = 1.0
+
+    def as_meta(self) -> dict[str, Any]:
+        """As it stands in meta.json."""
+        source = {"table": self.table} if self.table else {"stream": self.stream}
+        return {
+            "title": self.title,
+            "column": self.column,
+            **source,
+            "rate": self.rate,
+            "per": self.per,
+        }
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves of one unit over one another."""
+
+    title: str
+    unit: str
+    curves: tuple[Curve, ...]
+
+    def as_meta(self) -> dict[str, Any]:
+        """As it stands in meta.json."""
+        return {
+            "title": self.title,
+            "unit": self.unit,
+            "curves": [curve.as_meta() for curve in self.curves],
         }
 
 
@@ -113,7 +163,9 @@ class Description:
     """A workload: its streams whose silences count, and what it measures by itself.
 
     `subject`: what one of these streams is called; `primary`: key of the metric that the verdicts
-    are about, one of the suite's or of `figures`; `recorded`: what the observers have beside those.
+    are about, one of the suite's or of `figures`; `recorded`: what the observers have beside those;
+    `panels`: what is drawn over time; `phases`: the stream whose lines begin with `PHASE: `, "" if
+    none does.
     """
 
     name: str
@@ -124,6 +176,8 @@ class Description:
     figures: tuple[Figure, ...] = ()
     tables: tuple[FigureTable, ...] = ()
     recorded: tuple[Recorded, ...] = ()
+    panels: tuple[Panel, ...] = ()
+    phases: str = ""
 
     def as_meta(self) -> dict[str, Any]:
         """As it stands in meta.json."""
@@ -136,4 +190,6 @@ class Description:
             "figures": [figure.as_meta() for figure in self.figures],
             "tables": [table.as_meta() for table in self.tables],
             "recorded": [one.as_meta() for one in self.recorded],
+            **({"panels": [panel.as_meta() for panel in self.panels]} if self.panels else {}),
+            **({"phases": self.phases} if self.phases else {}),
         }

@@ -21,7 +21,7 @@ from errors import UserError
 from graphs import allocation_failures
 from graphs.bundle import bundle
 from graphs.page import page
-from graphs.pictures import classical, comparison, names, stalled_by_cause, timeline
+from graphs.pictures import classical, comparison, names, over_time, stalled_by_cause, timeline
 
 OWN = re.compile(  # names of a report's files
     r"timeline-[A-Za-z0-9._+-]+\.png|"
@@ -113,6 +113,8 @@ def make_report(
                 report.write(export.CAUSES_JSON, causes_json)
         else:
             report.errors.append(judged)
+        for suffix, part, variants in parts:
+            report.made += _over_time(part, variants, folder, suffix)
         runs = [
             run for _, part, variants in parts for run in timeline_runs(part, variants, timelines)
         ]
@@ -137,6 +139,15 @@ def make_report(
     except OSError as error:
         raise UserError(f"{error.filename or folder}: {error.strerror}") from error
     return report
+
+
+def _over_time(
+    campaign: Campaign, order: Sequence[str], folder: Path, suffix: str
+) -> list[Path]:
+    """What the workload lets be drawn, of the median run of each variant."""
+    by_variant = campaign.variants()
+    medians = [(run, len(by_variant[one])) for one in order if (run := median_run(by_variant[one]))]
+    return over_time.draw(medians, {run.variant: run.label for run, _ in medians}, folder, suffix)
 
 
 def _is_there(campaign: Campaign, label: str) -> bool:

@@ -45,10 +45,13 @@ def rate(run: Run, table: str, name: str, per_unit: float) -> tuple[Floats, Floa
     NaN where a counter went back, which no counter does: an unknown rate is not drawn.
     """
     found = run.column(table, name)
-    if found is None:
-        return None
-    keep = np.concatenate(([True], np.diff(found[0]) > 0))
-    stamps, values = found[0][keep], found[1][keep]
+    return None if found is None else grown(*found, per_unit)
+
+
+def grown(elapsed: Floats, level: Floats, per_unit: float) -> tuple[Floats, Floats] | None:
+    """Edges and rate, as `rate` has them; None of fewer than two moments."""
+    keep = np.concatenate(([True], np.diff(elapsed) > 0))
+    stamps, values = elapsed[keep], level[keep]
     if len(stamps) < 2:
         return None
     speed = np.diff(values) / np.diff(stamps) / per_unit

@@ -10,15 +10,17 @@ from typing import Any, TypeVar
 
 from analysis.reading.latency_log import number
 from analysis.reading.words import plain, some
-from contract.run_files import GITK
+from contract.run_files import GITK, TABLES
 from contract.workload import (
     DESKTOP,
     FIGURES,
     KEY,
     STALLED,
+    Curve,
     Description,
     Figure,
     FigureTable,
+    Panel,
     Recorded,
     TableRow,
     is_described,
@@ -33,6 +35,7 @@ MOST_FIGURES = 200
 MOST_TABLES = 8
 MOST_COLUMNS = 12
 MOST_ROWS = 60
+MOST_PANELS, MOST_CURVES = 8, 4
 MOST_DIGITS = 6
 MOST_COUNTERS = 16  # of one recorded figure
 MOST_DIVISOR = 10**9
@@ -74,6 +77,8 @@ def read_workload(meta: dict[str, Any], streams: Iterable[str], warnings: list[s
         figures=tuple({one.key: one for one in figures}.values()),
         tables=tuple(_each(told, "tables", MOST_TABLES, _table, bad)),
         recorded=tuple(_each(told, "recorded", MOST_FIGURES, _recorded, bad)),
+        panels=tuple(_each(told, "panels", MOST_PANELS, _panel, bad)),
+        phases=_stream(told.get("phases")) or "",
     )
     if bad:
         warnings.append(f"meta.json: of the workload left out: {some(bad, MOST_NAMED)}")
@@ -156,8 +161,42 @@ def _table(value: Any) -> FigureTable | None:
         case {"title": str(title), "columns": [*columns], "rows": [*rows]} if columns:
             heads = tuple(plain(column, COLUMN) for column in columns[:MOST_COLUMNS])
             found = tuple(_rows(rows[:MOST_ROWS], len(heads)))
-            return FigureTable(plain(title, TITLE), heads, found) if found else None
+            better = _better(value.get("better"), len(heads))
+            return FigureTable(plain(title, TITLE), heads, found, better) if found else None
     return None
+
+
+def _better(value: Any, columns: int) -> tuple[str, ...]:
+    """Of each column a direction or none; a word that is neither is none."""
+    if not isinstance(value, list):
+        return ()
+    found = [word if word in ("lower", "higher") else "" for word in value[:columns]]
+    return (*found, *[""] * (columns - len(found)))
+
+
+def _panel(value: Any) -> Panel | None:
+    match value:
+        case {"title": str(title), "unit": str(unit), "curves": [*curves]}:
+            found = [one for each in curves[:MOST_CURVES] if (one := _curve(each))]
+            return Panel(plain(title, NAME), plain(unit, UNIT), tuple(found)) if found else None
+    return None
+
+
+def _curve(value: Any) -> Curve | None:
+    match value:
+        case {"title": str(title), "column": str(column), "rate": bool(rate)} if _is_column(column):
+            per = number(value.get("per"))
+            table, stream = value.get("table"), _stream(value.get("stream"))
+            if per and per > 0 and table in TABLES:
+                return Curve(plain(title, NAME), column, table=table, rate=rate, per=per)
+            if per and per > 0 and stream:
+                return Curve(plain(title, NAME), column, stream=stream, rate=rate, per=per)
+    return None
+
+
+def _is_column(value: str) -> bool:
+    """One that a kernel may have: `HugePages_Total`, `Active(anon)`."""
+    return re.fullmatch(r"[A-Za-z0-9_()]{1,64}", value) is not None
 
 
 def _rows(rows: list[Any], columns: int) -> Iterator[TableRow]:

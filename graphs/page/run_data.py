@@ -31,13 +31,14 @@ from analysis.reading.words import plain
 from analysis.stall_causes.causes import RunCauses
 from analysis.text import causes as causes_text
 from contract.run_files import HEARTBEAT, PLAYER
-from graphs.pictures.timeline import PANELS, Panel
+from graphs.pictures.panels import Panel, panels_of
 
 KEPT = 0.1  # s: a gap of this length is never thinned out
 KEPT_PACED = 1.5 * PACE  # of a stream that prints on a clock
 TOLD = 10  # longest stalls (of subjects, of others) with their causes, if the page is thinned
 SAMPLES = 180  # of a curve, if the page is thinned
 SCALES = {"pages": 1.0, "MiB/s": 0.01, "%": 0.1, "MiB": 0.1}
+OTHER_SCALE = 0.1
 MOVED = (counters.SWAP_IN, counters.SWAP_OUT, counters.PAGE_IN, counters.PAGE_OUT)
 PRESSURES = ("memory_some_us", "memory_full_us")
 US_PER_PERCENT = 10_000.0  # of a second
@@ -51,7 +52,7 @@ def run_block(run: Run, whole: bool, why: RunCauses | None = None) -> dict[str, 
     times: list[list[int]] = []  # most curves have the same
     return {
         "streams": [_stream(one, whole) | {"subject": one.name in subjects} for one in streams],
-        "panels": [_panel(panel, run, whole, times) for panel in PANELS],
+        "panels": [_panel(panel, run, whole, times) for panel in panels_of(run)],
         "times": times,
         "stalls": _columns(_stalls(run, streams, whole, why)),
         "averages": _averages(run),
@@ -124,6 +125,7 @@ def _kept(stream: Stream, whole: bool) -> Bools:
 
 def _panel(panel: Panel, run: Run, whole: bool, times: list[list[int]]) -> dict[str, Any]:
     curves = []
+    scale = SCALES.get(panel.unit, OTHER_SCALE)
     for curve in panel.curves:
         found = curve.read(run)
         one: dict[str, Any] = {"name": curve.name}
@@ -132,12 +134,12 @@ def _panel(panel: Panel, run: Run, whole: bool, times: list[list[int]]) -> dict[
             deltas = _deltas(stamps)
             if deltas not in times:
                 times.append(deltas)
-            one |= {"t": times.index(deltas), "y": _scaled(values, SCALES[panel.unit])}
+            one |= {"t": times.index(deltas), "y": _scaled(values, scale)}
         curves.append(one)
     return {
         "title": panel.title.replace("\n", " "),
         "unit": panel.unit,
-        "scale": SCALES[panel.unit],
+        "scale": scale,
         "curves": curves,
     }
 

@@ -10,7 +10,7 @@ STEMS = ("gitk-latency", "sawtooth")  # of the sawtooth: of a desktop's, of any 
 SUFFIX = r"-[A-Za-z0-9._+-]+"
 OWN = re.compile(
     rf"(gitk-latency|sawtooth)({SUFFIX})?((-smooth)?\.(gp|png)|-[0-9]+\.dat)|"
-    rf"(comparison|causes)({SUFFIX})?\.png"
+    rf"(comparison|causes|over-time)({SUFFIX})?\.png"
 )
 
 

@@ -5,8 +5,6 @@ Input: one run. A counter that the kernel lacks is named in its panel; it is not
 """
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,85 +12,19 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures import counters
 from analysis.figures.stalls import STALL, freezes, worst
-from analysis.reading.latency_log import ROUNDING, Floats
+from analysis.reading.latency_log import ROUNDING
 from analysis.reading.load import Run
 from analysis.reading.streams import Stream
 from analysis.reading.words import a, plain, seconds
 from graphs.pictures import png
+from graphs.pictures.panels import Panel, panels_of, steps
 from graphs.pictures.style import OKABE_ITO, OPEN, SHADE, WIDTH_PX, fitted, text_width
 
 DPI = 100
 FLOOR = 0.02  # s: the bottom of a stream's row, well under a heartbeat
 STREAMS_SHOWN = 24
 SHORT_NAME, LONGEST_NAME = 12, 18  # characters of a stream's name; a longer one is small
-Edges = tuple[Floats, Floats]
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One line of a panel: `read` gives edges or stamps, and values; None if not available."""
-
-    name: str
-    read: Callable[[Run], Edges | None]
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One panel of counters, with its unit."""
-
-    title: str
-    unit: str
-    curves: tuple[Curve, ...]
-
-
-def _rate(name: str, counter: counters.Counter) -> Curve:
-    return Curve(name, lambda run: counters.rate(run, counter.table, counter.name, counter.per_mib))
-
-
-def _pressure(name: str, column: str) -> Curve:
-    # Microseconds a second: 10,000 are one per cent.
-    return Curve(name, lambda run: counters.rate(run, "psi", column, 10_000.0))
-
-
-def _mib(name: str, *columns: str) -> Curve:
-    """KiB of meminfo, the first column less the second if there is one, in MiB."""
-    return Curve(
-        name,
-        lambda run: counters.combine(
-            run, "meminfo", columns, lambda *parts: (parts[0] - sum(parts[1:])) / 1024
-        ),
-    )
-
-
-PANELS = (
-    Panel(
-        "writeback",
-        "pages",
-        (Curve("nr_writeback", lambda run: run.column("vmstat", "nr_writeback")),),
-    ),
-    Panel(
-        "swap IO",
-        "MiB/s",
-        (_rate("swap in", counters.SWAP_IN), _rate("swap out", counters.SWAP_OUT)),
-    ),
-    Panel(
-        "page IO",
-        "MiB/s",
-        (_rate("page in", counters.PAGE_IN), _rate("page out", counters.PAGE_OUT)),
-    ),
-    Panel(
-        "memory\npressure",
-        "%",
-        (_pressure("some stall", "memory_some_us"), _pressure("all stall", "memory_full_us")),
-    ),
-    Panel(
-        "memory",
-        "MiB",
-        (_mib("free memory", "MemFree"), _mib("swap used", "SwapTotal", "SwapFree")),
-    ),
-)
 
 
 def file_name(run: Run) -> str:
@@ -109,10 +41,11 @@ def draw(run: Run, path: Path, runs: int = 1) -> Path | None:
 
 def _figure(run: Run, runs: int) -> Figure:
     shown = list(run.streams.values())[:STREAMS_SHOWN]
-    heights = [0.42] * len(shown) + [1.15] * len(PANELS)
+    panels = panels_of(run)
+    heights = [0.42] * len(shown) + [1.15] * len(panels)
     gap = 0.16
     top, bottom = 0.95, 0.55
-    total = top + sum(heights) + gap * len(PANELS) + bottom
+    total = top + sum(heights) + gap * len(panels) + bottom
     width = WIDTH_PX / DPI
     figure = Figure(figsize=(width, total), dpi=DPI)
     until = max([run.last_sent, *(stream.until for stream in shown)]) or 1.0
@@ -133,7 +66,7 @@ def _figure(run: Run, runs: int) -> Figure:
         if index < len(shown):
             _stream_row(axes, shown[index], tallest, subject=shown[index].name in subjects)
         else:
-            _counter_panel(axes, PANELS[index - len(shown)], run)
+            _counter_panel(axes, panels[index - len(shown)], run)
         if index == len(heights) - 1:
             axes.set_xlabel("time since the start of the workload (s)")
         else:
@@ -169,7 +102,7 @@ def _stream_row(axes: Axes, stream: Stream, tallest: float, *, subject: bool) ->
         # Where lines are lost the gap is not known, and left white.
         known = np.abs(np.diff(edges) - stream.gap) <= 2 * ROUNDING
         values = np.where(known, np.maximum(stream.gap, FLOOR), np.nan)
-        axes.fill_between(*_steps(edges, values), FLOOR, color=colour, lw=0)
+        axes.fill_between(*steps(edges, values), FLOOR, color=colour, lw=0)
     if stream.open_gap > FLOOR:
         axes.fill_between(
             [stream.last, stream.until],
@@ -193,16 +126,6 @@ def _stream_row(axes: Axes, stream: Stream, tallest: float, *, subject: bool) ->
     axes.text(1.015, 0.5, text, transform=axes.transAxes, va="center", fontsize=8)
 
 
-def _steps(stamps: Floats, values: Floats) -> Edges:
-    """The points of a line: steps if there are edges, one more of them than of values.
-
-    (Axes.stairs draws the same, but walks through every corner in Python.)
-    """
-    if len(stamps) == len(values):
-        return stamps, values
-    return np.repeat(stamps, 2)[1:-1], np.repeat(values, 2)
-
-
 def _counter_panel(axes: Axes, panel: Panel, run: Run) -> None:
     missing: list[str] = []
     top = 0.0
@@ -215,8 +138,8 @@ def _counter_panel(axes: Axes, panel: Panel, run: Run) -> None:
         style: dict[str, Any] = {"color": OKABE_ITO[index], "lw": 1.0, "label": curve.name}
         if index == 0:  # an area and a line can be told apart without their colours
             shade: dict[str, Any] = {"color": style["color"], "alpha": 0.3, "lw": 0}
-            axes.fill_between(*_steps(stamps, values), 0, **shade)
-        axes.plot(*_steps(stamps, values), **style)
+            axes.fill_between(*steps(stamps, values), 0, **shade)
+        axes.plot(*steps(stamps, values), **style)
         top = max(top, float(np.nanmax(values, initial=0.0)))
     axes.set_ylim(0, top * 1.08 or 1.0)
     axes.set_ylabel(f"{panel.title}\n({panel.unit})", fontsize=8)

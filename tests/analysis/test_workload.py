@@ -36,6 +36,7 @@ KEYS = (
     *("name", "summary", "subject", "subjects", "primary", "figures", "tables"),
     *("key", "title", "unit", "digits", "better", "columns", "rows"),
     *("recorded", "since", "until", "divisor", "share_of"),
+    *("panels", "phases", "curves", "table", "stream", "column", "rate", "per"),
 )
 COUNTED = Recorded("k", ("x_*",)).as_meta()
 ANYTHING = st.recursive(

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The panels that a run is drawn with: the same of every run, and those of its workload."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from analysis.figures import counters, curves
+from analysis.reading.latency_log import Floats
+from analysis.reading.load import Run
+
+Edges = tuple[Floats, Floats]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a panel: `read` gives edges or stamps, and values; None if not available."""
+
+    name: str
+    read: Callable[[Run], Edges | None]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel of counters, with its unit."""
+
+    title: str
+    unit: str
+    curves: tuple[Curve, ...]
+
+
+def _rate(name: str, counter: counters.Counter) -> Curve:
+    return Curve(name, lambda run: counters.rate(run, counter.table, counter.name, counter.per_mib))
+
+
+def _pressure(name: str, column: str) -> Curve:
+    # Microseconds a second: 10,000 are one per cent.
+    return Curve(name, lambda run: counters.rate(run, "psi", column, 10_000.0))
+
+
+def _mib(name: str, *columns: str) -> Curve:
+    """KiB of meminfo, the first column less the second if there is one, in MiB."""
+    return Curve(
+        name,
+        lambda run: counters.combine(
+            run, "meminfo", columns, lambda *parts: (parts[0] - sum(parts[1:])) / 1024
+        ),
+    )
+
+
+ALWAYS = (
+    Panel(
+        "writeback",
+        "pages",
+        (Curve("nr_writeback", lambda run: run.column("vmstat", "nr_writeback")),),
+    ),
+    Panel(
+        "swap IO",
+        "MiB/s",
+        (_rate("swap in", counters.SWAP_IN), _rate("swap out", counters.SWAP_OUT)),
+    ),
+    Panel(
+        "page IO",
+        "MiB/s",
+        (_rate("page in", counters.PAGE_IN), _rate("page out", counters.PAGE_OUT)),
+    ),
+    Panel(
+        "memory\npressure",
+        "%",
+        (_pressure("some stall", "memory_some_us"), _pressure("all stall", "memory_full_us")),
+    ),
+    Panel(
+        "memory",
+        "MiB",
+        (_mib("free memory", "MemFree"), _mib("swap used", "SwapTotal", "SwapFree")),
+    ),
+)
+
+
+def panels_of(run: Run) -> list[Panel]:
+    """All panels of the run."""
+    return [*ALWAYS, *own_panels(run)]
+
+
+def own_panels(run: Run) -> list[Panel]:
+    """Those that the run's workload declares."""
+    return [
+        Panel(
+            panel.title,
+            panel.unit,
+            tuple(
+                Curve(curve.title, partial(curves.points, curve=curve)) for curve in panel.curves
+            ),
+        )
+        for panel in run.workload.panels
+    ]
+
+
+def steps(stamps: Floats, values: Floats) -> Edges:
+    """The points of a line: steps if there are edges, one more of them than of values.
+
+    (Axes.stairs draws the same, but walks through every corner in Python.)
+    """
+    if len(stamps) == len(values):
+        return stamps, values
+    return np.repeat(stamps, 2)[1:-1], np.repeat(values, 2)
