@@ -95,7 +95,9 @@ def describe(options: Options) -> Description:
             Figure("rate-outside", "MB/s of all dd outside", "MB/s", 1, "higher"),
         ),
         tables=(
-            FigureTable(f"{writers} dd of {mib} MiB (bs=1k)", ("s", "MB/s"), each),
+            FigureTable(
+                f"{writers} dd of {mib} MiB (bs=1k)", ("s", "MB/s"), each, ("lower", "higher")
+            ),
             FigureTable("The disk meanwhile (means)", tuple(iostat.values()), by_place(iostat)),
             FigureTable(
                 "Written to the disk, with a sync at the end",

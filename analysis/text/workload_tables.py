@@ -2,8 +2,10 @@
 """A workload's tables in letters: in their own form, or a row for each variant."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
 from analysis.figures import observer_faults
 from analysis.figures.metrics import metrics_of
@@ -18,7 +20,9 @@ NONE = "-"
 LABEL = 26  # columns of a variant's name
 SIGNIFICANT, MOST_DECIMALS = 3, 6  # digits of a figure that nothing is said of
 TOO_LONG = 1e9
+CHANGE = "(%): the change of the mean against {}'s; minus is worse."
 FEWER = "(n): the mean of n runs only."
+OF_FEWER = re.compile(r" \(\d+\)(?: |$)")
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class ByVariant:
     """One table turned: a row for each variant, a column for each cell that is not empty.
 
     `groups`: the title of the table's row over the first of its cells, "" over the others; `heads`:
-    the table's columns; `names`: both.
+    the table's columns; `names`: both; `change`: what the per cent in the cells are, "" of none.
     """
 
     title: str
@@ -34,6 +38,7 @@ class ByVariant:
     heads: list[str]
     names: list[str]
     rows: list[list[str]]  # the label, the runs, the cells
+    change: str
 
     @property
     def fewer(self) -> bool:
@@ -43,12 +48,16 @@ class ByVariant:
 
 @dataclass(frozen=True)
 class _Place:
-    """A cell of a table: the titles of its row and column; `first`: of those in its row."""
+    """A cell of a table: the titles of its row and column; `first`: of those in its row.
+
+    `better`: the direction of its column, "" of none.
+    """
 
     title: str
     head: str
     key: str
     first: bool
+    better: str
 
 
 def run_lines(run: Run, width: int) -> Iterator[str]:
@@ -87,6 +96,8 @@ def variant_lines(compared: Compared, variants: Sequence[str], width: int) -> It
             yield from ["", *grid(aligned, width, least=0)]
         else:
             yield from blocks(["", "runs", *table.names], table.rows, width)
+        if table.change:
+            yield from wrap(table.change, width)
         if table.fewer:
             yield FEWER
 
@@ -99,18 +110,19 @@ def by_variant(compared: Compared, variants: Sequence[str]) -> list[ByVariant]:
     runs = observer_faults.trusted(compared.campaign.variants())
     means = {one: over_runs(runs.get(one, []), workload) for one in variants}
     digits = _digits(workload, [one.values for one in means.values()])
-    cells = {one: _cells(means[one], digits) for one in variants}
+    base = means.get(compared.baseline, Means(0, {})) if len(variants) > 1 else Means(0, {})
     found = []
     for table in workload.tables:
         places = [place for row in table.rows for place in _places(table, row)]
-        rows = [
-            [
-                plain(compared.labels[one], LABEL),
-                str(means[one].runs),
-                *(cells[one].get(place.key, NONE) for place in places),
+        rows = []
+        for one in variants:
+            cells = _cells(means[one], digits)
+            values = [
+                cells[place.key] + _change(place, means[one], base) if place.key in cells else NONE
+                for place in places
             ]
-            for one in variants
-        ]
+            rows.append([plain(compared.labels[one], LABEL), str(means[one].runs), *values])
+        told = any(cell.endswith("%)") for row in rows for cell in row[2:])
         found.append(
             ByVariant(
                 table.title,
@@ -118,6 +130,7 @@ def by_variant(compared: Compared, variants: Sequence[str]) -> list[ByVariant]:
                 [place.head for place in places],
                 [", ".join(filter(None, (place.title, place.head))) for place in places],
                 rows,
+                CHANGE.format(plain(compared.labels[compared.baseline], LABEL)) if told else "",
             )
         )
     return found
@@ -177,13 +190,25 @@ def _form(table: FigureTable, cells: Mapping[str, str], width: int, of: str = ""
 
 
 def _is_of_fewer(cell: str) -> bool:
-    return cell.endswith(")")
+    return OF_FEWER.search(cell) is not None
+
+
+def _change(place: _Place, means: Means, base: Means) -> str:
+    """` (-25.81%)`: the change against the baseline's mean, less than 0 if it is worse."""
+    value, of = means.of[place.key].value, base.of.get(place.key)
+    if not place.better or of is None or of.value <= 0:
+        return ""
+    change = 100 * (value - of.value) / of.value
+    if place.better == "lower":
+        change = -change
+    return f" ({round(change, 2) + 0.0:.2f}%)"
 
 
 def _places(table: FigureTable, row: TableRow) -> list[_Place]:
     """The row's cells that are not empty."""
-    there = [pair for pair in zip(table.columns, row.figures, strict=True) if pair[1]]
-    return [_Place(row.title, head, key, at == 0) for at, (head, key) in enumerate(there)]
+    better = table.better or [""] * len(table.columns)
+    there = [cell for cell in zip(table.columns, row.figures, better, strict=True) if cell[1]]
+    return [_Place(row.title, head, key, at == 0, way) for at, (head, key, way) in enumerate(there)]
 
 
 def _aligned(rows: list[list[str]], left: int) -> list[list[str]]:

@@ -84,6 +84,25 @@ def test_compare_has_a_row_for_each_variant(tmp_path: Path) -> None:
     assert re.search(r"^inside, dd 1, MB/s +6\.25 +5\.07$", "\n".join(lines), re.MULTILINE)
 
 
+def test_the_change_of_the_mean_is_as_in_the_mail(tmp_path: Path) -> None:
+    """Seconds and files/s of three kernels: less than 0 per cent is worse, of both."""
+    rows = (TableRow("del", ("del", "rate", "n")),)
+    table = FigureTable("SeqCreate", ("s", "1/s", "n"), rows, ("lower", "higher", ""))
+    told = replace(DIRTY, tables=(table,), primary="stalled").as_meta()
+    seconds = {"revert": 78.04, "base": 98.18, "rik": 90.90}
+    for variant, each in seconds.items():
+        for number in (1, 2):
+            figures = {"del": each, "rate": 1000.0 * each, "n": 5.0}
+            workload_run(tmp_path / variant / str(number), figures, workload=told)
+    text = compare_text.text(compare(load_campaign(tmp_path), baseline="revert"))
+    assert re.search(r"^base +2 +98\.2 \(-25\.81%\) +98,180 \(25\.81%\) +5$", text, re.MULTILINE)
+    assert re.search(r"^revert +2 +78\.0 \(0\.00%\) ", text, re.MULTILINE)
+    assert re.search(r"^rik +2 +90\.9 \(-16\.48%\) ", text, re.MULTILINE)
+    assert "(%): the change of the mean against revert's; minus is worse." in text
+    alone = workload_tables.by_variant(compare(load_campaign(tmp_path / "base")), ["base"])
+    assert alone[0].rows == [["base", "2", "98.2", "98,180", "5"]] and not alone[0].change
+
+
 def test_a_mean_of_fewer_runs_says_so(tmp_path: Path) -> None:
     workload_campaign(tmp_path, {"a": [40.0, 42.0, 44.0]})
     lacking = {key: value for key, value in figures_of(44.0).items() if key != "rate-inside-1"}
