@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The workload of reference/002: what showed that small caches were shrunk too eagerly.
+
+A large file copied beside a compile; many empty files; bonnie++'s creates and deletes; readers,
+writers and an allocator. All on one file system, xfs unless another one is said.
+"""
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator
+
+from contract.options import Options
+from contract.values import Refused, count, size, up_to
+from contract.workload import Description
+from errors import UserError
+from monitors.streams import Stream
+from workloads import shrinker_copy, shrinker_files, shrinker_tables
+from workloads.beside import program
+from workloads.shrinker_load import PARTS
+from workloads.workload import Ground, Parameter, Workload
+
+NAME = "shrinker"
+LOAD = "shrinker"  # the stream of what starts the parts and times them
+ALL = "all"
+MIB = 1 << 20
+CACHES = {"xfs": "xfs_inode", "ext2": "ext4_inode_cache", "ext3": "ext4_inode_cache"}
+CACHES |= {"ext4": "ext4_inode_cache"}  # which drives all three in Debian's kernels
+
+
+def one_of(words: tuple[str, ...]) -> Callable[[str], int]:
+    """The place of a word among them."""
+
+    def read(text: str) -> int:
+        if text not in words:
+            raise Refused(f"{text!r} is none of {', '.join(words)}")
+        return words.index(text)
+
+    return read
+
+
+def multiple(of: int) -> Callable[[str], int]:
+    """A number of 1 or more that `of` divides."""
+
+    def read(text: str) -> int:
+        found = count(text)
+        if found % of:
+            raise Refused(f"not a multiple of {of}: {text!r}")
+        return found
+
+    return read
+
+
+def whole_mib(text: str) -> int:
+    """Bytes, of whole MiB."""
+    found = size(text)
+    if found % MIB:
+        raise Refused(f"not whole MiB: {text!r}")
+    return found
+
+
+def parts(options: Options) -> tuple[str, ...]:
+    """The parts that are asked for, in their order."""
+    asked = (ALL, *PARTS)[WORKLOAD.values(options)["part"]]
+    return PARTS if asked == ALL else (asked,)
+
+
+def streams(options: Options) -> list[str]:
+    """The load."""
+    return [LOAD]
+
+
+@contextlib.contextmanager
+def prepared(options: Options, ground: Ground) -> Iterator[None]:
+    """The tree and the large file, where a part needs them."""
+    said = WORKLOAD.values(options)
+    if {"copy", "mix"} & set(parts(options)):
+        free = shutil.disk_usage(ground.scratch).free
+        if 2 * said["copy"] > free:
+            raise UserError(
+                f"{NAME}: a file of {said['copy'] // MIB} MiB and its copy do not fit",
+                hint=f"{free // MIB} MiB are free on the file system under test: --load copy=",
+            )
+        shrinker_copy.prepare(ground.scratch, said["objects"], said["tree"], said["copy"] // MIB)
+    yield
+
+
+def programs(options: Options, ground: Ground) -> list[Stream]:
+    """One program does all parts."""
+    said = WORKLOAD.values(options)
+    load = ["workloads.shrinker_load", "--folder", str(ground.scratch)]
+    load += ["--figures", str(ground.figures), "--cache", CACHES[options.fs]]
+    for name in ("objects", "tree", "files", "bonnie", "seconds"):
+        load += [f"--{name}", str(said[name])]
+    return [program(LOAD, [*load, "--parts", *parts(options)])]
+
+
+def describe(options: Options) -> Description:
+    """The mail's forms of what was measured."""
+    said = WORKLOAD.values(options)
+    return shrinker_tables.description(NAME, LOAD, parts(options), said, CACHES[options.fs])
+
+
+def _defaults(quick: str, standard: str, full: str) -> dict[str, str]:
+    return {"quick": quick, "standard": standard, "full": full}
+
+
+WORKLOAD = Workload(
+    name=NAME,
+    describe=describe,
+    streams=streams,
+    programs=programs,
+    finite=lambda options: {LOAD},
+    done="every part was done",
+    late="the parts",
+    parameters=(
+        Parameter(
+            "part",
+            f"{ALL}, or one of {', '.join(PARTS)}",
+            one_of((ALL, *PARTS)),
+            _defaults(ALL, ALL, ALL),
+        ),
+        Parameter("copy", "size of the large file", whole_mib, _defaults("64M", "1G", "2G")),
+        Parameter("objects", "sources that are compiled", up_to(9999), _defaults("6", "60", "120")),
+        Parameter(
+            "tree", "headers beside them", up_to(99_999), _defaults("2000", "20000", "40000")
+        ),
+        Parameter(
+            "files",
+            "that fs_mark makes",
+            multiple(shrinker_files.LOOPS * shrinker_files.THREADS),
+            _defaults("20000", "200000", "400000"),
+        ),
+        Parameter("bonnie", "x 1,024 files of bonnie++", up_to(9999), _defaults("8", "64", "128")),
+        Parameter("seconds", "of the mix", up_to(3600), _defaults("6", "60", "120")),
+    ),
+    packages={"fsmark": "fs_mark", "bonnie++": "bonnie++", "gcc": "gcc"},
+    prepared=prepared,
+    fs="xfs",
+    slabs=("dentry", "inode_cache", *sorted(set(CACHES.values()))),
+)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Many empty files: fs_mark makes them in parallel, bonnie++ makes, looks up and deletes its own.
+
+fs_mark prints a row `FSUse% Count Size Files/sec App-Overhead` for each of its loops; bonnie++ a
+row of comma separated values, of which the rates of files have the places in RATES (bonnie++ 2.00,
+format 1.98). A rate of a phase that took less than half a second is `+++++`: not available.
+"""
+
+import os
+import re
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+from workloads.shrinker_ground import Scene, inodes_used, say, telling
+
+FSMARK, BONNIE = "fsmark", "bonnie"
+LOOPS, THREADS = 5, 2
+ROW = re.compile(r"\s*\d+\s+(\d+)\s+\d+\s+(\d+(?:\.\d+)?)\s+\d+\s*")
+FILES = 21
+RATES = {
+    "seq-create": 26,
+    "seq-stat": 28,
+    "seq-delete": 30,
+    "random-create": 32,
+    "random-stat": 34,
+    "random-delete": 36,
+}
+UNIT = 1024  # files of bonnie++'s -n
+
+
+class Program(threading.Thread):
+    """A program whose output is read while it works; its lines are in `lines`."""
+
+    def __init__(self, command: list[str], folder: Path) -> None:
+        super().__init__()
+        path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+        self._process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=os.environ | {"PATH": path},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self.lines: list[str] = []
+        self.status = 0
+
+    def run(self) -> None:
+        """Start it with start(), as a thread."""
+        assert self._process.stdout
+        self.lines += (line.rstrip("\n") for line in self._process.stdout)
+        self._process.stdout.close()
+        self.status = self._process.wait()
+
+
+def fsmark(scene: Scene, files: int) -> None:
+    """files-fsmark and fsmark (files a second of all), fsmark-N of loop N; the files stay."""
+    each = files // (LOOPS * THREADS)
+    command = ["fs_mark", "-k", "-S", "0", "-s", "0", "-n", str(each), "-L", str(LOOPS)]
+    folders = [scene.folder / f"{FSMARK}-{n}" for n in range(1, THREADS + 1)]
+    for folder in folders:
+        folder.mkdir()
+        command += ["-d", folder.name]
+    began = time.monotonic()
+    lines = _run(scene, FSMARK, [*command, "-l", "/dev/null"])
+    seconds = time.monotonic() - began
+    made = sum(1 for folder in folders for _ in os.scandir(folder))
+    scene.figures |= {"files-fsmark": made, "fsmark": made / seconds}
+    for loop, (_, rate) in enumerate(fsmark_rows(lines), 1):
+        scene.figures[f"fsmark-{loop}"] = rate
+
+
+def fsmark_rows(lines: list[str]) -> list[tuple[int, float]]:
+    """(files so far, files a second) of each loop."""
+    found = (ROW.fullmatch(line) for line in lines)
+    return [(int(one[1]), float(one[2])) for one in found if one]
+
+
+def bonnie(scene: Scene, units: int) -> None:
+    """files-bonnie, and bonnie-PHASE: the seconds that each phase of RATES took."""
+    folder = scene.folder / BONNIE
+    folder.mkdir()
+    command = ["bonnie++", "-q", "-d", BONNIE, "-s", "0", "-n", str(units), "-m", "x"]
+    if os.geteuid() == 0:
+        command += ["-u", "root"]
+    found = bonnie_row(_run(scene, BONNIE, command))
+    if not found:
+        scene.fail("bonnie: no row of results")
+    scene.figures |= {
+        key if key == "files-bonnie" else f"bonnie-{key}": found[key] for key in found
+    }
+
+
+def bonnie_row(lines: list[str]) -> dict[str, float]:
+    """Seconds by phase, and files-bonnie, of the row; nothing if there is none."""
+    for line in lines:
+        words = line.split(",")
+        if len(words) <= max(RATES.values()) or not words[FILES].isdigit():
+            continue
+        files = int(words[FILES]) * UNIT
+        rates = {phase: words[place] for phase, place in RATES.items()}
+        seconds = {phase: files / float(rate) for phase, rate in rates.items() if _is_rate(rate)}
+        return {"files-bonnie": files, **seconds}
+    return {}
+
+
+def _is_rate(word: str) -> bool:
+    return re.fullmatch(r"\d+(\.\d+)?", word) is not None and float(word) > 0
+
+
+def _run(scene: Scene, name: str, command: list[str]) -> list[str]:
+    """Its lines; meanwhile how many files there are more than before, each half second."""
+    before = inodes_used(scene.folder)
+    program = Program(command, scene.folder)
+    program.start()
+    for _ in telling(program.is_alive):
+        say(f"{name}: files={max(0, inodes_used(scene.folder) - before)}")
+    program.join()
+    if program.status:
+        scene.fail(f"{name}: {command[0]} ended with status {program.status}")
+    return program.lines
