@@ -159,7 +159,7 @@ class Packer:
             self.shortened.add(place)
         found = result_files.redacted(name.rpartition("/")[2], raw, self._redactor)
         if narrow and table:
-            return packed_file(place, narrowed(found), raw)
+            return packed_file(place, narrowed(found, drawn(run)), raw)
         packed = packed_file(place, found, raw)
         if not table:
             self._kept[path] = packed
@@ -184,11 +184,17 @@ def _ends(raw: bytes) -> bytes:
     return begin + f"\n[... {gone} bytes left out of the bundle ...]\n".encode() + end
 
 
-def narrowed(raw: bytes) -> bytes:
-    """A table with the columns of NARROW alone; its stamps, its rows and their damage stay."""
+def drawn(run: Run) -> frozenset[str]:
+    """The columns of tables that the run's workload lets be drawn."""
+    return frozenset(curve.column for panel in run.workload.panels for curve in panel.curves)
+
+
+def narrowed(raw: bytes, more: frozenset[str] = frozenset()) -> bytes:
+    """A table with the columns of NARROW and more; its stamps, its rows and their damage stay."""
     header, newline, body = raw.partition(b"\n")
     names = header.split(b"\t")
-    keep = [i for i, name in enumerate(names) if name.decode("ascii", "replace") in NARROW]
+    kept = NARROW | more
+    keep = [i for i, name in enumerate(names) if name.decode("ascii", "replace") in kept]
     rows = [b"\t".join(names[i] for i in keep)]
     for row in body.split(b"\n"):
         cells = row.split(b"\t")

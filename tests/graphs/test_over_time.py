@@ -12,6 +12,7 @@ from analysis.figures.curves import phases, points
 from analysis.reading.load import Run, load_campaign
 from analysis.reading.workload import read_workload
 from contract.workload import Curve, Panel
+from graphs.bundle.packed_runs import drawn, narrowed
 from graphs.page.run_data import run_block
 from graphs.pictures import over_time
 from graphs.pictures.panels import ALWAYS, own_panels, panels_of
@@ -144,6 +145,12 @@ def test_a_legend_covers_no_curve_and_is_within_the_picture(run: Run) -> None:
     for legend in legends:
         box = legend.get_window_extent()
         assert box.x0 >= edge and box.x1 <= figure.bbox.x1
+
+
+def test_a_narrow_bundle_keeps_what_is_drawn(run: Run) -> None:
+    raw = b"elapsed_s\tlate_s\tdentry_active\tdentry_objs\n1.0\t0.0\t7\t8\n"
+    assert narrowed(raw, drawn(run)) == b"elapsed_s\tlate_s\tdentry_active\n1.0\t0.0\t7\n"
+    assert narrowed(raw) == b"elapsed_s\tlate_s\n1.0\t0.0\n"
 
 
 def test_a_report_has_them_and_forgets_those_of_before(tmp_path: Path) -> None:
