@@ -24,7 +24,7 @@ from graphs.pictures.style import OKABE_ITO, OPEN, WIDTH_PX, fitted
 DPI = 100
 COLUMNS = 3
 LEFT, RIGHT, GAP = 78, 166, 26  # px
-TOP, ROW, BETWEEN, BOTTOM = 92, 120, 16, 46
+TOP, ROW, BETWEEN, BOTTOM = 104, 120, 16, 46
 GREY = "#555555"
 LINES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.5, 1.5, 1.5)))
 
@@ -155,8 +155,13 @@ def _panel(axes: Axes, panel: Panel, curves: Sequence[Edges | None], top: float)
     axes.grid(axis="y", color="#E4E4E4", lw=0.6)
     axes.set_axisbelow(True)
     if missing:
-        text = f"not available: {plain(', '.join(missing), 60)}"
-        axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", fontsize=8, color=OPEN)
+        _say(axes, f"not available: {plain(', '.join(missing), 60)}", OPEN)
+    elif not any(np.nanmax(found[1], initial=0.0) for found in curves if found is not None):
+        _say(axes, "0 all the time", GREY)
+
+
+def _say(axes: Axes, text: str, colour: str) -> None:
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", fontsize=8, color=colour)
 
 
 def _phases(
@@ -167,14 +172,15 @@ def _phases(
     seconds: float,
     pixels: float,
 ) -> None:
-    ends = [begin for begin, _ in marks[1:]] + [seconds]
-    for (begin, name), end in zip(marks, ends, strict=True):
+    """Their names stand in two rows, so that a short phase has room for its own."""
+    for place, (begin, name) in enumerate(marks):
         axes.axvline(begin, color=GREY, lw=0.8, ls=(0, (1, 2)))
+        end = marks[place + 2][0] if place + 2 < len(marks) else seconds
         room = (end - begin) / seconds * pixels - 4
         if named and room > 14:
             axes.text(
                 begin + 3 * seconds / pixels,
-                1.02,
+                1.02 + 0.1 * (place % 2),
                 fitted(name, room, 7.5, DPI),
                 transform=axes.get_xaxis_transform(),
                 fontsize=7.5,
