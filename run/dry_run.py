@@ -55,6 +55,7 @@ def lines(options: Options) -> list[str]:
             else []
         ),
         "recorded: every line's latency, /proc/vmstat, meminfo, pressure, diskstats, kernel log"
+        + "".join(f", slab {name}" for name in registry.find(options.workload).slabs)
         + (", what silent programs wait for" if options.evidence else ""),
     ]
     swap = f"swap of {stack_build.SWAP_BYTES >> 30} GiB (less on a small disk)"
