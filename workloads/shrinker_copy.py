@@ -10,7 +10,16 @@ import time
 from pathlib import Path
 
 from workloads import shrinker_sources
-from workloads.shrinker_ground import Scene, Timed, cached, counters, difference, say, telling
+from workloads.shrinker_ground import (
+    SAY_S,
+    Scene,
+    Timed,
+    cached,
+    counters,
+    difference,
+    say,
+    telling,
+)
 
 TREE, LARGE, COPIED, BUILT = "tree", "large", "large.copy", "built"
 WALKS = {"first": "cold caches", "again": "at once again", "after": "after the copy"}
@@ -49,7 +58,7 @@ def walk(scene: Scene, which: str) -> None:
                 entry.stat(follow_symlinks=False)
                 files += 1
         if time.monotonic() >= due:
-            due = time.monotonic() + 0.5
+            due = time.monotonic() + SAY_S
             say(f"copy: walk {which}, files={files}")
     seconds = time.monotonic() - began
     read = difference(before, counters()).get("pgpgin", 0) / 1024

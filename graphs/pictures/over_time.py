@@ -8,6 +8,7 @@ that. Dotted lines are where the workload's phases begin.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -73,7 +74,7 @@ def draw(
         number = begin // COLUMNS + 1
         path = folder / f"over-time{suffix}{f'-{number}' if number > 1 else ''}.png"
         some = columns[begin : begin + COLUMNS]
-        made.append(png.write(lambda s=some: figure_of(s, panels, scale), path))  # type: ignore[misc]
+        made.append(png.write(partial(figure_of, some, panels, scale), path))
     return made
 
 
