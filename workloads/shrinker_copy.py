@@ -22,7 +22,7 @@ from workloads.shrinker_ground import (
 )
 
 TREE, LARGE, COPIED, BUILT = "tree", "large", "large.copy", "built"
-WALKS = {"first": "cold caches", "again": "at once again", "after": "after the copy"}
+WALKS = {"first": "at first", "again": "at once again", "after": "after the copy"}
 MIB = 1 << 20
 
 

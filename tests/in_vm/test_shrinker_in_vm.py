@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.vms import command, nothing_left
 
-RUN_S = 900
+RUN_S = 1800  # of the host: beside other work the guest is slower
 pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(RUN_S + 60)]
 COPIED, OBJECTS, HEADERS, FILES, BONNIE = 16, 2, 200, 3000, 6  # BONNIE x 1,024
 
@@ -47,7 +47,7 @@ def test_the_tables_say_so(shrunk: Path) -> None:
     said = (shrunk / "report" / "summary.txt").read_text()
     row = {line.split("  ")[0]: line.split() for line in said.splitlines()}
     assert row["cp"][1] == str(COPIED) and row["gcc"][1] == str(OBJECTS)
-    assert row["made"][1] == f"{FILES:,}" and row["cold caches"][2] == str(HEADERS + OBJECTS)
+    assert row["made"][1] == f"{FILES:,}" and row["at first"][2] == str(HEADERS + OBJECTS)
     assert f"bonnie++, {1024 * BONNIE:,} empty files:" in said
     figures = meta(shrunk)["figures"]
     asked = {
