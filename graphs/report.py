@@ -114,7 +114,7 @@ def make_report(
         else:
             report.errors.append(judged)
         for suffix, part, variants in parts:
-            report.made += _over_time(part, variants, folder, suffix)
+            report.made += _over_time(part, list(variants), folder, suffix)
         runs = [
             run for _, part, variants in parts for run in timeline_runs(part, variants, timelines)
         ]
@@ -141,9 +141,7 @@ def make_report(
     return report
 
 
-def _over_time(
-    campaign: Campaign, order: Sequence[str], folder: Path, suffix: str
-) -> list[Path]:
+def _over_time(campaign: Campaign, order: list[str], folder: Path, suffix: str) -> list[Path]:
     """What the workload lets be drawn, of the median run of each variant."""
     by_variant = campaign.variants()
     medians = [(run, len(by_variant[one])) for one in order if (run := median_run(by_variant[one]))]

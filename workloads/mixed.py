@@ -21,8 +21,10 @@ MIB = 1 << 20
 
 @contextlib.contextmanager
 def prepared(options: Options, ground: Ground) -> Iterator[None]:
-    """The desktop's history, and the array."""
+    """The desktop's history, and the array with its file system."""
     with desktop.prepared(options, ground), seqio.on_raid(ground):
+        for argv in raid.file_system(ground.scratch / seqio.PLACE):
+            raid.command(*argv)
         yield
 
 

@@ -187,7 +187,7 @@ WORKLOAD = Workload(
             "total",
             "of all files together",
             total,
-            {"quick": "256M", "standard": "1G", "full": "8G"},
+            {"quick": "192M", "standard": "1G", "full": "8G"},
         ),
         Parameter(
             "least",

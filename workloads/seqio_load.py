@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes the file system on the RAID, has fio write and read on it, and times that.
+"""Makes the file system on the RAID, has fio write and read on it, and times that; or only writes.
 
 A line each half second while something works, one when it is done, and at the end a JSON file of
 figures.
@@ -107,7 +107,8 @@ class Load:
         say("the file system is made")
 
     def measure(self, processes: int) -> None:
-        """All modes by so many processes; then their files go."""
+        """All modes by so many processes, after the files of those before them went."""
+        self.clear()
         for mode in MODES:
             phase = f"{MODES[mode]}-{processes}"
             if begin_of(phase) not in self.figures:
@@ -124,7 +125,6 @@ class Load:
         self.figures["time"] = sum(
             value for key, value in self.figures.items() if key.startswith("seconds-")
         )
-        self.clear()
 
     def fio(self, mode: str, processes: int) -> float:
         """The seconds that fio took; UserError if it failed."""
@@ -178,12 +178,12 @@ class Load:
 
 
 class Endless(Load):
-    """Writes the same files again and again until it is ended."""
+    """Writes the same files again and again until it is ended, on a file system that is there."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
         self._began = 0.0
-        self._before: int | None = None  # what the disks had written before the first file
+        self._before = 0  # what the disks had written before the first file
 
     def go_on(self) -> None:
         """Never returns."""
@@ -194,8 +194,6 @@ class Endless(Load):
 
     def while_it_works(self) -> None:
         """The run ends in the middle of it: what was written so far is a figure at any time."""
-        if self._before is None:
-            return
         written = moved(self._o.disks)["write"] - self._before
         seconds = time.monotonic() - self._began
         self.figures |= {
@@ -221,10 +219,10 @@ def main(argv: list[str]) -> int:
     load = Endless(options) if options.endless else Load(options)
     if options.wait:
         start_up.wait()
-    load.set_up()
-    load.tell()
     if isinstance(load, Endless):
         load.go_on()
+    load.set_up()
+    load.tell()
     processes = options.least
     while processes <= options.most:
         load.measure(processes)

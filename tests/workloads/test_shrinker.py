@@ -18,7 +18,14 @@ from contract.swap import ON_DISK
 from errors import UserError
 from run.arguments import parse
 from run.measure_command import errand, measure_argv
-from workloads import shrinker_copy, shrinker_ground, shrinker_load, shrinker_mix, shrinker_sources
+from workloads import (
+    registry,
+    shrinker_copy,
+    shrinker_ground,
+    shrinker_load,
+    shrinker_mix,
+    shrinker_sources,
+)
 from workloads.registry import resolved
 from workloads.shrinker import CACHES, WORKLOAD, parts
 from workloads.shrinker_files import bonnie_row, fsmark_rows
@@ -186,7 +193,7 @@ def test_it_is_about_xfs_unless_another_one_is_said() -> None:
     assert options.fs == "xfs" and parse([*SHRINKER, "--fs", "ext4"]).fs == "ext4"
     assert parse(["--profile", "quick"]).fs == "ext4"
     argv = measure_argv(options, options.variants[0], repo="", music="/m", run_dir="/o")
-    measured = resolved(parse_measured([*argv, "--device", "/dev/x"]))
+    measured = resolved(parse_measured([*argv, "--device", "/dev/x"], registry.with_gitks()))
     assert (measured.fs, measured.load) == ("xfs", options.load)
     assert options.variants[0].swap == ON_DISK
 
