@@ -17,7 +17,7 @@ from tests.support.vms import command, nothing_left
 
 RUN_S = 900
 pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(RUN_S + 60)]
-TOTAL, PROCESSES = 160, 4  # MiB
+TOTAL, PROCESSES = 192, 4  # MiB
 MODES = ("write", "rewrite", "read", "reread")
 RATE = 8  # MiB/s
 
@@ -40,7 +40,7 @@ def one_run(out: Path, kernel: str, workload: str, *more: str) -> Run:
 def seqio(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     load = f"total={TOTAL}M,least={PROCESSES},most={PROCESSES}"
     out = tmp_path_factory.mktemp("seqio") / "out"
-    return one_run(out, request.param, "seqio", "--load", load, "--memory", "160M")
+    return one_run(out, request.param, "seqio", "--load", load)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,8 @@ def test_what_was_written_and_read_is_in_the_tables(seqio: Run) -> None:
             # Data, and little else: inodes, indirect blocks.
             assert TOTAL <= mib < 1.03 * TOTAL
         else:
-            assert 0.5 * TOTAL < mib < 1.03 * TOTAL  # the rest was still in memory
+            # Some was still in memory, and some was read ahead and dropped before it was used.
+            assert 0.5 * TOTAL < mib < 1.5 * TOTAL
     assert seqio.figures["time"] == pytest.approx(
         sum(seqio.figures[f"seconds-{mode}-{PROCESSES}"] for mode in MODES)
     )
