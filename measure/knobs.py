@@ -73,7 +73,10 @@ def _set(path: str, value: str, devices: Mapping[str, str], done: list[dict[str,
     knob = {"path": real, "asked": value, "before": before, "read_back": before}
     done.append(knob)
     write_kernel_file(file, value, f"knob {real}")
-    knob["read_back"] = after = file.read_text().strip()
+    try:
+        knob["read_back"] = after = file.read_text().strip()
+    except OSError as error:
+        raise UserError(f"knob {real}: {error.strerror}") from None
     if not took(value, after):
         raise UserError(
             f"knob {real}: did not take {value!r}, it reads {after!r}",

@@ -24,6 +24,7 @@ from measure import delay_accounting, echo_check, knobs, machine_facts, swap_fac
 from measure.observers import Observers
 from monitors.launch import RecorderProcess
 from setup import crypt_lvm, mapper, stack_build
+from setup.device_check import check_device
 from setup.observers import program
 from setup.stack import Stack
 from workloads import beside, registry
@@ -258,6 +259,8 @@ def more_disks(chosen: Workload) -> dict[str, str]:
         name = machine_facts.disk_of_serial(serial)
         if name is None:
             raise UserError(f"--workload {chosen.name} needs a disk with the serial {serial}")
+        # Its serial may be that of a disk of the user's.
+        check_device(f"/dev/{name}", destroy_data=None)
         found[serial] = name
     return found
 

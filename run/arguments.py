@@ -15,7 +15,14 @@ from contract.variant import Variant
 from errors import run_command
 from run import asked_plan
 from run.asked_plan import AskedPlan
-from run.variants import check_all, check_fs, check_loads, check_variants, loaded, said_variants
+from run.variants import (
+    check_all,
+    check_loads,
+    check_variants,
+    loaded,
+    said_variants,
+    with_fs,
+)
 from workloads.registry import resolved, with_gitks
 
 
@@ -33,16 +40,16 @@ def parse(argv: list[str]) -> Options:
     asked = [*named.variants, *said_variants(parser, given)]
     check(parser, args, with_gitks(), [*stored.variants, *asked])
     options = filled(args, with_gitks=with_gitks())
-    memory_said, fs_said = args.memory is not None, args.fs is not None
-    options = resolved(options, memory_said=memory_said, fs_said=fs_said)
+    options = resolved(options, memory_said=args.memory is not None)
     kept = loaded(stored.variants, options, None)
-    unsaid = _unsaid_memory(parser.parse_args([*named.argv, *argv]), args)
+    now = parser.parse_args([*named.argv, *argv])
+    unsaid = _unsaid_memory(now, args)
     variants = asked_plan.merged(kept, loaded(asked, options, unsaid, kept))
     options = replace(options, variants=variants or (Variant("debian:stable"),))
     check_all(parser, options.variants)
     check_loads(options)
-    if not fs_said:
-        check_fs(options)
+    if now.fs is None:
+        options = with_fs(options, kept)
     looks = _looks(parser, given, args, stored.looks, options)
     options = replace(options, looks=looks, runs=looks[-1] if looks else args.runs or 1)
     if options.device is None:

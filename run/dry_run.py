@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """run_test.sh --dry-run: says everything that a run would do, and touches nothing."""
 
+import itertools
 import shlex
 import subprocess
 import sys
@@ -55,7 +56,7 @@ def lines(options: Options) -> list[str]:
             else []
         ),
         "recorded: every line's latency, /proc/vmstat, meminfo, pressure, diskstats, kernel log"
-        + "".join(f", slab {name}" for name in registry.find(options.workload).slabs)
+        + "".join(f", slab {name}" for name in _slabs(alike))
         + (", what silent programs wait for" if options.evidence else ""),
     ]
     swap = f"swap of {stack_build.SWAP_BYTES >> 30} GiB (less on a small disk)"
@@ -83,10 +84,7 @@ def lines(options: Options) -> list[str]:
         *(image.describe(more) for more in registry.packages_of(options)),
         f"accelerator: {options.accel}"
         + (" (KVM if a kernel boots under it here, else TCG)" if options.accel == "auto" else ""),
-        f"VM: {options.machine}: {options.memory >> 20} MiB, {options.cpus} CPUs"
-        + (f" of {options.cpu_mips} MIPS" if options.cpu_mips and clock == GUEST else "")
-        + f", {_disks(options)} of {WORK_DISK_BYTES >> 30} GiB{_disk(options)}; on the {clock}'s "
-        "clock" + ("" if options.accel == "tcg" else ", if it is emulated" * (clock == GUEST)),
+        *dict.fromkeys(_vm(one, clock) for one in alike),
         *(f"inside: {guest_command(one, one.variants[0], clock=clock).strip()}" for one in alike),
         f"build there: {build}",
         *workload,
@@ -101,6 +99,20 @@ def _alike(options: Options) -> list[Options]:
     for one in map(options.of, options.variants):
         found.setdefault(one.workload, one)
     return list(found.values())
+
+
+def _vm(options: Options, clock: str) -> str:
+    return (
+        f"VM: {options.machine}: {options.memory >> 20} MiB, {options.cpus} CPUs"
+        + (f" of {options.cpu_mips} MIPS" if options.cpu_mips and clock == GUEST else "")
+        + f", {_disks(options)} of {WORK_DISK_BYTES >> 30} GiB{_disk(options)}; on the {clock}'s "
+        "clock" + ("" if options.accel == "tcg" else ", if it is emulated" * (clock == GUEST))
+    )
+
+
+def _slabs(alike: list[Options]) -> list[str]:
+    each = (registry.find(one.workload).slabs for one in alike)
+    return list(dict.fromkeys(itertools.chain.from_iterable(each)))
 
 
 def _history(options: Options) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from contract.command_line import Parser, running
-from contract.options import Options
+from contract.options import ROWS, Options
 from contract.spelling import flag
 from contract.swap import NONE, ON_DISK
 from contract.variant import Variant
@@ -108,16 +108,23 @@ def check_loads(options: Options) -> None:
                 )
 
 
-def check_fs(options: Options) -> None:
-    """UserError (2) if one of several workloads is about another file system than the others get.
+def with_fs(options: Options, kept: Sequence[Variant]) -> Options:
+    """With the file system that its workloads are about, where nobody has just said one.
 
-    That all have the same, somebody has to say.
+    kept: the variants that a campaign has already, whose file system others take. UserError (2) if
+    the workloads are about several, or one that comes to a campaign about another than it has.
     """
-    for name in options.workloads:
-        wanted = find(name).fs
-        if wanted not in (None, options.fs):
-            raise UserError(
-                f"{name} is about {wanted}, and nobody said which file system all shall have",
-                hint=f"--fs {wanted}, or fs in the plan's [parameters]",
-                status=Exit.USAGE,
-            )
+    default = ROWS["fs"].default
+    about = {name: find(name).fs or default for name in options.workloads}
+    if kept:
+        known = replace(options, variants=tuple(kept)).workloads
+        about = {name: fs for name, fs in about.items() if name not in known and find(name).fs}
+        about = {known[0]: options.fs} | about
+    if len(set(about.values())) > 1:
+        raise UserError(
+            "which file system shall all have? "
+            + ", ".join(f"{name} is about {fs}" for name, fs in about.items()),
+            hint=f"--fs {next(iter(about.values()))}, or fs in the plan's [parameters]",
+            status=Exit.USAGE,
+        )
+    return replace(options, fs=next(iter(about.values())))

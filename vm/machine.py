@@ -90,7 +90,8 @@ class Machine:
         if status is None or status >= 0:
             return None
         said = self._errors.read_text(errors="replace").strip().splitlines()
-        return signal.Signals(-status).name + (f": {said[-1]}" if said else "")
+        name = next((one.name for one in signal.Signals if one == -status), f"signal {-status}")
+        return name + (f": {said[-1]}" if said else "")
 
     def paused(self) -> bool:
         """Whether QEMU has stopped the guest by itself (an error of the host's disk)."""

@@ -43,6 +43,12 @@ def streams(options: Options) -> list[str]:
     return [INSIDE, LOAD]
 
 
+def more_bytes(options: Options) -> int:
+    """The files of one place, which go before the next one's are written."""
+    said = WORKLOAD.values(options)
+    return said["writers"] * said["size"]
+
+
 @contextlib.contextmanager
 def prepared(options: Options, ground: Ground) -> Iterator[None]:
     """The group."""
@@ -145,6 +151,7 @@ WORKLOAD = Workload(
     memory=1 << 30,
     # Without the second one only the machine's own dirty limit holds, also with version 2.
     config=("CONFIG_MEMCG", "CONFIG_CGROUP_WRITEBACK"),
+    more_bytes=more_bytes,
     prepared=prepared,
     undo=memcg.undo,
 )

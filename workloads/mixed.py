@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contract.options import Options
 from contract.values import power_of_two, size, sized
 from contract.workload import Description, Figure, FigureTable, TableRow
+from errors import Exit, UserError
 from monitors.streams import Stream
 from workloads import desktop, raid, seqio
 from workloads.workload import Ground, Parameter, Workload
@@ -66,6 +67,16 @@ def describe(options: Options) -> Description:
     )
 
 
+def check(options: Options) -> None:
+    """UserError (2) for a rate of which no writer would have a byte a second."""
+    said = WORKLOAD.values(options)
+    if said["rate"] < said["writers"]:
+        raise UserError(
+            f"--load: rate={said['rate']} is less than a byte a second for each writer",
+            status=Exit.USAGE,
+        )
+
+
 def more_bytes(options: Options) -> int:
     """What is written before it is written again."""
     return WORKLOAD.values(options)["total"]
@@ -103,6 +114,7 @@ WORKLOAD = Workload(
     ),
     more_disks=seqio.DISKS,
     more_bytes=more_bytes,
+    check=check,
     packages=seqio.WORKLOAD.packages,
     modules=raid.MODULES,
     config=raid.CONFIG,

@@ -38,7 +38,7 @@ def with_gitks() -> frozenset[str]:
     return frozenset(name for name, one in every().items() if one.gitks)
 
 
-def resolved(options: Options, *, memory_said: bool = True, fs_said: bool = True) -> Options:
+def resolved(options: Options, *, memory_said: bool = True) -> Options:
     """The options with all parameters of their workload; UserError (2) if they will not do."""
     chosen = find(options.workload)
     if chosen.more_disks and options.device and not options.bare:
@@ -49,14 +49,13 @@ def resolved(options: Options, *, memory_said: bool = True, fs_said: bool = True
         )
     own = None if memory_said or options.device else chosen.memory
     load = chosen.completed(options.load, options.profile)
-    fs = options.fs if fs_said else chosen.fs or options.fs
-    found = replace(options, load=load, fs=fs, memory=own or options.memory)
+    found = replace(options, load=load, memory=own or options.memory)
     chosen.check(found)
     return found
 
 
 def disk_bytes(options: Options) -> int:
-    """What the disks of its VM beside the one under test come to hold."""
+    """What the disks of its VM come to hold beside what every workload writes."""
     return find(options.workload).more_bytes(options)
 
 

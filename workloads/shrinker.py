@@ -69,6 +69,11 @@ def streams(options: Options) -> list[str]:
     return [LOAD]
 
 
+def more_bytes(options: Options) -> int:
+    """The large file, and its copy."""
+    return 2 * WORKLOAD.values(options)["copy"]
+
+
 @contextlib.contextmanager
 def prepared(options: Options, ground: Ground) -> Iterator[None]:
     """The tree and the large file, where a part needs them."""
@@ -134,6 +139,7 @@ WORKLOAD = Workload(
         Parameter("seconds", "of the mix", up_to(3600), _defaults("6", "60", "120")),
     ),
     packages={"fsmark": "fs_mark", "bonnie++": "bonnie++", "gcc": "gcc"},
+    more_bytes=more_bytes,
     prepared=prepared,
     fs="xfs",
     slabs=("dentry", "inode_cache", *sorted(set(CACHES.values()))),

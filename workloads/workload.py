@@ -65,7 +65,7 @@ class Workload:
     memory: int | None = None  # bytes that its VM has unless --memory says; None: the profile's
     fs: str | None = None  # the file system that it is about, if the user names none
     more_disks: int = 0  # of the VM, of the same kind as the one under test
-    more_bytes: Callable[[Options], int] = lambda options: 0  # that those come to hold
+    more_bytes: Callable[[Options], int] = lambda options: 0  # that large files of it come to hold
     packages: Mapping[str, str] = field(default_factory=dict)  # Debian's, and a command of each
     modules: tuple[str, ...] = ()  # of the kernel, loaded where they are not built in
     config: tuple[str, ...] = ()  # the CONFIG_ options that its kernel needs; "A|B": one of them

@@ -33,7 +33,11 @@ def sawtooth(desktop: bool, suffix: str) -> str:
 def of_campaign(compared: Compared) -> list[str]:
     """The pictures of the whole campaign, as far as they are there, those first that say most."""
     each = list(zip(compared.each, suffixes(compared), strict=True))
-    found = [f"{what}{suffix}.png" for _, suffix in each for what in ("comparison", "causes")]
+    found = [
+        f"{what}{suffix}.png"
+        for _, suffix in each
+        for what in ("comparison", "causes", "over-time", "over-time-2")
+    ]
     if not compared.others:
         stems = list(STEMS)
     else:

@@ -130,7 +130,7 @@ def test_an_option_that_no_variants_workload_heeds_is_an_error(
     assert asked(tmp_path, both).workloads == ("memcg-dirty",)
     with pytest.raises(SystemExit):
         asked(tmp_path, both, "--gitk", "2")
-    assert "--gitk is for --workload desktop, not memcg-dirty" in capsys.readouterr().err
+    assert "--gitk is for a workload with gitk's, not for memcg-dirty" in capsys.readouterr().err
 
 
 def test_looks_allow_for_the_comparisons_of_all_workloads(

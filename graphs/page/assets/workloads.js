@@ -6,7 +6,8 @@
 {
   const parts = document.querySelectorAll("template.workload");
   const wanted = new URLSearchParams(location.search).get("workload");
-  const index = parts[wanted] ? Number(wanted) : 0;
+  const number = Math.trunc(Number(wanted)) || 0;
+  const index = parts[number] ? number : 0;
   parts[index].replaceWith(parts[index].content);
   document.querySelector(`[data-workload="${index}"]`).setAttribute("aria-current", "true");
 }
