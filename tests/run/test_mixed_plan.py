@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from contract.options import Options
 from contract.plan import parse_plan
 from contract.variant import Variant
-from errors import UserError
+from errors import Exit, UserError
 from run.arguments import parse
 from run.campaign import remaining
 from run.dry_run import lines
@@ -131,6 +131,51 @@ def test_an_option_that_no_variants_workload_heeds_is_an_error(
     with pytest.raises(SystemExit):
         asked(tmp_path, both, "--gitk", "2")
     assert "--gitk is for a workload with gitk's, not for memcg-dirty" in capsys.readouterr().err
+
+
+SHRINKER, DESKTOP = '[[variant]]\nworkload = "shrinker"\n', "[[variant]]\n"
+
+
+def test_workloads_about_two_file_systems_are_asked_which(tmp_path: Path) -> None:
+    both = DESKTOP + SHRINKER
+    with pytest.raises(UserError, match="desktop is about ext4, shrinker is about xfs") as raised:
+        asked(tmp_path, both)
+    assert raised.value.status == Exit.USAGE
+    with pytest.raises(UserError, match="about xfs, desktop is about ext4"):
+        asked(
+            tmp_path,
+            '[parameters]\nworkload = "shrinker"\n[[variant]]\n'
+            + both.replace(DESKTOP, '[[variant]]\nworkload = "desktop"\n', 1),
+        )
+    assert asked(tmp_path, both, "--fs", "xfs").fs == "xfs"
+    assert asked(tmp_path, SHRINKER).fs == "xfs" and asked(tmp_path, DESKTOP).fs == "ext4"
+
+
+def test_a_workload_that_comes_to_a_campaign_takes_its_file_system(tmp_path: Path) -> None:
+    campaign = tmp_path / "campaign"
+    campaign.mkdir()
+    (campaign / "plan.toml").write_text(
+        '[parameters]\nfs = "ext4"\nprofile = "quick"\n[[variant]]\nlabel = "a"\n'
+    )
+    more = tmp_path / "more.toml"
+    more.write_text('[[variant]]\nlabel = "b"\nworkload = "shrinker"\n')
+    argv = ["--resume", str(campaign), "--runs", "2", "--plan", str(more)]
+    with pytest.raises(UserError, match="desktop is about ext4, shrinker is about xfs"):
+        parse(argv)
+    assert parse([*argv, "--fs", "ext4"]).fs == "ext4"
+    more.write_text('[[variant]]\nlabel = "b"\nworkload = "memcg-dirty"\n')
+    assert parse(argv).fs == "ext4"
+
+
+def test_a_dry_run_says_each_vm(tmp_path: Path) -> None:
+    text = "\n".join(
+        lines(
+            asked(tmp_path, DESKTOP + SHRINKER + '[[variant]]\nworkload = "seqio"\n', "--fs", "xfs")
+        )
+    )
+    assert "512 MiB, 1 CPUs of 500 MIPS, a throw-away disk" in text
+    assert "256 MiB, 1 CPUs of 500 MIPS, 5 throw-away disks" in text
+    assert "slab xfs_inode" in text
 
 
 def test_looks_allow_for_the_comparisons_of_all_workloads(
