@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.vms import command, nothing_left
+from tests.support.vms import one_small_run
 
 RUN_S = 1800  # of the host: beside other work the guest is slower
 pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(RUN_S + 60)]
@@ -20,13 +20,7 @@ def shrunk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """The campaign folder of a small shrinker, all parts of it."""
     out = tmp_path_factory.mktemp("shrinker") / "out"
     load = f"copy={COPIED}M,objects={OBJECTS},tree={HEADERS},files={FILES},bonnie={BONNIE}"
-    argv = ["--kernel", request.param, "--label", "one", "--profile", "quick", "--accel", "tcg"]
-    argv += ["--workload", "shrinker", "--load", f"{load},seconds=2", "--out", str(out)]
-    with nothing_left(), command(*argv) as process:
-        printed, errors = process.communicate(timeout=RUN_S)
-    assert process.returncode == 0, printed + errors
-    assert "Traceback" not in errors
-    return out
+    return one_small_run(out, request.param, "shrinker", f"{load},seconds=2", within_s=RUN_S)
 
 
 def meta(campaign: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.vms import command, nothing_left
+from tests.support.vms import one_small_run
 
 RUN_S = 600
 pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(RUN_S + 60)]
@@ -24,13 +24,7 @@ def dirty(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     kernel, version = request.param
     out = tmp_path_factory.mktemp("dirty") / "out"
     load = f"limit={LIMIT}M,size={SIZE}M,writers={WRITERS},version={version}"
-    argv = ["--kernel", kernel, "--label", "one", "--profile", "quick", "--accel", "tcg"]
-    argv += ["--workload", "memcg-dirty", "--load", load, "--memory", "512M", "--out", str(out)]
-    with nothing_left(), command(*argv) as process:
-        printed, errors = process.communicate(timeout=RUN_S)
-    assert process.returncode == 0, printed + errors
-    assert "Traceback" not in errors
-    return out
+    return one_small_run(out, kernel, "memcg-dirty", load, "--memory", "512M", within_s=RUN_S)
 
 
 def meta(campaign: Path) -> dict[str, Any]:

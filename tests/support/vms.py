@@ -212,6 +212,19 @@ def command(*argv: str, **env: str) -> Iterator["subprocess.Popen[str]"]:
             must_be_the_kernels(Path(argv[argv.index("--out") + 1]))
 
 
+def one_small_run(
+    out: Path, kernel: str, workload: str, load: str, *more: str, within_s: float
+) -> Path:
+    """The campaign folder of one run of a workload, with its report; within_s of the host's."""
+    argv = ["--kernel", kernel, "--label", "one", "--profile", "quick", "--accel", "tcg"]
+    argv += ["--workload", workload, "--load", load, *more, "--out", str(out)]
+    with nothing_left(), command(*argv) as process:
+        printed, errors = process.communicate(timeout=within_s)
+    assert process.returncode == 0, printed + errors
+    assert "Traceback" not in errors
+    return out
+
+
 def processes() -> list[str]:
     """Command lines of QEMUs and music servers of the suite that these tests have running now."""
     mark = f"{STARTED_BY}={os.environ[STARTED_BY]}".encode()
