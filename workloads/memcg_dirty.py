@@ -17,7 +17,7 @@ from errors import UserError
 from monitors.streams import Stream
 from workloads import memcg, memcg_dirty_load
 from workloads.beside import heartbeat, program
-from workloads.workload import Ground, Parameter, Workload
+from workloads.workload import Ground, Parameter, Workload, defaults
 
 NAME = "memcg-dirty"
 INSIDE = "heartbeat-inside"
@@ -133,18 +133,16 @@ WORKLOAD = Workload(
             "version",
             "of control groups: with 1 only the machine's own dirty limit holds, as in 2012",
             up_to(2),
-            {"quick": "2", "standard": "2", "full": "2"},
+            defaults("2", "2", "2"),
         ),
         Parameter(
             "limit",
             "of the control group",
             whole_mib(LEAST_LIMIT),
-            {"quick": "100M", "standard": "100M", "full": "100M"},
+            defaults("100M", "100M", "100M"),
         ),
-        Parameter(
-            "size", "of each file", whole_mib(1), {"quick": "256M", "standard": "1G", "full": "1G"}
-        ),
-        Parameter("writers", "how many dd", up_to(8), {"quick": "2", "standard": "2", "full": "2"}),
+        Parameter("size", "of each file", whole_mib(1), defaults("256M", "1G", "1G")),
+        Parameter("writers", "how many dd", up_to(8), defaults("2", "2", "2")),
     ),
     # The dirty pages of the group alone shall be too many: 20 % of the machine's memory are more
     # than the group has.

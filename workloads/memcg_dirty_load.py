@@ -9,7 +9,6 @@ figures means over the time from the first dd's start to the last one's end.
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from contract import start_up
 from contract.workload import MEANWHILE
 from errors import run_command
 from workloads.memcg import Memcg
+from workloads.telling import SAY_S, keep, say
 
 PLACES = ("inside", "outside")
 IOSTAT = {
@@ -33,14 +33,8 @@ IOSTAT = {
 }
 CPU = {"user": "user", "system": "system", "iowait": "iowait", "idle": "idle"}
 SECTOR = 512
-SAY_S = 0.5  # below what counts as a silence
 EACH_S = 1.0
 Counts = dict[str, float]
-
-
-def say(line: str) -> None:
-    """Print one line at once."""
-    os.write(1, line.encode() + b"\n")
 
 
 def device(disk: str) -> Counts:
@@ -161,9 +155,7 @@ class Load:
         killed = self._group.killed()
         if killed is not None:
             self.figures["killed-inside"] = killed
-        aside = self._options.figures.with_suffix(".new")
-        aside.write_text(json.dumps(self.figures))
-        aside.rename(self._options.figures)
+        keep(self.figures, self._options.figures)
 
     def _dd(self, place: str, path: Path) -> "subprocess.Popen[bytes]":
         command = ["dd", "if=/dev/zero", f"of={path}", "bs=1k", f"count={self._options.mib << 10}"]

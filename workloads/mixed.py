@@ -14,7 +14,7 @@ from contract.workload import Description, Figure, FigureTable, TableRow
 from errors import Exit, UserError
 from monitors.streams import Stream
 from workloads import desktop, raid, seqio
-from workloads.workload import Ground, Parameter, Workload
+from workloads.workload import Ground, Parameter, Workload, defaults
 
 NAME = "mixed"
 MIB = 1 << 20
@@ -96,20 +96,20 @@ WORKLOAD = Workload(
             "total",
             "of all files, which are written again and again",
             seqio.total,
-            {"quick": "512M", "standard": "1G", "full": "8G"},
+            defaults("512M", "1G", "8G"),
         ),
         # A copy is as fast as where it comes from: this is a network of 100 Mbit/s.
         Parameter(
             "rate",
             "bytes a second of all writers together",
             size,
-            {"quick": "10M", "standard": "10M", "full": "10M"},
+            defaults("10M", "10M", "10M"),
         ),
         Parameter(
             "writers",
             "processes that write, a file each",
             power_of_two(1, seqio.MOST),
-            {"quick": "1", "standard": "1", "full": "1"},
+            defaults("1", "1", "1"),
         ),
     ),
     more_disks=seqio.DISKS,

@@ -18,7 +18,7 @@ from monitors.streams import Stream
 from workloads import raid, seqio_load
 from workloads.beside import program
 from workloads.seqio_load import MODES, SET_UP, begin_of, end_of
-from workloads.workload import Ground, Parameter, Workload
+from workloads.workload import Ground, Parameter, Workload, defaults
 
 NAME = "seqio"
 LOAD = "io"  # the stream of what starts fio and times it
@@ -187,19 +187,19 @@ WORKLOAD = Workload(
             "total",
             "of all files together",
             total,
-            {"quick": "192M", "standard": "1G", "full": "8G"},
+            defaults("192M", "1G", "8G"),
         ),
         Parameter(
             "least",
             "processes at first",
             power_of_two(1, MOST),
-            {"quick": "4", "standard": "1", "full": "1"},
+            defaults("4", "1", "1"),
         ),
         Parameter(
             "most",
             "processes at last, twice as many each time",
             power_of_two(1, MOST),
-            {"quick": "16", "standard": "64", "full": "64"},
+            defaults("16", "64", "64"),
         ),
     ),
     # The mail's: nearly nothing of what is written fits.

@@ -22,19 +22,14 @@ from pathlib import Path
 from contract import start_up
 from errors import UserError, run_command
 from workloads import raid
+from workloads.telling import SAY_S, keep, say
 
 MODES = {"write": "write", "rewrite": "write", "read": "read", "reread": "read"}  # fio's --rw
 RECORD_KIB = 64
 SECTOR, MIB = 512, 1 << 20
-SAY_S = 0.5  # below what counts as a silence
 LOOK_S = 0.1
 SEEN_S = 0.6  # the observers look four times a second
 SET_UP = "set-up"
-
-
-def say(line: str) -> None:
-    """Print one line at once."""
-    os.write(1, line.encode() + b"\n")
 
 
 def begin_of(phase: str) -> str:
@@ -165,9 +160,7 @@ class Load:
 
     def tell(self) -> None:
         """The figures so far, whole or not at all."""
-        aside = self._o.figures.with_suffix(".new")
-        aside.write_text(json.dumps(self.figures))
-        aside.rename(self._o.figures)
+        keep(self.figures, self._o.figures)
 
     def _begin(self, phase: str) -> None:
         time.sleep(SEEN_S)

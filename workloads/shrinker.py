@@ -17,7 +17,7 @@ from monitors.streams import Stream
 from workloads import shrinker_copy, shrinker_files, shrinker_tables
 from workloads.beside import program
 from workloads.shrinker_load import PARTS
-from workloads.workload import Ground, Parameter, Workload
+from workloads.workload import Ground, Parameter, Workload, defaults
 
 NAME = "shrinker"
 LOAD = "shrinker"  # the stream of what starts the parts and times them
@@ -105,10 +105,6 @@ def describe(options: Options) -> Description:
     return shrinker_tables.description(NAME, LOAD, parts(options), said, CACHES[options.fs])
 
 
-def _defaults(quick: str, standard: str, full: str) -> dict[str, str]:
-    return {"quick": quick, "standard": standard, "full": full}
-
-
 WORKLOAD = Workload(
     name=NAME,
     describe=describe,
@@ -122,21 +118,19 @@ WORKLOAD = Workload(
             "part",
             f"{ALL}, or one of {', '.join(PARTS)}",
             one_of((ALL, *PARTS)),
-            _defaults(ALL, ALL, ALL),
+            defaults(ALL, ALL, ALL),
         ),
-        Parameter("copy", "size of the large file", whole_mib, _defaults("64M", "1G", "2G")),
-        Parameter("objects", "sources that are compiled", up_to(9999), _defaults("6", "60", "120")),
-        Parameter(
-            "tree", "headers beside them", up_to(99_999), _defaults("2000", "20000", "40000")
-        ),
+        Parameter("copy", "size of the large file", whole_mib, defaults("64M", "1G", "2G")),
+        Parameter("objects", "sources that are compiled", up_to(9999), defaults("6", "60", "120")),
+        Parameter("tree", "headers beside them", up_to(99_999), defaults("2000", "20000", "40000")),
         Parameter(
             "files",
             "that fs_mark makes",
             multiple(shrinker_files.LOOPS * shrinker_files.THREADS),
-            _defaults("20000", "200000", "400000"),
+            defaults("20000", "200000", "400000"),
         ),
-        Parameter("bonnie", "x 1,024 files of bonnie++", up_to(9999), _defaults("8", "64", "128")),
-        Parameter("seconds", "of the mix", up_to(3600), _defaults("6", "60", "120")),
+        Parameter("bonnie", "x 1,024 files of bonnie++", up_to(9999), defaults("8", "64", "128")),
+        Parameter("seconds", "of the mix", up_to(3600), defaults("6", "60", "120")),
     ),
     packages={"fsmark": "fs_mark", "bonnie++": "bonnie++", "gcc": "gcc"},
     more_bytes=more_bytes,

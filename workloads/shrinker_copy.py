@@ -11,15 +11,14 @@ from pathlib import Path
 
 from workloads import shrinker_sources
 from workloads.shrinker_ground import (
-    SAY_S,
     Scene,
     Timed,
     cached,
     counters,
     difference,
-    say,
     telling,
 )
+from workloads.telling import SAY_S, say
 
 TREE, LARGE, COPIED, BUILT = "tree", "large", "large.copy", "built"
 WALKS = {"first": "at first", "again": "at once again", "after": "after the copy"}

@@ -13,7 +13,8 @@ import threading
 import time
 from pathlib import Path
 
-from workloads.shrinker_ground import Scene, inodes_used, say, telling
+from workloads.shrinker_ground import Scene, inodes_used, telling
+from workloads.telling import say, searched
 
 FSMARK, BONNIE = "fsmark", "bonnie"
 LOOPS, THREADS = 5, 2
@@ -35,11 +36,10 @@ class Program(threading.Thread):
 
     def __init__(self, command: list[str], folder: Path) -> None:
         super().__init__()
-        path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
         self._process = subprocess.Popen(
             command,
             cwd=folder,
-            env=os.environ | {"PATH": path},
+            env=os.environ | {"PATH": searched()},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-SAY_S = 0.5  # below what counts as a silence
+from workloads.telling import SAY_S, say
+
 VMSTAT, SLABINFO = Path("/proc/vmstat"), Path("/proc/slabinfo")
 # /proc/vmstat, each the sum of the counters of that name in any zone or kind: allocstall_normal …
 COUNTED = (
@@ -34,11 +35,6 @@ class Scene:
         """Say it, and remember it: the run is no result."""
         self.problems.append(problem)
         say(problem)
-
-
-def say(line: str) -> None:
-    """Print one line at once."""
-    os.write(1, line.encode() + b"\n")
 
 
 def counters() -> dict[str, int]:

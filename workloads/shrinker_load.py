@@ -6,7 +6,6 @@ and NAME-begin, NAME-PART: objects in the slab caches NAME at the beginning and 
 """
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -16,7 +15,8 @@ from pathlib import Path
 from contract import start_up
 from errors import run_command
 from workloads import shrinker_copy, shrinker_files, shrinker_mix
-from workloads.shrinker_ground import Scene, cached, counters, difference, say
+from workloads.shrinker_ground import Scene, cached, counters, difference
+from workloads.telling import keep, say
 
 PARTS = ("copy", "fsmark", "bonnie", "mix")
 
@@ -53,13 +53,6 @@ def look(scene: Scene, when: str) -> None:
             scene.figures[f"{name}-{when}"] = found
 
 
-def tell(scene: Scene, path: Path) -> None:
-    """The figures so far, whole or not at all."""
-    aside = path.with_suffix(".new")
-    aside.write_text(json.dumps(scene.figures))
-    aside.rename(path)
-
-
 def main(argv: list[str]) -> int:
     """The command."""
     parser = argparse.ArgumentParser(prog="python3 -m workloads.shrinker_load")
@@ -77,7 +70,7 @@ def main(argv: list[str]) -> int:
     look(scene, "begin")
     for part in options.parts:
         work(scene, part, works(options)[part])
-        tell(scene, options.figures)
+        keep(scene.figures, options.figures)
     return int(bool(scene.problems))
 
 

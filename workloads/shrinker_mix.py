@@ -25,9 +25,9 @@ from workloads.shrinker_ground import (
     counters,
     difference,
     percentile,
-    say,
     telling,
 )
+from workloads.telling import say
 
 KINDS = {"read": 2, "write": 2, "allocate": 1}  # processes of each
 SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}

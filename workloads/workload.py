@@ -5,7 +5,6 @@ The heartbeat, the player and the echo load (if asked for) run beside each of th
 """
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from contract.values import Refused
 from contract.workload import Description
 from errors import Exit, UserError
 from monitors.streams import Stream
+from workloads.telling import searched
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,11 @@ class Parameter:
     help: str
     read: Callable[[str], int]
     defaults: Mapping[str, str]
+
+
+def defaults(quick: str, standard: str, full: str) -> dict[str, str]:
+    """A parameter's, of each profile."""
+    return {"quick": quick, "standard": standard, "full": full}
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,7 @@ class Workload:
 
     def check_commands(self) -> None:
         """UserError (3) that names what this machine has not of its packages."""
-        path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+        path = searched()
         lacking = [name for name, command in self.packages.items() if not which(command, path=path)]
         if lacking:
             raise UserError(
