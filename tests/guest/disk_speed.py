@@ -21,7 +21,8 @@ from measure.machine_facts import disk_of_serial
 AREA = 4 << 30  # of the disk's beginning
 RANDOM = 4096
 LARGE = 8 << 20  # of which a driver makes several requests, one right after the other
-RANDOM_S = 8.0  # how long each of the two goes on
+RANDOM_S = 8.0  # how long each of the two goes on, or until so many are done: flash soon has them,
+RANDOM_COUNT = 6400  # and each costs the host far more than the wait for a disk that turns
 LARGE_COUNT = 40
 
 
@@ -33,7 +34,7 @@ def random_reads(disks: list[int], at_once: int) -> float:
     def reader(number: int) -> None:
         place = random.Random(number)
         page = mmap.mmap(-1, RANDOM)
-        while time.monotonic() < end:
+        while time.monotonic() < end and done[number] < RANDOM_COUNT // len(done):
             os.preadv(disks[number % len(disks)], [page], place.randrange(AREA // RANDOM) * RANDOM)
             done[number] += 1
 
