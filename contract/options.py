@@ -441,11 +441,6 @@ class Options:
         return self._compared(PARAMETERS) | noted
 
     @property
-    def reads_history(self) -> bool:
-        """Whether one of its workloads does."""
-        return self.gitks
-
-    @property
     def gitks(self) -> bool:
         """Whether one of its workloads has any, which read a history."""
         return any(one in self.with_gitks for one in self.workloads)

@@ -116,7 +116,7 @@ def _slabs(alike: list[Options]) -> list[str]:
 
 
 def _history(options: Options) -> list[str]:
-    if not options.reads_history:
+    if not options.gitks:
         return []
     size = f"{options.commits:,} commits" if options.commits else "all of its commits"
     source = options.repo or "made, as long as linux-2.6's" if options.commits else options.repo

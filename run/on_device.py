@@ -61,7 +61,7 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
     chosen.undo()
     device_check.check_device(options.device, destroy_data=options.destroy_data)
     repo = None
-    if options.reads_history:
+    if options.gitks:
         repo = history.use(Path(options.repo)) if options.repo else history.build(options.commits)
     remote = (options.music or "").startswith("rsync://")
     source = str(options.music) if remote else str(music_folder(options))

@@ -113,7 +113,7 @@ def make_ready(
         return initrds, accel, why
 
     def history_image() -> Path | None:
-        if not options.reads_history:
+        if not options.gitks:
             return None
         return disk.history_disk(repo or history.build(options.commits))
 
@@ -171,7 +171,7 @@ def make_ready(
                 kernel=kernel_of[spec],
                 initrd=initrds[boot],
                 root_image=image_job.result()[registry.packages(one.workload)],
-                history_image=history_job.result() if one.reads_history else None,
+                history_image=history_job.result() if one.gitks else None,
                 music=source,
                 accel=accel,
                 accel_reason=why,

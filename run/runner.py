@@ -153,7 +153,7 @@ class Runner:
             screen,
             run_dir,
             stream_names(options),
-            self._commits if options.reads_history else 0,
+            self._commits if options.gitks else 0,
             options.passes,
             own_clock=guest.clock == GUEST,
             named=self._jobs > 1 and bool(place),

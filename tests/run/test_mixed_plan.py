@@ -58,14 +58,14 @@ def test_each_variant_has_its_workloads_load_and_memory(tmp_path: Path) -> None:
     own = Variant("debian:6.1", workload="memcg-dirty", load=WHOLE, memory=1 << 30)
     assert options.variants[2] == own
     assert (options.memory, options.most_memory) == (240 << 20, 1 << 30)
-    assert options.reads_history and options.parameters["commits"] == 3000
+    assert options.gitks and options.parameters["commits"] == 3000
     # Of each variant the runs are those of a campaign of its workload alone.
     first, other = (options.of(options.variants[place]) for place in (0, 2))
     same = parse(["--profile", "quick", "--commits", "3000"])
     assert (first.parameters, first.memory) == (same.parameters, same.memory)
     alone = parse(["--profile", "quick", "--workload", "memcg-dirty", "--load", "size=64M"])
     assert (other.parameters, other.memory) == (alone.parameters, 1 << 30)
-    assert not other.reads_history and "commits" not in other.parameters
+    assert not other.gitks and "commits" not in other.parameters
     guests = guest_command(options, own)
     assert guests == guest_command(alone, Variant("debian:6.1"))
     assert errand(options, own).files == errand(alone, alone.variants[0]).files

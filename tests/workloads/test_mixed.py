@@ -11,7 +11,7 @@ MIXED = ["--workload", "mixed", "--profile", "quick"]
 
 def test_mixed_is_the_desktop_and_more() -> None:
     options = parse([*MIXED, "--gitk", "2"])
-    assert options.gitks and options.reads_history and options.parameters["gitk"] == 2
+    assert options.gitks and options.parameters["gitk"] == 2
     assert options.memory == parse(["--profile", "quick"]).memory
     assert mixed.streams(options) == ["gitk-1", "gitk-2", "io"]
     told, own = mixed.describe(options), desktop.describe(options)
