@@ -3,12 +3,14 @@
 
 import contextlib
 import json
+import os
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from errors import UserError
+from workloads.telling import searched
 
 ARRAY = "md0"
 RECORD = Path("/run/desktop-freeze/raid.json")  # written before what it says is done
@@ -77,7 +79,13 @@ def file_system(place: Path) -> list[tuple[str, ...]]:
 def command(*argv: str) -> None:
     """Run it; UserError with its last line if it fails."""
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            argv,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            env=os.environ | {"PATH": searched()},
+        )
     except FileNotFoundError:
         raise UserError(f"{argv[0]} is missing") from None
     if done.returncode:
