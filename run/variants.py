@@ -83,8 +83,7 @@ def loaded(
             load = options.load
         size = one.memory or memory.get(name, 0)
         if not size:
-            own = campaigns or unsaid is None
-            size = options.memory if own else chosen.memory or unsaid or 0
+            size = options.memory if campaigns or unsaid is None else chosen.memory_of(unsaid)
         whole = replace(one, workload=name, load=load, memory=size)
         same = (name, load, size) == (options.workload, options.load, options.memory)
         found.append(replace(whole, workload="", load="", memory=0) if same else whole)

@@ -47,9 +47,10 @@ def resolved(options: Options, *, memory_said: bool = True) -> Options:
             hint="leave --device out",
             status=Exit.USAGE,
         )
-    own = None if memory_said or options.device else chosen.memory
+    said = memory_said or options.device
+    memory = options.memory if said else chosen.memory_of(options.memory)
     load = chosen.completed(options.load, options.profile)
-    found = replace(options, load=load, memory=own or options.memory)
+    found = replace(options, load=load, memory=memory)
     chosen.check(found)
     return found
 

@@ -68,6 +68,7 @@ class Workload:
     parameters: tuple[Parameter, ...] = ()
     gitks: bool = False  # of the desktop's, with all of its options: the history is made for them
     memory: int | None = None  # bytes that its VM has unless --memory says; None: the profile's
+    more_memory: int = 0  # beside the profile's: what its own programs hold, so that others have it
     fs: str | None = None  # the file system that it is about, if the user names none
     more_disks: int = 0  # of the VM, of the same kind as the one under test
     more_bytes: Callable[[Options], int] = lambda options: 0  # that large files of it come to hold
@@ -80,6 +81,10 @@ class Workload:
         nothing_to_prepare
     )
     undo: Callable[[], None] = lambda: None
+
+    def memory_of(self, profiles: int) -> int:
+        """Bytes that its VM has unless --memory says; profiles: that of the profile."""
+        return self.memory or profiles + self.more_memory
 
     def check_commands(self) -> None:
         """UserError (3) that names what this machine has not of its packages."""

@@ -16,6 +16,7 @@ from run.campaign import remaining
 from run.dry_run import lines
 from run.measure_command import errand, guest_command
 from tests.run.test_campaign import finish, opened, plan
+from workloads.mixed import MORE_MEMORY
 
 MIXED = """
 runs = 2
@@ -81,8 +82,10 @@ def test_memory_that_is_said_is_every_workloads_or_the_variants(tmp_path: Path) 
 
 def test_a_campaign_of_another_workload_may_have_a_desktop_in_it(tmp_path: Path) -> None:
     text = '[parameters]\nprofile = "quick"\nworkload = "memcg-dirty"\n[[variant]]\n'
-    options = asked(tmp_path, text + '[[variant]]\nworkload = "desktop"\n', "--gitk", "2")
+    text += '[[variant]]\nworkload = "desktop"\n[[variant]]\nworkload = "mixed"\n'
+    options = asked(tmp_path, text, "--gitk", "2")
     assert (options.memory, options.variants[1].memory) == (1 << 30, 240 << 20)
+    assert options.variants[2].memory == (240 << 20) + MORE_MEMORY
     assert options.most_memory == 1 << 30
     assert options.of(options.variants[1]).parameters["gitk"] == 2
     assert "gitk" not in options.of(options.variants[0]).parameters

@@ -12,7 +12,8 @@ MIXED = ["--workload", "mixed", "--profile", "quick"]
 def test_mixed_is_the_desktop_and_more() -> None:
     options = parse([*MIXED, "--gitk", "2"])
     assert options.gitks and options.parameters["gitk"] == 2
-    assert options.memory == parse(["--profile", "quick"]).memory
+    assert options.memory == parse(["--profile", "quick"]).memory + mixed.MORE_MEMORY
+    assert parse([*MIXED, "--memory", "300M"]).memory == 300 << 20
     assert mixed.streams(options) == ["gitk-1", "gitk-2", "io"]
     told, own = mixed.describe(options), desktop.describe(options)
     assert (told.subjects, told.primary) == (own.subjects, own.primary)
@@ -23,4 +24,4 @@ def test_mixed_is_the_desktop_and_more() -> None:
     }
     assert packages("mixed") == packages("seqio") != packages("desktop") == ()
     text = " ".join(dry_run.lines(options))
-    assert "2 gitk's" in text and "while 10M a second are written outside" in text
+    assert "2 gitk's" in text and "while 4M a second are written outside" in text
