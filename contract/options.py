@@ -368,8 +368,9 @@ class Options:
     )
     live_lock_after: int = option(
         MACHINE,
-        "end the run when all gitk's stand still for S seconds while the kernel does nothing "
-        "but reclaim (default: 180; 0: never; not with --no-evidence, which leaves out who looks)",
+        "end the run when all that should end stands still for S seconds while the kernel does "
+        "nothing but reclaim (default: 180; 0: never; not with --no-evidence, which leaves out "
+        "who looks)",
         values.seconds_or_0,
         "S",
         default=180,

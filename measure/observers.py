@@ -10,7 +10,7 @@ from contract.run_record import Events
 from errors import UserError
 from measure.tracepoints import gfp_flags
 from monitors.beacon import Beacon
-from monitors.launch import EvidenceProcess, RecorderProcess, SamplerProcess
+from monitors.launch import EvidenceProcess, RecorderProcess, SamplerProcess, in_memory
 from setup import observers
 from workloads.registry import find, stream_names
 
@@ -32,7 +32,7 @@ class Observers:
         self.beacon: Beacon | None = None
         self._events = events
         self._evidence: EvidenceProcess | None = None
-        self.program = observers.program()
+        self.program = in_memory(observers.program())
         self._sampler = SamplerProcess(
             self.program, run_dir, watched, slabs=find(options.workload).slabs
         )
@@ -77,7 +77,12 @@ class Observers:
         beacon = Beacon(stream_names(options))
         try:
             self._evidence = EvidenceProcess(
-                self.program, run_dir, beacon, watched, live_lock_s=options.live_lock_after
+                self.program,
+                run_dir,
+                beacon,
+                watched,
+                live_lock_s=options.live_lock_after,
+                finite=find(options.workload).finite(options),
             )
         except UserError as error:
             # A run without it is better than none.

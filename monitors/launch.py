@@ -2,12 +2,14 @@
 """The runner's side of the observers: start them before the load, wait, end them."""
 
 import contextlib
+import errno
+import functools
 import json
 import os
 import select
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,40 @@ from monitors.beacon import Beacon
 from monitors.streams import Stream
 
 READY_S = 120.0  # for a program to start up: an emulated machine may take its time
+NAME = "observers"  # of the processes, wherever their program is
+MFD_EXEC = 0x10  # linux/memfd.h; not in the os module before 3.12
 LIVE_LOCK = "live_lock"  # what the evidence's line says then
 # SCHED_FIFO: whoever stamps lines goes first, whoever looks longest goes last. Of equal ones none
 # would give way, and a line would be as late as the longest look at all tasks.
 RECORDER_PRIORITY, SAMPLER_PRIORITY, EVIDENCE_PRIORITY = 24, 22, 20
+
+
+@functools.cache
+def in_memory(program: Path) -> Path:
+    """A copy of the program in anonymous memory, which can be executed as long as we live.
+
+    A file's page cache may be of large folios (ext4: since 6.16), and of these only what lies whole
+    in a locked mapping is locked (1acbc3f93614, 6.7): on 7.3 the observers' code was read again
+    from the disk. The program itself, where memory may not be had or executed (vm.memfd_noexec).
+    """
+    try:
+        with open(_executable_memory(program.name), "wb") as memory:
+            memory.write(program.read_bytes())
+            memory.flush()
+            # What is open for writing cannot be executed.
+            readable = os.open(f"/proc/self/fd/{memory.fileno()}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return program
+    return Path(f"/proc/{os.getpid()}/fd/{readable}")
+
+
+def _executable_memory(name: str) -> int:
+    try:
+        return os.memfd_create(name, os.MFD_CLOEXEC | MFD_EXEC)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return os.memfd_create(name)  # a kernel before 6.3, to which it need not be said
 
 
 class Observer:
@@ -32,7 +64,8 @@ class Observer:
         """program: setup.observers'; fds stay open in it."""
         try:
             self._child = subprocess.Popen(
-                [program, name, *words],
+                [NAME, name, *words],
+                executable=program,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 cwd="/",
@@ -176,12 +209,17 @@ class EvidenceProcess(SamplingObserver):
         patience_s: float = 60.0,
         trace: bool = True,
         live_lock_s: float = 0.0,
+        finite: Collection[str] = (),
     ) -> None:
         """devices and priority as for the sampler; trace: also let the kernel sum its events.
 
-        live_lock_s: how long nothing may move while the kernel works flat out; 0: for ever.
+        live_lock_s: how long none of the streams in finite, which should end, may say anything
+        while the kernel works flat out; 0: for ever.
         """
         words = [str(out.resolve()), str(hz), str(priority), str(int(trace)), str(live_lock_s)]
+        if live_lock_s and not finite:
+            raise ValueError("a live-lock of streams that are not said")
+        words.append("".join(str(int(name in finite)) for name in beacon.names))
         words += [*map(str, beacon.fds), str(len(beacon.names)), *beacon.names, *_pairs(devices)]
         super().__init__(program, EVIDENCE_OBSERVER, words, patience_s, beacon.fds)
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "common.h"
 
@@ -27,6 +28,8 @@ int main(int argc, char **argv)
 		{ "trace", trace_main },
 	};
 
+	/* By which kernel logs know it: executed from memory it would be a number. */
+	prctl(PR_SET_NAME, "observers");
 	for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(observers); i++)
 		if (!strcmp(argv[1], observers[i].name))
 			return observers[i].main(argc - 1, argv + 1);

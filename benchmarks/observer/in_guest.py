@@ -17,7 +17,7 @@ from contract.run_files import EVENTS
 from contract.run_record import Events
 from errors import run_command
 from measure import one_run
-from monitors.launch import RecorderProcess
+from monitors.launch import RecorderProcess, in_memory
 from monitors.streams import Stream
 from run.arguments import parse
 from setup.observers import program
@@ -44,7 +44,7 @@ def idle(folder: Path) -> None:
     """Record the victim alone."""
     folder.mkdir()
     recorder = RecorderProcess(
-        program(), folder, extra(naive=False), 2, until={"victim"}, timeout_s=120
+        in_memory(program()), folder, extra(naive=False), 2, until={"victim"}, timeout_s=120
     )
     if recorder.wait() is None:
         raise RuntimeError("the idle recorder died")

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "evidence.h"
@@ -176,25 +177,25 @@ static void say_end(int told)
 	say(&line);
 }
 
-/* OUT HZ PRIORITY TRACE LIVE_LOCK_S MEMORY_FD EVENT_FD STREAMS NAME… [PREFIX=DEVICE…] */
+/* OUT HZ PRIORITY TRACE LIVE_LOCK_S FINITE MEMORY_FD EVENT_FD STREAMS NAME… [PREFIX=DEVICE…] */
 int evidence_main(int argc, char **argv)
 {
-	int count = argc > 8 ? atoi(argv[8]) : -1, told;
+	int count = argc > 9 ? atoi(argv[9]) : -1, told;
 	int64_t now;
 
-	if (count < 0 || argc < 9 + count)
-		fail("usage: evidence OUT HZ PRIORITY TRACE LIVE_LOCK_S MEMORY_FD EVENT_FD "
+	if (count < 0 || argc < 10 + count || strlen(argv[6]) != (size_t)count)
+		fail("usage: evidence OUT HZ PRIORITY TRACE LIVE_LOCK_S FINITE MEMORY_FD EVENT_FD "
 		     "STREAMS NAME… [PREFIX=DEVICE…]");
 	channel_open();
-	beacon_open(&beacon, atoi(argv[6]), atoi(argv[7]), count, argv + 9);
+	beacon_open(&beacon, atoi(argv[7]), atoi(argv[8]), count, argv + 10);
 	streams_open(argv[1], &beacon);
 	samples_open(argv[1], &missing);
 	if (atoi(argv[4]))
-		traced_open(argv[1], argv + 9 + count, argc - 9 - count, &missing, &problems);
+		traced_open(argv[1], argv + 10 + count, argc - 10 - count, &missing, &problems);
 	ticker_init(&ticker, atof(argv[2]));
 	watching = atof(argv[5]) > 0;
 	if (watching)
-		watch_open(&watch, &beacon, atof(argv[5]), "/dev/kmsg");
+		watch_open(&watch, &beacon, argv[6], atof(argv[5]), "/dev/kmsg");
 	rehearse();
 	note_missing();
 	say_ready(atoi(argv[3]));

@@ -199,8 +199,8 @@ struct livelock {
 
 void livelock_open(struct livelock *, double after_s, int64_t pages);
 /*
- * Whether this is a live-lock, and why, with figures. now: monotonic s; so far: lines of all
- * gitk's; pages that reclaim scanned, and took; warnings in the kernel's log.
+ * Whether this is a live-lock, and why, with figures. now: monotonic s; so far: lines of all that
+ * count; pages that reclaim scanned, and took; warnings in the kernel's log.
  */
 bool livelock_feed(struct livelock *, const struct livelock_sample *now, struct text *why);
 /* Pages that reclaim has looked at and taken so far, by /proc/vmstat. */
@@ -210,12 +210,15 @@ void vmstat_pages(const char *vmstat, int64_t *scanned, int64_t *taken);
 struct watch {
 	struct livelock lock;
 	const struct beacon *beacon;
+	const char *finite;
 	int vmstat, log;
 	int64_t records, looked;
 	bool said;
 };
 
-void watch_open(struct watch *, const struct beacon *, double after_s, const char *log);
+/* finite: `1` for each stream of the beacon that ends by itself, and so whose lines count. */
+void watch_open(struct watch *, const struct beacon *, const char *finite, double after_s,
+		const char *log);
 void watch_rehearse(struct watch *);
 /* True, and why, the first time that it is one. */
 bool watch_look(struct watch *, int64_t now, struct text *why);

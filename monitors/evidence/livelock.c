@@ -17,7 +17,7 @@
 
 #include "evidence.h"
 
-#define LINES_PER_S (1 / 60.0) /* all gitk's together: not more than this is (nearly) nothing */
+#define LINES_PER_S (1 / 60.0) /* of all that count: not more than this is (nearly) nothing */
 #define BUSY 0.8 /* share of the time in which reclaim runs flat out, or warnings pour in */
 #define GAP_S 10 /* between two feeds: then we, and so the machine, did not run */
 #define SCANNED 0.25 /* of all memory: a second, is flat out */
@@ -30,7 +30,6 @@
 #define PERIOD_S 0.9
 #define MOST_SAMPLES 1024 /* in the window: in one of more than 15 minutes they are further apart */
 #define MOST_RECORDS 64 /* of the log that one look counts */
-#define GITK "gitk-"
 
 /* Holds all of /proc/vmstat, or a record of /dev/kmsg. */
 static char data[16384];
@@ -105,7 +104,7 @@ bool livelock_feed(struct livelock *lock, const struct livelock_sample *now, str
 	if (span < lock->after_s || (double)lines > LINES_PER_S * span || busy < BUSY * span)
 		return false;
 	text_format(why,
-		    "live-lock: %lld lines of all gitk's in %.0f s, while the kernel "
+		    "live-lock: %lld lines of what should end in %.0f s, while the kernel "
 		    "scanned %.0f pages a second, took %.0f of them, and its log got %lld warnings",
 		    (long long)lines, span, (double)(now->scanned - first->scanned) / span,
 		    (double)(now->taken - first->taken) / span,
@@ -159,11 +158,13 @@ static void read_vmstat(int fd, int64_t *scanned, int64_t *taken)
 	vmstat_pages(data, scanned, taken);
 }
 
-void watch_open(struct watch *watch, const struct beacon *beacon, double after_s, const char *log)
+void watch_open(struct watch *watch, const struct beacon *beacon, const char *finite,
+		double after_s, const char *log)
 {
 	memset(watch, 0, sizeof(*watch));
 	livelock_open(&watch->lock, after_s, sysconf(_SC_PHYS_PAGES));
 	watch->beacon = beacon;
+	watch->finite = finite;
 	watch->vmstat = open("/proc/vmstat", O_RDONLY | O_CLOEXEC);
 	watch->log = open(log, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (watch->log >= 0)
@@ -210,7 +211,7 @@ bool watch_look(struct watch *watch, int64_t now, struct text *why)
 	count_records(watch);
 	sample.records = watch->records;
 	for (int slot = 0; slot < beacon->count; slot++)
-		if (!strncmp(beacon->names[slot], GITK, strlen(GITK)))
+		if (watch->finite[slot] == '1')
 			sample.lines += (int64_t)beacon_word(beacon, slot, 2);
 	read_vmstat(watch->vmstat, &sample.scanned, &sample.taken);
 	watch->said = livelock_feed(&watch->lock, &sample, why);

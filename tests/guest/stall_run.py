@@ -22,7 +22,7 @@ from contract.run_record import Events
 from measure import machine_facts
 from measure.observers import evidence_facts
 from monitors.beacon import Beacon
-from monitors.launch import EvidenceProcess, RecorderProcess, SamplerProcess
+from monitors.launch import EvidenceProcess, RecorderProcess, SamplerProcess, in_memory
 from monitors.streams import Stream
 from setup.observers import program
 from tests.guest.stall_machine import Absent, Machine
@@ -50,9 +50,10 @@ class Observers:
         self._events = events
         self._beacon = Beacon([STREAM])
         # Both at once: an emulated machine takes a second for each.
+        own = in_memory(program())
         with ThreadPoolExecutor(2) as pool:
-            samples = pool.submit(SamplerProcess, program(), folder, devices)
-            looks = pool.submit(EvidenceProcess, program(), folder, self._beacon, devices)
+            samples = pool.submit(SamplerProcess, own, folder, devices)
+            looks = pool.submit(EvidenceProcess, own, folder, self._beacon, devices)
             self._others = (samples.result(), looks.result())
         sampler, evidence = self._others
         events.write(
@@ -62,7 +63,7 @@ class Observers:
             observer_problems=[*sampler.problems, *evidence.problems],
         )
         self._recorder = RecorderProcess(
-            program(),
+            own,
             folder,
             [stream],
             events.fileno(),

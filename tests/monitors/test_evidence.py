@@ -402,6 +402,20 @@ def test_an_observer_that_died_is_none(tmp_path: Path) -> None:
     beacon.close()
 
 
+def test_it_is_told_whose_lines_are_progress(tmp_path: Path) -> None:
+    beacon = Beacon(["heartbeat", "gitk-1"])
+    with pytest.raises(ValueError, match="not said"):
+        EvidenceProcess(program(), tmp_path, beacon, {}, live_lock_s=9.0)
+    evidence = EvidenceProcess(
+        program(), tmp_path, beacon, {}, priority=0, trace=False, live_lock_s=9.0, finite={"gitk-1"}
+    )
+    words = Path(f"/proc/{evidence.pid}/cmdline").read_text().split("\0")
+    comm = Path(f"/proc/{evidence.pid}/comm").read_text()
+    assert evidence.stop()
+    beacon.close()
+    assert (words[0], words[1], words[7], comm) == ("observers", "evidence", "01", "observers\n")
+
+
 def test_ended_before_t0_and_by_sigterm(tmp_path: Path) -> None:
     beacon = Beacon(["a"])
     evidence = EvidenceProcess(program(), tmp_path, beacon, {}, priority=0, trace=False)

@@ -74,7 +74,9 @@ def make_noise(stack: contextlib.ExitStack, beacon: Beacon) -> None:
 
 def test_nothing_is_taken_under_load(tmp_path: Path) -> None:
     beacon = Beacon(list(STREAMS))
-    evidence = EvidenceProcess(program(), tmp_path, beacon, {}, priority=20, live_lock_s=180.0)
+    evidence = EvidenceProcess(
+        program(), tmp_path, beacon, {}, priority=20, live_lock_s=180.0, finite=STREAMS
+    )
     if any(problem.startswith("mlock") for problem in evidence.problems):
         evidence.stop()
         beacon.close()

@@ -56,8 +56,8 @@ def test_no_progress_while_reclaim_runs_flat_out(parts: Parts) -> None:
     found = fired(parts, run(scan=40_000, taken=300))
     assert found is not None and found[0] == 100 + AFTER
     assert found[1] == (
-        "live-lock: 0 lines of all gitk's in 180 s, while the kernel scanned 40000 pages a second, "
-        "took 300 of them, and its log got 0 warnings"
+        "live-lock: 0 lines of what should end in 180 s, while the kernel scanned 40000 pages a "
+        "second, took 300 of them, and its log got 0 warnings"
     )
 
 
@@ -214,9 +214,15 @@ def test_the_watch_of_this_machine() -> None:
             return parts("watched", at)
 
         assert [look(12.0 + n, 6) for n in range(1, 5)] == [""] * 4  # infos are no warnings
-        said = [look(16.0 + n, 8 | 4) for n in range(1, 5)]  # level 4 of facility 1
+        for n in range(1, 5):
+            parts("said", 1, n)
+            assert look(16.0 + n, 4) == ""  # it goes on
+        said = []
+        for n in range(1, 5):
+            parts("said", 0, n)  # a heartbeat is no progress
+            said.append(look(20.0 + n, 8 | 4))  # level 4 of facility 1
         assert "live-lock: 0 lines" in "".join(said)
-        assert look(21.0, 4) == ""  # said once
+        assert look(25.0, 4) == ""  # said once
     os.close(reader)
     os.close(log)
 

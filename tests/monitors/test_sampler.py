@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitors.launch import SamplerProcess
+from monitors.launch import SamplerProcess, in_memory
 from setup.observers import program
 from tests.support.kernel_logs import wait_for
 from tests.support.observers import Ring, limited
@@ -319,8 +319,10 @@ def test_a_file_that_may_not_grow_is_named(tmp_path: Path) -> None:
     assert facts["dropped"]["vmstat.tsv"][0] > 0
 
 
-def test_all_of_the_program_is_locked_what_it_writes_too(tmp_path: Path) -> None:
-    sampler = SamplerProcess(program(), tmp_path, {})
+@pytest.mark.parametrize("copied", [False, True])
+def test_all_of_the_program_is_locked_what_it_writes_too(tmp_path: Path, copied: bool) -> None:
+    sampler = SamplerProcess(in_memory(program()) if copied else program(), tmp_path, {})
+    name = f"/memfd:{program().name} (deleted)" if copied else str(program())
     smaps = Path(f"/proc/{sampler.pid}/smaps").read_text()
     problems = sampler.problems
     assert sampler.stop()
@@ -328,7 +330,7 @@ def test_all_of_the_program_is_locked_what_it_writes_too(tmp_path: Path) -> None
         pytest.skip(f"not permitted here: {problems}")
     kinds = set()
     for head, body in re.findall(r"(?m)^([0-9a-f]+-[0-9a-f]+ .*)\n((?:\w+:.*\n)+)", smaps):
-        if not head.endswith(str(program())):
+        if not head.endswith(name):
             continue
         kinds.add(head.split()[1])
         sizes = {name: int(kib) for name, kib in re.findall(r"(\w+): +(\d+) kB", body)}

@@ -5,6 +5,7 @@
  *     feed AT LINES SCANNED TAKEN RECORDS   why, or nothing
  *     pages VMSTAT                      scanned and taken
  *     watch AFTER LOG                   a new one, of the beacon's `heartbeat` and `gitk-1`
+ *     said SLOT LINES                   so far, of the heartbeat (0) or the gitk (1)
  *     watched SECONDS                   why, or nothing
  */
 #define _GNU_SOURCE
@@ -13,6 +14,7 @@
 
 static struct livelock lock;
 static struct watch watch;
+static uint64_t shown[2 * BEACON_WORDS];
 
 static void do_livelock(void)
 {
@@ -43,12 +45,16 @@ static void do_pages(void)
 
 static void do_watch(void)
 {
-	static uint64_t shown[2 * BEACON_WORDS];
 	static char *names[] = { "heartbeat", "gitk-1" };
 	static const struct beacon beacon = { .words = shown, .count = 2, .names = names };
 
-	watch_open(&watch, &beacon, real(1), words[2]);
+	watch_open(&watch, &beacon, "01", real(1), words[2]);
 	watch_rehearse(&watch);
+}
+
+static void do_said(void)
+{
+	shown[BEACON_WORDS * number(1) + 2] = (uint64_t)number(2);
 }
 
 static void do_watched(void)
@@ -60,7 +66,7 @@ int main(void)
 {
 	static const struct order orders[] = {
 		{ "livelock", do_livelock }, { "feed", do_feed },	{ "pages", do_pages },
-		{ "watch", do_watch },	     { "watched", do_watched },
+		{ "watch", do_watch },	     { "said", do_said },	{ "watched", do_watched },
 	};
 
 	obey_all(orders, ARRAY_SIZE(orders));
