@@ -37,7 +37,7 @@ def named() -> list[str]:
 
 def known(text: str) -> str:
     """A machine's name, or its file's path, absolute; refused unless read() takes it."""
-    machine = str(Path(text).expanduser().absolute()) if text.endswith(".toml") else text
+    machine = str(values.path(text).absolute()) if text.endswith(".toml") else text
     try:
         read(machine)
     except ValueError as error:

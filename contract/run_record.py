@@ -38,19 +38,20 @@ class Events:
 
 def read_events(path: Path) -> list[dict[str, Any]]:
     """Every whole event of an events.jsonl; a last line cut short by a dying guest is left out."""
-    events: list[dict[str, Any]] = []
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
-        return events
-    for line in raw.split(b"\n")[:-1]:
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(event, dict) and isinstance(event.get("event"), str):
-            events.append(event)
-    return events
+        return []
+    return [event for line in raw.split(b"\n")[:-1] if (event := read_event(line))]
+
+
+def read_event(line: bytes | str) -> dict[str, Any] | None:
+    """The event that a line of events.jsonl is; None if it is none."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:

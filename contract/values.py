@@ -4,6 +4,7 @@
 import argparse
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 Refused = argparse.ArgumentTypeError
 LEAST_MEMORY = 128 << 20
@@ -21,6 +22,14 @@ def size(text: str) -> int:
 def sized(value: object) -> str:
     """Bytes as `size` takes them: 512M."""
     return f"{value >> 20}M" if isinstance(value, int) and value % 2**20 == 0 else str(value)
+
+
+def path(text: str) -> Path:
+    """The path that a shell would make of it; a ~user that nobody knows is a name like others."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
 
 
 def count(text: str) -> int:

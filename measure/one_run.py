@@ -215,8 +215,14 @@ def judged(
     if recorded["outcome"] == "deadline":
         return HUNG, f"{chosen.late} were not done within {options.timeout} s"
     ends: dict[str, int | None] = recorded["ends"]
-    ended_badly = {name: status for name, status in ends.items() if status}
     finite = chosen.finite(options)
+    early: dict[str, str] = recorded["early"]
+    ended_badly = {
+        name: status
+        for name, status in ends.items()
+        # The others were ended when these were done.
+        if status and (name in finite or name in early)
+    }
     failed = {name: status for name, status in ended_badly.items() if name in finite}
     killed = machine_facts.counter("oom_kill")
     if killed is not None and killed_before is not None and killed > killed_before:
@@ -226,7 +232,6 @@ def judged(
     if failed:
         name, status = sorted(failed.items())[0]
         return ABORTED, f"{name} ended with status {status}"
-    early: dict[str, str] = recorded["early"]
     if early:
         name, last = next(iter(early.items()))
         said = f": {last}" if last else ""

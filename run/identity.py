@@ -6,16 +6,17 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+from contract import values
 from contract.options import Options
 
 
 def identified(options: Options) -> Options:
     """The options with absolute paths, and with what is the user's own named by its content."""
     if options.repo is not None:
-        repo = str(Path(options.repo).expanduser().absolute())
+        repo = str(values.path(options.repo).absolute())
         options = replace(options, repo=repo, history=f"repo {_head(repo)}")
     if options.music is not None and not options.music.startswith("rsync://"):
-        music = str(Path(options.music).expanduser().absolute())
+        music = str(values.path(options.music).absolute())
         options = replace(options, music=music, music_kind=f"own {_listing(Path(music))}")
     return options
 

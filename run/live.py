@@ -2,16 +2,15 @@
 """What the user sees while a run goes on, read from the files that the run is writing."""
 
 import contextlib
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from rich.table import Table
 
 from contract.run_files import EVENTS, GITK, latency_log
+from contract.run_record import read_event
 from run.screen import Screen
 
 FROZE_S = 2.0
@@ -157,12 +156,9 @@ class View:
             self.say(self._headline(now))
 
     def _event(self, line: str, now: float) -> None:
-        try:
-            event: dict[str, Any] = json.loads(line)
-        except ValueError:
-            return
-        if event.get("event") == "phase":
-            self._phase = str(event["name"])
+        event = read_event(line) or {}
+        if event.get("event") == "phase" and isinstance(event.get("name"), str):
+            self._phase = event["name"]
             self.say({"workload": "the workload starts"}.get(self._phase, self._phase))
         elif event.get("event") == "start":
             self._workload = now

@@ -82,7 +82,11 @@ def report(folder: Path) -> int:
     """Draw the campaign's pictures and print its summary; data flows only one way: a process."""
     summary = folder / REPORT / "summary.txt"
     # What cannot be drawn or compared must not hide what was measured, nor an old summary show.
-    summary.unlink(missing_ok=True)
+    try:
+        summary.unlink(missing_ok=True)
+    except OSError as error:
+        say(f"run_test.sh: {summary}: {error.strerror} (the runs are kept; remove what is there)")
+        return Exit.MISSING
     done = subprocess.run([sys.executable, "-m", "graphs", str(folder)], check=False)
     if summary.exists():
         say(f"\n{summary.read_text().rstrip()}")

@@ -56,9 +56,11 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
         raise UserError("--device needs root", hint="run it with sudo")
     chosen = find(options.workload)
     observers.program()  # what cannot be measured is not to be touched
-    # First: a dead run's mapping would have the device refused as in use, for ever.
-    crypt_lvm.clear_dead(options.device)
+    # A live run's programs are let be. A dead one's keep its file system, and its mapping would
+    # have the device refused as in use, for ever.
+    crypt_lvm.refuse_others(options.device)
     chosen.undo()
+    crypt_lvm.clear_dead(options.device)
     device_check.check_device(options.device, destroy_data=options.destroy_data)
     repo = None
     if options.gitks:
@@ -98,10 +100,12 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
             raise
         finally:
             # The measuring process is gone. What it could not undo, or not any more, is undone now.
-            for event in read_events(run_dir / EVENTS):
-                knobs.put_back(event.get("knobs", ()))
-            chosen.undo()
-            crypt_lvm.clear_dead(options.device)
+            try:
+                for event in read_events(run_dir / EVENTS):
+                    knobs.put_back(event.get("knobs", ()))
+                chosen.undo()
+            finally:
+                crypt_lvm.clear_dead(options.device)
     return run_dir, state, why
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from contract import swap, values
 from contract.option_rows import PARAMETERS
-from contract.plan import read_tables
+from contract.plan import TABLES, parse_plan, read_tables
 from contract.run_files import PLAN_FILE
 from contract.values import Refused
 from contract.variant import Variant
@@ -21,19 +21,31 @@ def read_plan(place: Path) -> dict[str, Any]:
     """The folder's plan.toml; empty if there is none. UserError if it cannot be read."""
     path = place / PLAN_FILE
     try:
-        plan = read_tables(path.read_text(encoding="utf-8"))
+        raw = path.read_bytes()
+        plan = read_tables(raw.decode("utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: {' '.join(str(error).split())}") from None
     variants = plan.get("variant", [])
-    if not all(isinstance(one, dict) and isinstance(one.get("label"), str) for one in variants):
+    if not isinstance(variants, list) or not all(_is_labelled(one) for one in variants):
         raise UserError(f"{path} is not a campaign's own", hint="start one with --plan")
+    # Runs that are added by a plan of which a part is not believed would change what it says.
+    _, problems = parse_plan(raw)
+    problems += [f"{name}: no table" for name in TABLES if not isinstance(plan.get(name, {}), dict)]
+    if problems:
+        raise UserError(
+            f"{path} is not as a campaign left it: {problems[0]}", hint="name another folder: --out"
+        )
     try:
         variants_of(variants)
     except Refused as error:
         raise UserError(f"{path}: {error}") from None
     return plan
+
+
+def _is_labelled(entry: object) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("label"), str)
 
 
 def variants_of(entries: list[dict[str, Any]]) -> list[Variant]:

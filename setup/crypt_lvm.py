@@ -291,6 +291,13 @@ def prepared(
 
 def clear_dead(dev: str) -> None:
     """Take down what a dead run left on dev; refuse a live run's, or one made by hand."""
+    refuse_others(dev)
+    if state := load_state(dev):
+        destroy(stack_of(state))
+
+
+def refuse_others(dev: str) -> None:
+    """UserError for a live run's stack on dev, or one made by hand."""
     state = load_state(dev)
     if not state:
         return
@@ -302,7 +309,6 @@ def clear_dead(dev: str) -> None:
             f"{dev} holds a stack that was made by hand",
             hint=f"python3 -m setup.crypt_lvm destroy {dev}",
         )
-    destroy(stack_of(state))
 
 
 def _all(*steps: Callable[[], None]) -> None:

@@ -13,6 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from contract import values
 from errors import Exit, UserError, run_command
 from setup import apt, cache, debian
 
@@ -146,7 +147,7 @@ def _config_beside(image: Path, release: str, modules: Path | None) -> Path | No
 
 
 def _from_image(spec: str, image: Path, folder: Path | None) -> Kernel:
-    image = image.expanduser().resolve()
+    image = image.resolve()
     release = image_release(image)
     modules = _given_modules(folder, release) if folder else _modules_beside(image, release)
     return _kernel(spec, release, release, image, modules, _config_beside(image, release, modules))
@@ -219,14 +220,14 @@ def _from_tree(spec: str, tree: Path) -> Kernel:
 
 def _split(spec: str) -> tuple[Path, Path | None]:
     text, comma, folder = spec.partition(",modules=")
-    path = Path(text).expanduser()
+    path = values.path(text)
     if not path.exists():
         raise UserError(
             f"no such kernel: {spec!r}",
             hint="debian:SUITE, debian:VERSION, host, a bzImage or a build tree",
             status=Exit.USAGE,
         )
-    return path, Path(folder).expanduser() if comma else None
+    return path, values.path(folder) if comma else None
 
 
 def resolve(spec: str, *, mirror: str | None = None, cpu_flavour: str = "cloud-amd64") -> Kernel:

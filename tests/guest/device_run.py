@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Runs in the guest: crypt_lvm_check.py on the blank disk, then run_test.sh on a loop file.
 
-That three times: one run gets SIGTERM, one SIGKILL, and the last ends by itself. Arguments: those
-of run_test.sh --bare, of which --device names the blank disk. Writes a `check` event into
-events.jsonl: the last line of the first part, and what each run gave and left on the machine.
+That three times: one run gets SIGTERM, one SIGKILL, and the last, which swaps to zram, ends by
+itself. Arguments: those of run_test.sh --bare, of which --device names the blank disk. Writes a
+`check` event into events.jsonl: the last line of the first part, and what each run gave and left on
+the machine.
 """
 
 import json
@@ -23,6 +24,7 @@ SUITE = Path(__file__).resolve().parents[2]
 FILES = Path("/mnt/files")
 START_S = 300.0
 GONE_S = 90.0
+SWAP = "zram,size=64M"
 LINES = 5  # of each stream before a run gets its signal
 
 
@@ -37,9 +39,10 @@ def left() -> dict[str, str]:
         "mappings": output("dmsetup", "ls"),
         "loops": output("losetup", "-a"),
         "swaps": "\n".join(" ".join(line.split()[::4]) for line in open("/proc/swaps")),
+        "zrams": " ".join(sorted(path.name for path in Path("/sys/block").glob("zram*"))),
         "mounts": Path("/proc/self/mounts").read_text(),
         "records": " ".join(path.name for path in RUN.glob("*.json")),
-        "programs": output("pgrep", "-f", "-a", "-r", "R,S,D", "fake_|monitors|git log"),
+        "programs": output("pgrep", "-f", "-a", "-r", "R,S,D", "fake_|monitors|observers|git log"),
     }
 
 
@@ -137,6 +140,7 @@ def main() -> int:
     killed["left"] = changed(before)
     print(f"{time.monotonic() - began:.0f} s: {json.dumps(killed)}", flush=True)
 
+    argv[argv.index("--swap") + 1] = SWAP
     run = subprocess.run([str(SUITE / "run_test.sh"), *argv])
     events = Events(Path(str(options.run_dir)) / "events.jsonl")
     events.write(

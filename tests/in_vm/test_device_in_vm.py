@@ -46,6 +46,12 @@ def test_a_loop_file(run: tuple[Path, str, str], checked: dict[str, Any]) -> Non
     assert checked["run_status"] == 0
     assert checked["left"] == {}
     assert state == "completed", why
+    (used,) = {
+        (event["swap"]["kind"], event["swap"]["size_kib"])
+        for event in read_events(folder / "events.jsonl")
+        if event["event"] == "meta" and "size_kib" in event.get("swap", {})
+    }
+    assert used[0] == "zram" and 0 < used[1] <= 64 << 10
     for stream in STREAMS:
         assert (folder / f"latency-{stream}.log").read_text().endswith(" [end]\n")
 

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +135,22 @@ def test_a_player_that_dies_is_no_completed_run(tmp_path: Path) -> None:
     assert one_run.judged(bare(tmp_path), desktop.WORKLOAD, recorded, killed)[0] == "completed"
 
 
+def test_who_was_ended_with_the_run_is_no_victim_of_the_oom_killer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(machine_facts, "counter", lambda _: 5)
+    ends = {"heartbeat": -15, "player": -9, "gitk-1": -9, "gitk-2": 0}
+    recorded = {"outcome": "done", "ends": ends, "early": {}}
+    assert one_run.judged(bare(tmp_path), desktop.WORKLOAD, recorded, 4) == (
+        "oom",
+        "the kernel killed 1 for lack of memory, among them gitk-1",
+    )
+    recorded |= {"ends": {**ends, "player": -9}, "early": {"player": ""}}
+    assert one_run.judged(bare(tmp_path), desktop.WORKLOAD, recorded, 4)[1].endswith(
+        "among them gitk-1, player"
+    )
+
+
 def test_lost_output_is_in_the_facts_and_not_an_event(tmp_path: Path) -> None:
     (tmp_path / "latency-gitk-1.log").symlink_to("/dev/full")
     events = Events(tmp_path / "events.jsonl")
@@ -200,6 +218,38 @@ def test_a_run_that_says_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert here.status()["why"] == why
     # Before the device was looked at, and again when the status had been written.
     assert here.cleared == [False, True]
+
+
+def test_a_live_runs_programs_are_let_be(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    here = Here(monkeypatch, tmp_path, "exit 3")
+    undone: list[bool] = []
+
+    def refuse(dev: str) -> None:
+        raise UserError(f"{dev} is in use by another run (pid 1)")
+
+    undo = partial(undone.append, True)
+    monkeypatch.setattr(on_device, "find", lambda _: replace(desktop.WORKLOAD, undo=undo))
+    monkeypatch.setattr("setup.crypt_lvm.refuse_others", refuse)
+    with pytest.raises(UserError, match="in use by another run"):
+        here.run()
+    assert (here.cleared, undone) == ([], [])
+
+
+def test_the_device_is_cleared_though_the_workload_is_not_undone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    here = Here(monkeypatch, tmp_path, "exit 3")
+    undone = [False, True]
+
+    def undo() -> None:
+        if undone.pop():
+            return
+        raise OSError(16, "Device or resource busy")
+
+    monkeypatch.setattr(on_device, "find", lambda _: replace(desktop.WORKLOAD, undo=undo))
+    with pytest.raises(OSError, match="busy"):
+        here.run()
+    assert here.cleared == [False, True] and not undone
 
 
 def test_a_view_that_fails_ends_the_measuring_process(

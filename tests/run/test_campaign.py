@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 
 from errors import UserError
 from run.arguments import parse
 from run.campaign import Campaign, remaining
 from run.identity import identified
 from run.run_folders import completed
-from setup.kernels import Kernel
+from setup.kernels import Kernel, resolve
 
 
 def kernel(label: str, digest: str = "d1", config: Path | None = None) -> Kernel:
@@ -253,6 +254,32 @@ def test_a_damaged_plan_is_one_line(tmp_path: Path) -> None:
         opened(tmp_path, "--out", str(tmp_path), *TWO)
 
 
+@pytest.mark.parametrize(
+    ("key", "damage", "said"),
+    [
+        ("variant", 7, "not a campaign's own"),
+        ("variant", [{"kernel": "debian:6.1"}], "not a campaign's own"),
+        ("run", ["6.1"], "not as a campaign left it: run: "),
+        ("runs", "many", "not as a campaign left it: runs: "),
+        ("extended", ["one"], "not as a campaign left it: extended: "),
+        ("stop_when_sure", 9, "not as a campaign left it: stop_when_sure: "),
+        ("parameters", 1, "not as a campaign left it: parameters: no table"),
+        ("machine", "laptop", "not as a campaign left it: machine: no table"),
+    ],
+)
+def test_a_plan_whose_parts_are_of_another_kind_is_one_line(
+    tmp_path: Path, key: str, damage: Any, said: str
+) -> None:
+    out = tmp_path / "mine"
+    finish(opened(out, "--out", str(out), *TWO))
+    damaged = tomli_w.dumps(plan(out) | {key: damage})
+    (out / "plan.toml").write_text(damaged)
+    with pytest.raises(UserError, match=said) as raised:
+        opened(out, "--out", str(out), *TWO)
+    assert "\n" not in str(raised.value)
+    assert (out / "plan.toml").read_text() == damaged
+
+
 def test_a_dry_run_knows_what_is_missing(tmp_path: Path) -> None:
     out = tmp_path / "mine"
     campaign = opened(out, "--out", str(out), *TWO, "--runs", "2")
@@ -316,6 +343,19 @@ def test_another_repository_or_music_is_another_test(tmp_path: Path) -> None:
         enter("b", "ma")
     with pytest.raises(UserError, match="music_kind own"):
         enter("a", "mb")
+
+
+def test_a_home_that_nobody_has_is_a_name_like_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = identified(parse(["--repo", "~nosuchuser/linux", "--music", "~nosuchuser/m"]))
+    assert str(found.repo).endswith("/~nosuchuser/linux")
+    assert str(found.music).endswith("/~nosuchuser/m")
+    with pytest.raises(UserError, match="no such kernel: '~nosuchuser/bzImage'"):
+        resolve("~nosuchuser/bzImage")
+    with pytest.raises(SystemExit, match="2"):
+        parse(["--machine", "~nosuchuser/x.toml"])
+    assert "/~nosuchuser/x.toml: No such file" in capsys.readouterr().err
 
 
 def test_the_swap_is_in_the_labels_and_in_the_plan_and_goes_on(tmp_path: Path) -> None:

@@ -57,6 +57,24 @@ def test_on_its_own_clock_a_slow_host_is_no_freeze(
     assert "a: gitk-1 was silent for 3.0 s, and goes on" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "line", ['"phase"', "[1]", "7", '{"event": "phase"}', '{"event": []}', "{"]
+)
+def test_a_torn_event_is_no_phase(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    view, _ = begun(tmp_path, own_clock=True)
+    add(tmp_path / "events.jsonl", f"{line}\n")
+    view.tick()
+    add(tmp_path / "latency-gitk-1.log", "3.000 3.000 pass 1 commits 100\n")
+    add(tmp_path / "meminfo.tsv", MEMINFO + "3.000\t0.000\t2048\t2048\n")
+    view.tick()
+    # Its phase is still the workload, of which gaps are told.
+    said = capsys.readouterr().out.splitlines()
+    assert ["the workload starts" in one for one in said].count(True) == 1
+    assert "gitk-1 was silent for 3.0 s" in said[-1]
+
+
 def test_on_the_hosts_clock_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
