@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from contract.options import Options
 from contract.run_files import HEARTBEAT
-from contract.values import Refused, power_of_two, size
+from contract.values import Refused, power_of_two, size, sized
 from contract.workload import Description, Figure, FigureTable, Recorded, TableRow
 from errors import Exit, UserError
 from monitors.streams import Stream
@@ -26,6 +26,7 @@ DISKS = 4
 PLACE = "raid"  # its folder on the file system under test
 MIB = 1 << 20
 MOST = 64  # processes
+ROOM = 24 << 30  # of four disks of 8 GiB with their file system
 # Each of so many files is whole records of 64 KiB.
 WHOLE = MOST * seqio_load.RECORD_KIB << 10
 # What the page allocator and kswapd wait in: up to 5.15 for congestion, since 5.16 (8cd7c588decf)
@@ -44,6 +45,8 @@ def total(text: str) -> int:
     found = size(text)
     if found % WHOLE:
         raise Refused(f"not whole {WHOLE // MIB} MiB: {text!r}")
+    if found > ROOM:
+        raise Refused(f"more than {sized(ROOM)}, which the array holds for sure: {text!r}")
     return found
 
 

@@ -128,6 +128,7 @@ class Load:
         self._run(f"{mode}, {processes}", MODES[mode], argv)
         seconds = told_by_fio(self._result.read_text(), mode, size * processes)
         self._result.unlink()
+        self.while_it_works()
         rate = size * processes / 1e6 / seconds
         say(f"{mode}, {processes}: done after {seconds:.1f} s, {rate:.1f} MB/s")
         return seconds

@@ -58,7 +58,7 @@ def walk(scene: Scene, which: str) -> None:
                 files += 1
         if time.monotonic() >= due:
             due = time.monotonic() + SAY_S
-            say(f"copy: walk {which}, files={files}")
+            say(f"copy: walk {which}, looked={files}")
     seconds = time.monotonic() - began
     read = difference(before, counters()).get("pgpgin", 0) / 1024
     say(f"copy: walk {which} done, {files} files in {seconds:.2f} s, {read:.1f} MiB read")

@@ -13,7 +13,7 @@ import threading
 import time
 from pathlib import Path
 
-from workloads.shrinker_ground import Scene, inodes_used, telling
+from workloads.shrinker_ground import NEVER_RAN, Scene, inodes_used, telling
 from workloads.telling import say, searched
 
 FSMARK, BONNIE = "fsmark", "bonnie"
@@ -44,9 +44,10 @@ class Program(threading.Thread):
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
+            errors="replace",
         )
         self.lines: list[str] = []
-        self.status = 0
+        self.status = NEVER_RAN
 
     def run(self) -> None:
         """Start it with start(), as a thread."""
@@ -114,7 +115,11 @@ def _is_rate(word: str) -> bool:
 def _run(scene: Scene, name: str, command: list[str]) -> list[str]:
     """Its lines; meanwhile how many files there are more than before, each half second."""
     before = inodes_used(scene.folder)
-    program = Program(command, scene.folder)
+    try:
+        program = Program(command, scene.folder)
+    except OSError as error:
+        scene.fail(f"{name}: {command[0]}: {error.strerror}")
+        return []
     program.start()
     for _ in telling(program.is_alive):
         say(f"{name}: files={max(0, inodes_used(scene.folder) - before)}")

@@ -17,6 +17,7 @@ COUNTED = (
     *("pginodesteal", "kswapd_inodesteal", "slabs_scanned", "allocstall"),
     *("workingset_refault_file", "pgpgin"),
 )
+NEVER_RAN = 127  # the shell's status of a command that is not there
 
 
 @dataclass
@@ -74,27 +75,33 @@ def inodes_used(folder: Path) -> int:
 class Timed(threading.Thread):
     """Runs commands one after the other; stops at the first that fails.
 
-    done: how many ended well; status: of the one that failed; faults: major ones, theirs and their
-    children's (wait4).
+    done: how many ended well; status: of the one that failed, NEVER_RAN of one that did not start;
+    faults: major ones, theirs and their children's (wait4).
     """
 
     def __init__(self, commands: Sequence[Sequence[str]], folder: Path) -> None:
         super().__init__()
         self._commands, self._folder = commands, folder
-        self.done = self.status = self.faults = 0
+        self.status = NEVER_RAN
+        self.done = self.faults = 0
         self.seconds = 0.0
 
     def run(self) -> None:
         """Start it with start(), as a thread."""
         began = time.monotonic()
         for command in self._commands:
-            one = subprocess.Popen(
-                command,
-                cwd=self._folder,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
+            try:
+                one = subprocess.Popen(
+                    command,
+                    cwd=self._folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+            except OSError as error:
+                say(f"{command[0]}: {error.strerror}")
+                self.status = NEVER_RAN
+                break
             _, ended, usage = os.wait4(one.pid, 0)
             one.returncode = self.status = os.waitstatus_to_exitcode(ended)
             self.faults += usage.ru_majflt

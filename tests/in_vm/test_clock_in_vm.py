@@ -93,18 +93,6 @@ def contents(run_dir: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in run_dir.iterdir() if path.is_file()}
 
 
-def test_the_same_seed_is_the_same_run_beside_others_at_work(
-    laptop: tuple[Path, Speeds], tmp_path: Path
-) -> None:
-    def again(folder: Path) -> Path:
-        measured(folder, more_disks=2)
-        return folder
-
-    # Byte for byte, each line with the microsecond of the guest's.
-    assert (laptop[0] / "console.log").read_bytes().count(b"\n") > 200
-    the_same_again(laptop[0], again, tmp_path)
-
-
 @pytest.mark.parametrize(("machine", "iops"), [("ssd", 11_700), ("emmc", 5_500)])
 def test_flash_does_several_at_a_time(tmp_path: Path, machine: str, iops: int) -> None:
     found = measured(tmp_path / "run", "--machine", machine)
@@ -143,6 +131,7 @@ def test_the_whole_run_again_beside_others_at_work(
         small_run(folder)
         return of_campaign(folder)
 
+    # Byte for byte, each line with the microsecond of the guest's.
     first = of_campaign(campaign[0])
     names = {path.name for path in first.iterdir()}
     assert {"vmstat.tsv", "latency-gitk-1.log", "tasks.tsv", "console.log", META} <= names

@@ -34,7 +34,9 @@ def cells(found: Description) -> set[str]:
     return {key for table in found.tables for row in table.rows for key in row.figures}
 
 
-@pytest.mark.parametrize("load", ["total=6M", "total=0", "least=3", "most=128", "least=0"])
+@pytest.mark.parametrize(
+    "load", ["total=6M", "total=0", "total=25G", "least=3", "most=128", "least=0"]
+)
 def test_files_are_whole_records_and_processes_double(load: str) -> None:
     with pytest.raises(UserError, match="--load"):
         parse([*QUICK, "--load", load])

@@ -6,6 +6,7 @@ it was captured (fs_mark 3.3, bonnie++ 2.00a).
 """
 
 import json
+import shutil
 from array import array
 from pathlib import Path
 
@@ -111,6 +112,29 @@ def test_a_compile_that_fails_ends_the_run_badly(tmp_path: Path) -> None:
     assert status == 1
     assert found["objects"] == 0 and found["copied"] == 1
     assert not {"compile", "compile-faults"} & found.keys()
+
+
+def test_a_compiler_that_is_not_there_ends_the_run_badly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("cp", "sh"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    shrinker_copy.prepare(tmp_path, 2, 70, 1)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    status, found = load(parts=("copy",), folder=tmp_path)
+    assert status == 1
+    assert found["objects"] == 0 and found["copied"] == 1 and found["copy"] > 0
+    assert not {"compile", "compile-faults"} & found.keys()
+
+
+def test_tools_that_are_not_there_end_the_run_badly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workloads.shrinker_files.searched", lambda: str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    status, found = load(parts=("fsmark", "bonnie"), folder=tmp_path)
+    assert status == 1
+    assert found["files-fsmark"] == 0 and "files-bonnie" not in found
 
 
 def test_the_tree_is_the_same_always(tmp_path: Path) -> None:
