@@ -34,20 +34,20 @@ BLOCK = 4096
 FORMAT = 2
 
 
-def _suite_files(root: Path) -> Iterator[Path]:
+def _suite_files() -> Iterator[Path]:
     for name in IN_GUEST:
-        if (root / name).is_file():
-            yield root / name
-        for folder, names, files in os.walk(root / name):
+        if (SUITE / name).is_file():
+            yield SUITE / name
+        for folder, names, files in os.walk(SUITE / name):
             names[:] = sorted(set(names) - {LEFT_OUT})
             paths = (Path(folder) / file for file in sorted(files))
             yield from (path for path in paths if path.suffix not in COMPILED)
 
 
-def copy_suite(target: Path, root: Path = SUITE) -> None:
+def copy_suite(target: Path) -> None:
     """Copy what a guest needs of the suite into the folder target."""
-    for path in _suite_files(root):
-        copied = target / path.relative_to(root)
+    for path in _suite_files():
+        copied = target / path.relative_to(SUITE)
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, copied, follow_symlinks=False)
 

@@ -31,8 +31,8 @@ def qemu_version() -> str:
     return out.stdout.split("\n")[0].removeprefix("QEMU emulator version ")
 
 
-def boots(accel: str, kernel: Path, initrd: Path, deadline: float = DEADLINE_S) -> bool:
-    """Whether this kernel reaches user space under this accelerator within deadline seconds."""
+def boots(accel: str, kernel: Path, initrd: Path) -> bool:
+    """Whether this kernel reaches user space under this accelerator within DEADLINE_S."""
     with cache.scratch(SCRATCH) as folder:
         log = folder / "console.log"
         spec = Spec(
@@ -44,7 +44,7 @@ def boots(accel: str, kernel: Path, initrd: Path, deadline: float = DEADLINE_S) 
             cpus=1,
             console_log=log,
         )
-        end = time.monotonic() + deadline
+        end = time.monotonic() + DEADLINE_S
         with running(spec, folder) as machine:
             while time.monotonic() < end:
                 alive = machine.alive

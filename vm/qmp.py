@@ -6,6 +6,8 @@ import socket
 import time
 from typing import Any
 
+GREETING_S = 20.0
+
 
 class MonitorLost(Exception):
     """QEMU closed its monitor: it is gone, or going."""
@@ -19,10 +21,10 @@ class Monitor:
         self._buffer = b""
         self.events: list[dict[str, Any]] = []
 
-    def negotiate(self, timeout: float = 20.0) -> None:
+    def negotiate(self) -> None:
         """Wait for QEMU's greeting and leave capability negotiation."""
-        self._message(time.monotonic() + timeout)
-        self.execute("qmp_capabilities", timeout=timeout)
+        self._message(time.monotonic() + GREETING_S)
+        self.execute("qmp_capabilities", timeout=GREETING_S)
 
     def execute(self, command: str, *, timeout: float = 10.0, **arguments: Any) -> Any:
         """Run a QMP command and return its value; events met on the way are kept in `events`."""
@@ -40,9 +42,10 @@ class Monitor:
                 raise RuntimeError(f"QMP {command}: {message['error'].get('desc')}")
             self.events.append(message)
 
-    def human(self, line: str, *, timeout: float = 10.0) -> str:
+    def human(self, line: str) -> str:
         """Run a command of the human monitor and return what it printed."""
-        return str(self.execute("human-monitor-command", timeout=timeout, **{"command-line": line}))
+        arguments: dict[str, Any] = {"command-line": line}
+        return str(self.execute("human-monitor-command", **arguments))
 
     def close(self) -> None:
         """Close our end."""

@@ -83,15 +83,15 @@ def worst(stream: Stream) -> float:
     return max([float(stream.gap.max()) if len(stream.gap) else 0.0, stream.open_gap])
 
 
-def stalled_seconds(run: Run, threshold: float = STALL) -> float:
+def stalled_seconds(run: Run) -> float:
     """Seconds in stalls, added up over the run's subjects: the primary metric of a desktop."""
-    return sum(stall.length for stream in run.subjects for stall in stalls(stream, threshold))
+    return sum(stall.length for stream in run.subjects for stall in stalls(stream))
 
 
-def freezes(streams: Iterable[Stream], threshold: float = STALL) -> list[tuple[float, float]]:
+def freezes(streams: Iterable[Stream]) -> list[tuple[float, float]]:
     """(begin, end) of the times in which at least one of the streams was in a stall, merged."""
     merged: list[tuple[float, float]] = []
-    found = [stall for stream in streams for stall in stalls(stream, threshold)]
+    found = [stall for stream in streams for stall in stalls(stream)]
     for stall in sorted(found, key=lambda each: each.begin):
         if merged and stall.begin <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(merged[-1][1], stall.end))

@@ -63,7 +63,7 @@ def _between(trace: Table, name: str, begin: float, end: float) -> float | None:
         return None
     good = np.isfinite(values)
     stamps, values = trace.columns[STAMP][good], values[good]
-    if end > stamps[-1] + REACH_S or begin > stamps[-1]:
+    if len(stamps) < 2 or end > stamps[-1] + REACH_S or begin > stamps[-1]:
         return None
     first = max(0, int(np.searchsorted(stamps, begin, side="right")) - 1)
     last = min(len(stamps) - 1, int(np.searchsorted(stamps, end, side="left")))

@@ -132,12 +132,12 @@ class Machine:
             return None
         return min(1.0, swapped / PAGES_PER_MIB / (read / KIB_PER_MIB))
 
-    def throttles(self, begin: float, end: float, prefix: str = "") -> dict[str, tuple[int, float]]:
-        """Reason -> (count, seconds) that tasks were throttled; prefix `kswapd_`: kswapd."""
+    def throttles(self, begin: float, end: float) -> dict[str, tuple[int, float]]:
+        """Reason -> (count, seconds) that tasks but kswapd were throttled."""
         found = {}
         for name, reason in throttles_of(self.trace.names if self.trace else ()):
-            number = self.moved(f"{prefix}{name}_n", begin, end)
-            spent = self.moved(f"{prefix}{name}_us", begin, end)
+            number = self.moved(f"{name}_n", begin, end)
+            spent = self.moved(f"{name}_us", begin, end)
             if number is not None and spent is not None:
                 found[reason] = (round(number), spent / 1e6)
         return found

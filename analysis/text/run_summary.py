@@ -116,9 +116,9 @@ def _page(campaign: Campaign, body: list[str]) -> str:
     return "\n".join(line.rstrip() for line in [title, "=" * len(title), "", *body]) + "\n"
 
 
-def run_name(run: Run, runs: int, limit: int = 60) -> str:
+def run_name(run: Run, runs: int) -> str:
     """'6.12' or '6.12, run 2 of 3'."""
-    return plain(run.label, limit) + (f", run {run.number} of {runs}" if runs > 1 else "")
+    return plain(run.label, 60) + (f", run {run.number} of {runs}" if runs > 1 else "")
 
 
 def headline(run: Run) -> str:

@@ -69,7 +69,14 @@ def test_without_a_trace_or_a_begin_nothing_is_known(tmp_path: Path) -> None:
     assert recorded(tmp_path, asked, {}, None) == {}
 
 
-@given(st.lists(st.integers(0, 50), min_size=1, max_size=20), st.integers(0, 20))
+def test_a_single_row_is_no_growth(tmp_path: Path) -> None:
+    row = "".join(TRACE.splitlines(keepends=True)[:2])
+    (tmp_path / "trace.tsv").write_text(row)
+    asked = [Recorded("k", ("throttled_*_n",)), Recorded("l", ("throttled_*_n",), "in", "in")]
+    assert recorded(tmp_path, asked, {"in": T0}, T0) == {}
+
+
+@given(st.lists(st.integers(0, 50), min_size=2, max_size=20), st.integers(0, 20))
 def test_spans_one_behind_the_other_add_up(
     tmp_path_factory: pytest.TempPathFactory, steps: list[int], cut: int
 ) -> None:
