@@ -24,7 +24,7 @@ def build(dev: str, state: dict[str, Any], swap_bytes: int, wipe: bool) -> Stack
     stack = stack_of(state)
     device = os.path.realpath(dev)
     if not is_block(dev):
-        device = run("losetup", "--find", "--show", device).strip()
+        device = _loop(device)
     # From here on the device's ends are ours to zero when all is undone.
     save_state(dev, state, stage="written")
     if wipe:
@@ -59,6 +59,30 @@ def build(dev: str, state: dict[str, Any], swap_bytes: int, wipe: bool) -> Stack
     state["stack"]["swap_bytes"] = swap_extents * extent
     save_state(dev, state, stage="created")
     return stack_of(state)
+
+
+def _loop(file: str) -> str:
+    """A loop device on the file, which gets all of its blocks.
+
+    Its IO is direct: what swaps through the page cache of a file system needs memory to free any.
+    With 256 MiB one run in a few stood still for ever so, the loop's worker waiting for a page of
+    that cache, and reclaim, with the file system's bios all taken, for it.
+    """
+    descriptor = os.open(file, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        os.posix_fallocate(descriptor, 0, os.fstat(descriptor).st_size)
+    except OSError as error:
+        raise UserError(f"{file}: {error.strerror}", hint="all of its blocks are needed") from None
+    finally:
+        os.close(descriptor)
+    loop = run("losetup", "--find", "--show", "--direct-io=on", file).strip()
+    if Path(f"/sys/block/{Path(loop).name}/loop/dio").read_text().strip() != "1":
+        run("losetup", "--detach", loop)
+        raise UserError(
+            f"{file}: no direct IO there, and swap through its page cache can stop the machine",
+            hint="name a partition, or a file on ext4 or xfs",
+        )
+    return loop
 
 
 def split(extents: int, extent: int, swap_bytes: int) -> tuple[int, int]:

@@ -144,9 +144,12 @@ def other_swap(priority: int | None) -> Iterator[str]:
         path.unlink()
 
 
-def refusals(dev: str, small: str) -> None:
-    """Every refused case on the real thing."""
+def refusals(dev: str, small: str, large: str) -> None:
+    """Every refused case on the real thing. large: a file for whose blocks there is no room."""
     print("refusals", flush=True)
+    error = error_of(lambda: crypt_lvm.create(large))
+    check("No space left" in str(error) and "all of its blocks" in str(error), str(error))
+    nothing_left()
     refused("/dev/no-such-disk", "/dev/no-such-disk", "No such file")
     refused("/dev/null", "neither a block device nor a plain file")
     refused(small, "too small", "MiB")
@@ -384,23 +387,21 @@ def lap(began: float) -> None:
 def main() -> None:
     """All checks, on argv[1]."""
     dev, began = sys.argv[1], time.monotonic()
-    image = Path("/tmp/disk.img")
+    large = Path("/tmp/large.img")
     small = Path("/tmp/small.img")
     with open(small, "wb") as handle:
         handle.truncate(300 * MIB)
     nothing_left()
     commands(dev)
     lap(began)
-    for fs, crypt in (("ext4", True), ("xfs", False)):
+    for fs, crypt in (("ext4", True), ("xfs", False), ("ext2", True)):
         life(dev, fs, crypt)
         nothing_left()
-    with open(image, "wb") as handle:
-        handle.truncate(1100 * MIB)
-    life(str(image), "ext2")
-    nothing_left()
-    image.unlink()
     lap(began)
-    refusals(dev, str(small))
+    with open(large, "wb") as handle:
+        handle.truncate(1100 * MIB)
+    refusals(dev, str(small), str(large))
+    large.unlink()
     lap(began)
     names_taken(dev)
     nothing_left()

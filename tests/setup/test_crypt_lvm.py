@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from errors import Exit, UserError
-from setup import crypt_lvm, device_check, mapper, swaps
+from setup import crypt_lvm, device_check, mapper, stack_build, swaps
 from setup.device_check import MIB, MINIMUM, check_device
 from setup.stack import process_of, state_path
 from setup.stack_build import split
@@ -36,12 +36,13 @@ def tool(name: str) -> str:
 
 
 @pytest.fixture
-def image(tmp_path: Path) -> str:
-    """An empty (sparse) file that is large enough."""
+def image(tmp_path: Path) -> Iterator[str]:
+    """An empty (sparse) file that is large enough; whoever uses it gives it blocks."""
     path = tmp_path / "disk.img"
     with open(path, "wb") as handle:
         handle.truncate(SIZE)
-    return str(path)
+    yield str(path)
+    path.unlink()
 
 
 @contextlib.contextmanager
@@ -205,6 +206,25 @@ def test_a_failing_step_is_undone_and_named(image: str, monkeypatch: pytest.Monk
     assert str(caught.value).endswith("the last line") and "noise;" not in str(caught.value)
     assert not state_path(image).exists() and device_check.loops_of(image) == []
     check_device(image, destroy_data=None)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="create needs root")
+def test_a_file_without_direct_io_is_refused(image: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool("losetup")
+    monkeypatch.setattr(mapper, "require_kernel", lambda crypt: None)
+    monkeypatch.setattr(mapper, "volume_groups", lambda: set())
+
+    def buffered(*argv: str) -> str:
+        return mapper.run(*(word for word in argv if word != "--direct-io=on"))
+
+    monkeypatch.setattr(stack_build, "run", buffered)
+    with pytest.raises(UserError) as caught:
+        crypt_lvm.create(image)
+    if "losetup" in str(caught.value):
+        pytest.skip(f"no loop devices here: {caught.value}")
+    assert str(caught.value).startswith(f"{image}: no direct IO there")
+    assert not state_path(image).exists() and device_check.loops_of(image) == []
+    assert Path(image).stat().st_blocks * 512 >= SIZE  # and it got its blocks
 
 
 def test_commands_say_one_line_and_the_right_status(tmp_path: Path) -> None:
