@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A RAID-0 of a workload's own disks, made anew for each run and taken apart after it: mdadm(8)."""
+"""A RAID-0 of a VM's own disks, made anew for each run and taken apart after it: mdadm(8)."""
 
 import contextlib
-import json
 import os
 import subprocess
 import time
@@ -13,7 +12,6 @@ from errors import UserError
 from workloads.telling import searched
 
 ARRAY = "md0"
-RECORD = Path("/run/desktop-freeze/raid.json")  # written before what it says is done
 PATIENCE_S = 30.0
 PACKAGES = {"mdadm": "mdadm"}
 MODULES = ("raid0",)
@@ -28,42 +26,18 @@ HASH_SEED = "5eed5eed-5eed-4eed-8eed-5eed5eed5eed"
 def made(disks: tuple[str, ...], place: Path) -> Iterator[None]:
     """The array of these disks, by the kernel's names, with mdadm's own chunks and nothing on it.
 
-    place: an empty folder for its file system. Whatever is mounted there is unmounted at the end,
-    and the disks are empty again. UserError if there is such an array that was not made by this.
+    place: an empty folder for its file system. Whatever is mounted there is unmounted at the end.
+    The disks are a VM's own and thrown away with it, and so is what a killed run leaves on them.
     """
-    undo()
-    if Path(f"/sys/block/{ARRAY}/md").exists():
-        raise UserError(f"/dev/{ARRAY} is there, and was not made by this", hint="mdadm --stop")
-    RECORD.parent.mkdir(parents=True, exist_ok=True)
-    aside = RECORD.with_suffix(".new")
-    aside.write_text(json.dumps({"place": str(place), "disks": disks}))
-    aside.rename(RECORD)
+    place.mkdir()
+    how = ["--run", "--quiet", "--level=0", f"--raid-devices={len(disks)}"]
+    command("mdadm", "--create", f"/dev/{ARRAY}", *how, *(f"/dev/{name}" for name in disks))
     try:
-        place.mkdir()
-        how = ["--run", "--quiet", "--level=0", f"--raid-devices={len(disks)}"]
-        command("mdadm", "--create", f"/dev/{ARRAY}", *how, *(f"/dev/{name}" for name in disks))
         yield
     finally:
-        undo()
-
-
-def undo() -> None:
-    """Take apart what RECORD says was made: by `made`, which may have been killed."""
-    try:
-        noted = json.loads(RECORD.read_text())
-    except FileNotFoundError:
-        return
-    place = Path(noted["place"])
-    _patiently_unmount(place)
-    with contextlib.suppress(FileNotFoundError):
-        place.rmdir()
-    if Path(f"/sys/block/{ARRAY}/md").exists():
+        _patiently_unmount(place)
         command("mdadm", "--stop", "--quiet", f"/dev/{ARRAY}")
-    for name in noted["disks"]:
-        # Where none was written yet there is none to be zeroed.
-        with contextlib.suppress(UserError):
-            command("mdadm", "--zero-superblock", "--quiet", f"/dev/{name}")
-    RECORD.unlink()
+        place.rmdir()
 
 
 def file_system(place: Path) -> list[tuple[str, ...]]:

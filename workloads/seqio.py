@@ -214,5 +214,4 @@ WORKLOAD = Workload(
     modules=raid.MODULES,
     config=raid.CONFIG,
     prepared=prepared,
-    undo=raid.undo,
 )
