@@ -44,6 +44,7 @@ FAULT = re.compile(
     re.MULTILINE,
 )
 FAULT_LINES = 60
+LAST_LINES = 40
 QEMU_CRASHED = re.compile(rf"{QEMU_DIED}SIG(?:SEGV|ABRT|BUS|ILL|FPE)\b")
 
 
@@ -110,6 +111,9 @@ def run_in_vm(
                 facts={"label": label, "variant": label, "parameters": opts.parameters},
                 booted=watcher,
             )
+    except BaseException as error:  # pytest's own, of a test that takes too long, is no Exception
+        error.add_note(f"the guest's last words:\n{last_words(run_dir)}")
+        raise
     finally:
         watcher.run_is_over()
     must_be_the_kernels(run_dir)
@@ -117,6 +121,13 @@ def run_in_vm(
         watcher.error.add_note(f"the run ended as {state}: {why}")
         raise watcher.error
     return state, why
+
+
+def last_words(run_dir: Path) -> str:
+    """The end of a guest's console."""
+    console = run_dir / "console.log"
+    said = console.read_text(errors="replace") if console.exists() else ""
+    return "\n".join(said.splitlines()[-LAST_LINES:])
 
 
 def wait_for(what: Callable[[], bool], seconds: float) -> bool:
