@@ -201,7 +201,7 @@ def test_a_failing_step_is_undone_and_named(image: str, monkeypatch: pytest.Monk
     monkeypatch.setattr(mapper, "open_crypt", fail)
     with pytest.raises(UserError) as caught:
         crypt_lvm.create(image)
-    if "losetup" in str(caught.value):
+    if "losetup" in str(caught.value) or "no direct IO" in str(caught.value):
         pytest.skip(f"no loop devices here: {caught.value}")
     assert str(caught.value).endswith("the last line") and "noise;" not in str(caught.value)
     assert not state_path(image).exists() and device_check.loops_of(image) == []
