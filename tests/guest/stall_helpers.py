@@ -23,9 +23,8 @@ def ready() -> None:
     os.read(0, 16)
 
 
-def hog(cpu: str, priority: str, seconds: str) -> None:
-    """Take a CPU at real-time priority."""
-    os.sched_setaffinity(0, {int(cpu)})
+def hog(priority: str, seconds: str) -> None:
+    """Take the CPU at real-time priority."""
     until = float(seconds)
     ready()
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(int(priority)))

@@ -4,7 +4,7 @@
     disk "work" -> frozen-swap, frozen-fs (linear: suspended, they stand for a disk that froze)
                 -> crypt (dm-crypt: suspended, it is slow while the disk below is idle)
                      -> crypt-swap, crypt-fs
-    disk "slow" -> slow (dm-crypt) -> slow-swap, slow-fs (the host throttles this disk)
+    disk "slow" -> slow (dm-crypt) -> slow-swap, slow-fs (each request takes this disk long)
 
 A mapping is suspended and resumed by ioctl(2): no program has to be started while memory is short.
 """
@@ -12,7 +12,6 @@ A mapping is suspended and resumed by ioctl(2): no program has to be started whi
 import contextlib
 import ctypes
 import fcntl
-import mmap
 import os
 import struct
 import subprocess
@@ -39,7 +38,6 @@ LINEAR = {
 CRYPT = {"crypt": "work", "slow": "slow-disk"}
 DM_DEV_SUSPEND = 0xC138FD06
 DM_SUSPEND, DM_SKIP_LOCKFS, DM_NOFLUSH = 1 << 1, 1 << 10, 1 << 11
-SLOW_READ_S = 0.2
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -162,19 +160,6 @@ class Machine:
         if not (CGROUPS_V1 / "memory.limit_in_bytes").exists():
             raise Absent("no memory controller of cgroup v1")
         return CGROUPS_V1
-
-    def drain(self) -> None:
-        """Use up the burst that the throttled disk has saved."""
-        fd = os.open(disk("slow"), os.O_RDONLY | os.O_DIRECT)
-        buffer = mmap.mmap(-1, 4096)
-        took = 0.0
-        until = time.monotonic() + 15
-        while took < SLOW_READ_S and time.monotonic() < until:
-            began = time.monotonic()
-            os.preadv(fd, [buffer], 0)
-            took = time.monotonic() - began
-        os.close(fd)
-        assert took >= SLOW_READ_S, "the slow disk is fast"
 
     def rescue(self) -> None:
         """Let everything go on: resume all mappings, put all knobs back."""

@@ -89,10 +89,6 @@ class Observers:
                 self._events.write("observer", **observer, **facts)
         self._beacon.close()
 
-    def pids(self) -> list[int]:
-        """All of the observers."""
-        return [self._recorder.pid, *(one.pid for one in self._others)]
-
 
 class Recording:
     """A run folder under way; the victim plays one scene after the other in it."""
@@ -102,7 +98,7 @@ class Recording:
         self._machine = machine
         self._events = Events(folder / "events.jsonl")
         self._events.write("meta", **machine_facts.facts())
-        self.victim = Victim(folder, lambda: self._observers.pids())
+        self.victim = Victim(folder)
         argv = [sys.executable, "-S", str(VICTIM), *self.victim.fifos]
         stream = Stream(STREAM, argv, ENV, waits=True)
         self._observers = Observers(folder, machine.devices(crypt), self._events, stream)

@@ -24,6 +24,7 @@ HOLD_S = 3.2
 STOPPED_S = 4.0
 PATIENCE_S = 20.0
 AFTERWARDS_S = 0.4
+HOG_PRIORITY = "1"  # below ours and the observers'
 HELPERS = Path(__file__).with_name("stall_helpers.py")
 FROZEN, CRYPT, SLOW = (str(FS / name / "file") for name in ("frozen", "crypt", "slow"))
 
@@ -35,9 +36,8 @@ class SceneError(Exception):
 class Victim:
     """The victim as the driver sees it; `began` and `ended` of its stall are monotonic seconds."""
 
-    def __init__(self, folder: Path, observers: Callable[[], list[int]]) -> None:
+    def __init__(self, folder: Path) -> None:
         self.reset()
-        self.observers = observers
         self.fifos = [str(folder / name) for name in ("orders", "said")]
         for fifo in self.fifos:
             os.mkfifo(fifo)
@@ -80,21 +80,6 @@ class Victim:
         """Return when the stall is over."""
         self.stalled = float(self.line())
         self.ended = time.monotonic()
-
-    @contextlib.contextmanager
-    def pinned(self, cpu: int) -> Iterator[None]:
-        """Within: it is on that CPU only, and we and all observers on CPU 1."""
-        self._place({1}, {cpu})
-        try:
-            yield
-        finally:
-            self._place({0, 1}, {0, 1})
-
-    def _place(self, observers: set[int], own: set[int]) -> None:
-        for pid in (os.getpid(), *self.observers()):
-            for task in Path(f"/proc/{pid}/task").iterdir():
-                os.sched_setaffinity(int(task.name), observers)
-        os.sched_setaffinity(self.pid, own)
 
     def end(self) -> None:
         """Have it end, a moment after its stall, and wait until it has."""
@@ -156,7 +141,7 @@ def cpu_starved_fifo(machine: Machine, victim: Victim) -> None:
     # What a fair server (6.12) gives the victim beside the hog must not be enough for a line.
     victim.prepare("compute", cpu_s=0.25)
     unlimited = machine.knob("/proc/sys/kernel/sched_rt_runtime_us", "-1")
-    with helper("hog", "0", "10", str(HOLD_S)) as act, victim.pinned(0), unlimited:
+    with helper("hog", HOG_PRIORITY, str(HOLD_S)) as act, unlimited:
         victim.go(0.05)
         act()
         victim.done()
@@ -179,7 +164,6 @@ def _swap_in(machine: Machine, victim: Victim, swap: str, suspend: str = "") -> 
             with machine.suspended(suspend):
                 victim.go(HOLD_S)
         else:
-            machine.drain()
             victim.go()
         victim.done()
         if not suspend:
@@ -211,7 +195,6 @@ def file_read_frozen(machine: Machine, victim: Victim) -> None:
 
 def file_read_slow(machine: Machine, victim: Victim) -> None:
     victim.prepare("read", path=SLOW, seconds=HOLD_S)
-    machine.drain()
     victim.go()
     victim.done()
 
@@ -244,10 +227,8 @@ def lock(machine: Machine, victim: Victim) -> None:
 def compaction(machine: Machine, victim: Victim) -> None:
     path = "/proc/sys/vm/compact_memory"
     victim.prepare("ordered", path=path, value="1", seconds=HOLD_S)
-    # No observer can read the stack of who is on a CPU, unless it takes that CPU.
-    with victim.pinned(1):
-        victim.go()
-        victim.done()
+    victim.go()
+    victim.done()
 
 
 def reclaim_scan(machine: Machine, victim: Victim) -> None:
@@ -324,7 +305,6 @@ SCENES = {
         Scene(compaction),
         Scene(reclaim_scan),
         Scene(reclaim_noprogress),
-        # First: what goes to swap needs the burst that the slow disk lets pass.
         Scene(swap_in_slow, "slow", alone=True),
         Scene(file_read_slow, "slow", alone=True),
         Scene(reclaim_kswapd, alone=True),

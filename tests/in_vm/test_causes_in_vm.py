@@ -18,10 +18,10 @@ from tests.guest.stall_scenes import SCENES
 from tests.support.stall_scenes_run import play
 from tests.support.vms import nothing_left
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(1500)]
 KERNELS = os.environ.get("CAUSES_KERNELS", "debian:5.10 debian:7.3").split()
 DEADLINE_S = 800
-SHARE = 0.8
+SHARE = 0.9
 # The causes that are not the first part of the scene's name.
 CAUSES = {"stopped", "cpu_running", "lock", "compaction"} | {
     "reclaim_scan",
@@ -29,7 +29,7 @@ CAUSES = {"stopped", "cpu_running", "lock", "compaction"} | {
     "reclaim_kswapd",
     "reclaim_writeback",
 }
-STOPPED_ERROR_S = 0.4
+STOPPED_ERROR_S = 0.1
 
 Played = tuple[Path, dict[str, Any]]
 
@@ -73,11 +73,8 @@ def test_the_card_names_the_cause(played: Played, scene: str) -> None:
     run = load_campaign(folder / event["run"]).runs[0]
     card = card_of(run, event)
     cause = cause_of(scene)
-    starved = 0.0 if cause == "cpu_starved" else card.seconds.get("cpu_starved", 0.0)
     told = {key: round(seconds, 2) for key, seconds in card.seconds.items() if seconds}
-    # A busy host lets a guest's programs wait for its CPUs, and that is then true.
-    assert card.seconds.get(cause, 0.0) >= SHARE * (card.stall.length - starved), told
-    assert starved < card.stall.length / 2, told
+    assert card.seconds.get(cause, 0.0) >= SHARE * card.stall.length, told
     assert sum(card.seconds.values()) == pytest.approx(card.stall.length, abs=0.01)
     if scene == "stopped":
         assert card.seconds[cause] == pytest.approx(event["held"], abs=STOPPED_ERROR_S)

@@ -13,15 +13,16 @@ from contract.run_record import read_events, write_meta, write_status
 from run.arguments import parse
 from setup import cache, disk, image, initramfs, kernels
 from tests.support.vms import must_be_the_kernels
-from vm import room, session
+from vm import disk_model, room, session
+from vm.disk_model import DiskModel
 from vm.machine import running
-from vm.qemu import Disk, Ports, Spec
+from vm.qemu import PROGRAM, Disk, Ports, Spec
 
-SLOW_IOPS = 2
-# Let pass by the slow disk before it is slow: its file system is made, its swap filled with that.
-BURST_IOS = 1500
+# A quarter of a second for each request, wherever it is.
+SLOW = DiskModel(rotates=False, iops=4, bytes_per_s=60_000_000, parallel=1, depth=32, queues=1)
 SLOW_BYTES = 1 << 30
 MEMORY = 512 << 20
+MIPS = 500
 
 
 def play(kernel_spec: str, out: Path, scenes: list[str], deadline_s: float) -> dict[str, Any]:
@@ -51,27 +52,20 @@ def play(kernel_spec: str, out: Path, scenes: list[str], deadline_s: float) -> d
                 initrd=initrd,
                 append=session.append("tcg"),
                 memory=MEMORY,
-                cpus=2,
+                cpus=1,
                 console_log=out / "console.log",
                 disks=[
                     Disk("root", "/dev/fdset/2"),
                     Disk("job", str(job), read_only=True),
                     Disk("work", "/dev/fdset/1"),
-                    Disk("slow", slow.name),
+                    Disk("slow", slow.name, model=SLOW, descriptor=slow.fileno()),
                 ],
                 ports=Ports(out, ["events.jsonl", "runs.tar"]),
-                music_command="true",  # nobody calls; but guest_init.sh wants a network
                 fdsets={1: work, 2: root_copy},
+                mips=MIPS,
+                library=disk_model.library(PROGRAM),
             )
             with running(spec, scratch) as machine:
-                off = dict.fromkeys(("bps", "bps_rd", "bps_wr", "iops_rd", "iops_wr"), 0)
-                machine.monitor.execute(
-                    "block_set_io_throttle",
-                    device="slow",
-                    iops=SLOW_IOPS,
-                    iops_max=BURST_IOS,
-                    **off,
-                )
                 until = time.monotonic() + deadline_s
                 while machine.alive and time.monotonic() < until:
                     time.sleep(0.2)
