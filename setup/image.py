@@ -7,6 +7,7 @@ from it under fakeroot, so that owners and modes survive without root.
 
 import argparse
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -85,8 +86,18 @@ def _debootstrap(tar: Path, more: tuple[str, ...], mirror: str | None) -> None:
     proxy = apt.host_settings(("Acquire::http", "Acquire::https", "Acquire::Check"))
     command += [f"--aptopt={line}" for line in proxy]
     apt.run(
-        [*command, SUITE, tar, listed], what="building the guest image", hint="check the network"
+        [*_of_its_own(), *command, SUITE, tar, listed],
+        what="building the guest image",
+        hint="check the network",
     )
+
+
+def _of_its_own() -> list[str]:
+    """Before mmdebstrap: what it mounts as root nobody else sees, and it is gone with it."""
+    prefix = ["unshare", "--mount"]
+    if os.geteuid() != 0 or subprocess.run([*prefix, "true"], capture_output=True).returncode:
+        return []
+    return prefix
 
 
 def _make_file_system(tar: Path, image: Path) -> None:
