@@ -325,7 +325,7 @@ def test_asked_to_end_while_a_program_starts_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RUN", str(tmp_path))
-    asks = "echo slow; kill -TERM $PPID; exec sleep 100"
+    asks = "echo slow; sleep 0.5; kill -TERM $PPID; exec sleep 100"  # when the word has been read
     with pytest.raises(UserError) as caught:
         record(tmp_path, [stream("x", "sh", "-c", asks, waits=True)], until={"x"})
     assert str(caught.value) == "the recorder was asked to end while x started up: slow"
