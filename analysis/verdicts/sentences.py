@@ -13,8 +13,9 @@ def p_equals(p: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """A ratio with as many decimals as it can carry: 0.50, 12.3, 1,234."""
-    return f"{ratio:.2f}" if ratio < 9.995 else f"{ratio:.1f}" if ratio < 99.95 else f"{ratio:,.0f}"
+    """A ratio with as many decimals as it can carry: 0.004, 0.50, 12.3, 1,234."""
+    digits = 3 if ratio < 0.0995 else 2 if ratio < 9.995 else 1 if ratio < 99.95 else 0
+    return f"{ratio:,.{digits}f}"
 
 
 def amount(metric: Metric, value: float) -> str:
@@ -87,11 +88,16 @@ def _figures(one: Comparison) -> str:
 
 
 def _spread(one: Comparison) -> str:
-    sd, base = one.sample.sd, one.base.sd
-    if sd is None or base is None:
-        return "spread between runs not known"
-    text = f"sd {amount(one.metric, sd)} between runs against {amount(one.metric, base)}"
-    return text + (f" ({times(one.ratio)} times)" if one.ratio is not None else "")
+    found = [_sd(one.metric, sample) for sample in (one.sample, one.base)]
+    return "sd {} against {}".format(*found) if all(found) else "spread between runs not known"
+
+
+def _sd(metric: Metric, sample: Sample) -> str:
+    """'8.3 s (1 % of the mean)', since the test is of the scatter for its level."""
+    if sample.sd is None:
+        return ""
+    text = amount(metric, sample.sd)
+    return text + (f" ({100 * sample.sd / sample.mean:.0f} % of the mean)" if sample.mean else "")
 
 
 def _equivalent(one: Comparison) -> list[str]:
@@ -133,7 +139,7 @@ def sentence(label: str, base: str, one: Comparison, spread: Comparison, failure
         text += f" {_failures(base, one, failures)}"
     if spread.verdict != "undecided":
         less = "more" if spread.verdict == "regressed" else "less"
-        text += f" Its runs scatter {less} than {base}'s: {spread.why}."
+        text += f" For their level its runs scatter {less} than {base}'s: {spread.why}."
     return text
 
 

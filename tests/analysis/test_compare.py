@@ -207,7 +207,17 @@ def test_a_spread_that_grew_is_reported(tmp_path: Path) -> None:
     )
     assert found.spread["b"].verdict == "regressed" and found.primary["b"].verdict == "undecided"
     assert (
-        "Its runs scatter more than a's: sd 134.7 s between runs against 8.3 s (16.2"
+        "For their level its runs scatter more than a's: sd 134.7 s (19 % of the mean) against "
+        "8.3 s (1 % of the mean)" in found.sentences["b"]
+    )
+
+
+def test_a_spread_is_told_for_its_level(tmp_path: Path) -> None:
+    """zram beside the disk on 6.12: next to no stall, of which the half is chance."""
+    found = compared(tmp_path, a=[484.9, 475.7, 411.9, 509.5, 460.5], b=[0.01, 1.2, 1.1, 6.8, 0.01])
+    assert found.spread["b"].verdict == "regressed" and found.primary["b"].verdict == "improved"
+    assert (
+        "scatter more than a's: sd 2.8 s (156 % of the mean) against 36.3 s (8 % of"
         in (found.sentences["b"])
     )
 
