@@ -16,7 +16,7 @@ from analysis.stall_causes.causes import Card
 from analysis.stall_causes.run_causes import run_causes
 from tests.guest.stall_scenes import SCENES
 from tests.support.stall_scenes_run import play
-from tests.support.vms import nothing_left
+from tests.support.vms import last_words, nothing_left
 
 pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(1500)]
 KERNELS = os.environ.get("CAUSES_KERNELS", "debian:5.10 debian:7.3").split()
@@ -64,8 +64,7 @@ def card_of(run: Run, event: dict[str, Any]) -> Card:
 @pytest.mark.parametrize("scene", SCENES)
 def test_the_card_names_the_cause(played: Played, scene: str) -> None:
     folder, events = played
-    said = (folder / "console.log").read_text(errors="replace")[-3000:]
-    assert scene in events, said
+    assert scene in events, last_words(folder)
     event = events[scene]
     if event["absent"]:
         pytest.skip(event["absent"])

@@ -9,7 +9,7 @@ import pytest
 from contract.run_record import read_events
 from run.arguments import parse
 from tests.guest.device_run import LINES
-from tests.support.vms import OWN_CLOCK, guest, run_in_vm
+from tests.support.vms import OWN_CLOCK, guest, last_words, run_in_vm
 
 pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(1200)]
 STREAMS = ("gitk-1", "gitk-2", "player", "heartbeat")
@@ -33,7 +33,7 @@ def checked(run: tuple[Path, str, str]) -> dict[str, Any]:
     """The guest's `check` event."""
     events = read_events(run[0] / "events.jsonl")
     checks = [event for event in events if event["event"] == "check"]
-    assert checks, (run[0] / "console.log").read_text(errors="replace")[-3000:]
+    assert checks, last_words(run[0])
     return checks[0]
 
 
