@@ -14,7 +14,7 @@ from analysis.reading.evidence_tables import Failure
 from analysis.reading.facts import swap_kind
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
-from contract.run_files import STAMP
+from contract.run_files import STAMP, more_disks
 from contract.swap import ZRAM
 
 SECTORS_PER_MIB = 2048.0
@@ -67,6 +67,13 @@ class Machine:
     def on_zram(self) -> bool:
         """Whether a swap-in is no read of a disk, but a decompression."""
         return swap_kind(self.run) == ZRAM
+
+    @property
+    def own_disks(self) -> list[str]:
+        """The prefixes in diskstats.tsv of the disks that the workload has for itself."""
+        table = self.run.tables.get("diskstats")
+        names = table.names if table else ()
+        return [one for one in more_disks(len(names)) if f"{one}_read_sectors" in names]
 
     @cached_property
     def disk_counted(self) -> bool:
@@ -170,6 +177,7 @@ def clauses(machine: Machine, begin: float, end: float) -> list[str]:
     return [
         *_disk(machine, begin, end, length),
         *_traffic(machine, begin, end, length),
+        *_own_disks(machine, begin, end, length),
         *_times(machine, begin, end),
         *_reclaim(machine, begin, end, length),
     ]
@@ -202,6 +210,19 @@ def _traffic(machine: Machine, begin: float, end: float, length: float) -> list[
         if moved is not None:
             said.append(f"{moved / per_mib * 1.048576 / length:.1f} MB/s {what}")
     return said
+
+
+def _own_disks(machine: Machine, begin: float, end: float, length: float) -> list[str]:
+    """What the workload's own disks did together; how busy they were, nothing here can tell."""
+    disks = machine.own_disks
+    said = []
+    for name, what in (("read_sectors", "read"), ("write_sectors", "written")):
+        each = [machine.moved(f"{disk}_{name}", begin, end, "diskstats") for disk in disks]
+        known = [moved for moved in each if moved is not None]
+        if known and len(known) == len(disks):
+            rate = sum(known) / SECTORS_PER_MIB * 1.048576 / length
+            said.append(f"{rate:.1f} MB/s {what}")
+    return [f"on the workload's own disks {' and '.join(said)}"] if said else []
 
 
 def _times(machine: Machine, begin: float, end: float) -> list[str]:

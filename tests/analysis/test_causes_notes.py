@@ -61,6 +61,18 @@ def test_a_disk_without_request_queues_is_not_called_idle(tmp_path: Path) -> Non
     assert seen.apart and "disk idle 100 %" in card_of(seen).machine
 
 
+def test_the_workload_s_own_disks_have_a_clause_of_their_own(tmp_path: Path) -> None:
+    # 17 s; 17 MB and 34 MB written, 8.5 MB read.
+    head = "elapsed_s\tlate_s\tdata-1_read_sectors\tdata-1_write_sectors"
+    rows = [f"{head}\tdata-2_read_sectors\tdata-2_write_sectors", "0.0\t0.0\t0\t0\t0\t0"]
+    rows.append("\t".join(str(one) for one in (17.0, 0.0, 16602, 33203, 0, 66406)))
+    table: dict[str, str | bytes] = {"diskstats.tsv": "\n".join(rows) + "\n"}
+    one = card_of(judged(tmp_path / "two", evidence([SWAPPING]) | table))
+    assert "on the workload's own disks 0.5 MB/s read and 3.0 MB/s written" in one.machine
+    alone = card_of(judged(tmp_path / "none", evidence([SWAPPING]) | {"diskstats.tsv": IO_MS}))
+    assert not any("own disks" in clause for clause in alone.machine)
+
+
 def test_a_trace_that_ends_early_is_no_zero(tmp_path: Path) -> None:
     files = evidence([SWAPPING], trace=BUSY | {"kswapd_awake_us": 500_000})
     whole = judged(tmp_path / "whole", files)
