@@ -19,6 +19,18 @@ def size(text: str) -> int:
     return int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}[match[2].lower()]
 
 
+def whole_mib(least: int) -> Callable[[str], int]:
+    """Bytes, of `least` MiB or more and no part of one."""
+
+    def read(text: str) -> int:
+        found = size(text)
+        if found < least << 20 or found % (1 << 20):
+            raise Refused(f"not whole MiB, {least}M or more: {text!r}")
+        return found
+
+    return read
+
+
 def sized(value: object) -> str:
     """Bytes as `size` takes them: 512M."""
     return f"{value >> 20}M" if isinstance(value, int) and value % 2**20 == 0 else str(value)

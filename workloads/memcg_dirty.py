@@ -7,11 +7,11 @@ whether reclaim waits for the flusher, or the kernel kills.
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from contract.options import Options
 from contract.run_files import HEARTBEAT
-from contract.values import Refused, size, up_to
+from contract.values import up_to, whole_mib
 from contract.workload import Description, Figure, FigureTable, TableRow
 from errors import UserError
 from monitors.streams import Stream
@@ -24,18 +24,6 @@ INSIDE = "heartbeat-inside"
 LOAD = "dirty"  # the stream of what starts the dd and times them
 MIB = 1 << 20
 LEAST_LIMIT = 24  # MiB: the heartbeat in the group needs some twelve
-
-
-def whole_mib(least: int) -> Callable[[str], int]:
-    """Bytes, of `least` MiB or more and no part of one."""
-
-    def read(text: str) -> int:
-        found = size(text)
-        if found < least * MIB or found % MIB:
-            raise Refused(f"not whole MiB, {least}M or more: {text!r}")
-        return found
-
-    return read
 
 
 def streams(options: Options) -> list[str]:

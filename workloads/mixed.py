@@ -25,7 +25,7 @@ MORE_MEMORY = 32 * MIB
 @contextlib.contextmanager
 def prepared(options: Options, ground: Ground) -> Iterator[None]:
     """The desktop's history, and the array with its file system."""
-    with desktop.prepared(options, ground), seqio.on_raid(ground):
+    with desktop.prepared(options, ground), seqio.prepared(options, ground):
         for argv in raid.file_system(ground.scratch / seqio.PLACE):
             raid.command(*argv)
         yield

@@ -71,16 +71,9 @@ def more_bytes(options: Options) -> int:
 
 
 @contextlib.contextmanager
-def on_raid(ground: Ground) -> Iterator[None]:
+def prepared(options: Options, ground: Ground) -> Iterator[None]:
     """The array; its file system is the load's to make."""
     with raid.made(ground.more_disks, ground.scratch / PLACE):
-        yield
-
-
-@contextlib.contextmanager
-def prepared(options: Options, ground: Ground) -> Iterator[None]:
-    """The array."""
-    with on_raid(ground):
         yield
 
 

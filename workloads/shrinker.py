@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Callable, Iterator
 
 from contract.options import Options
-from contract.values import Refused, count, size, up_to
+from contract.values import Refused, count, up_to, whole_mib
 from contract.workload import Description
 from errors import UserError
 from monitors.streams import Stream
@@ -48,14 +48,6 @@ def multiple(of: int) -> Callable[[str], int]:
         return found
 
     return read
-
-
-def whole_mib(text: str) -> int:
-    """Bytes, of whole MiB."""
-    found = size(text)
-    if found % MIB:
-        raise Refused(f"not whole MiB: {text!r}")
-    return found
 
 
 def parts(options: Options) -> tuple[str, ...]:
@@ -120,7 +112,7 @@ WORKLOAD = Workload(
             one_of((ALL, *PARTS)),
             defaults(ALL, ALL, ALL),
         ),
-        Parameter("copy", "size of the large file", whole_mib, defaults("64M", "1G", "2G")),
+        Parameter("copy", "size of the large file", whole_mib(1), defaults("64M", "1G", "2G")),
         Parameter("objects", "sources that are compiled", up_to(9999), defaults("6", "60", "120")),
         Parameter("tree", "headers beside them", up_to(99_999), defaults("2000", "20000", "40000")),
         Parameter(
