@@ -47,7 +47,6 @@ class Package:
     version: str
     suite: str
     codename: str
-    depends: str
     uri: str
     sha256: str
     size: int
@@ -204,7 +203,6 @@ def packages_in(filename: str, base: str, suite: str, codename: str) -> Iterator
             _field(record, "Version"),
             suite,
             codename,
-            _field(record, "Depends"),
             base.rstrip("/") + "/" + _field(record, "Filename"),
             _field(record, "SHA256"),
             int(size),

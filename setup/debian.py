@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Debian's kernel packages: which exist, which one a version or a suite means, and unpacking them.
 
-Three shapes: one linux-image-V with all; since 6.19 an empty linux-image-V beside linux-binary-V,
-linux-modules-V and linux-base-V; in between a linux-image-V with image and modules whose config is
-in linux-base-V. Old versions linger half removed in some suites: only whole ones are candidates.
+Two shapes: one linux-image-V with all, which 6.18's has although it depends on linux-base-V; since
+6.19 an empty linux-image-V beside linux-binary-V, linux-modules-V and linux-base-V, which has the
+config. Old versions linger half removed in some suites: only those with all of it are candidates.
 """
 
 import functools
@@ -112,9 +112,7 @@ def candidates(packages: Iterable[apt.Package], flavour: str) -> list[Candidate]
         modules = one(f"linux-modules-{release}", version)
         if match[1] == "image":
             # An image package of a few kB is the empty one of the split shape.
-            if listed[0].size < 1 << 20 or (
-                f"linux-base-{release} " in listed[0].depends and not base
-            ):
+            if listed[0].size < 1 << 20:
                 continue
             parts = [listed[0], base]
         else:

@@ -147,10 +147,8 @@ def test_versions_compare_as_dpkg_says(left: str, right: str) -> None:
 
 
 def package(name: str, version: str, suite: str, codename: str, size: int = 0) -> apt.Package:
-    depends = f"kmod, linux-base-{name.removeprefix('linux-image-')} (= {version})"
-    depends = depends if version.startswith("7") else "kmod"
     digest = f"{name} {version}"
-    return apt.Package(name, version, suite, codename, depends, "file:/x", digest, size or 20 << 20)
+    return apt.Package(name, version, suite, codename, "file:/x", digest, size or 20 << 20)
 
 
 LISTED = [
@@ -161,6 +159,8 @@ LISTED = [
     package("linux-image-cloud-amd64", "6.1.193-1", "oldstable", "bookworm", 1500),
     package("linux-image-6.12.117+deb13-cloud-amd64", "6.12.117-1", "stable", "trixie"),
     package("linux-image-6.12.117+deb12-cloud-amd64", "6.12.117-1~deb12u1", "x", "bookworm"),
+    # Whole, though its linux-base is gone from the suite.
+    package("linux-image-6.18.15+deb13-cloud-amd64", "6.18.15-1~bpo13+1", "x", "trixie-backports"),
     # Whole, the split shape.
     package("linux-image-7.2.13+deb14-cloud-amd64", "7.2.13-1", "unstable", "sid", 1900),
     package("linux-binary-7.2.13+deb14-cloud-amd64", "7.2.13-1", "unstable", "sid"),
@@ -184,6 +184,7 @@ LISTED = [
         ("6.12", "6.12.117-1"),
         ("6.12.117+deb12", "6.12.117-1~deb12u1"),
         ("stable", "6.12.117-1"),
+        ("6.18", "6.18.15-1~bpo13+1"),
         ("7.2", "7.2.13-1"),
         ("sid", "7.2.13-1"),
         ("7.2.14", None),
@@ -209,7 +210,7 @@ def test_a_split_kernel_is_the_signed_one_with_all_its_parts() -> None:
 
 def test_what_exists_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apt, "update", lambda mirror, need: LISTED)
-    with pytest.raises(UserError, match=r"version 6\.5 .*6\.1\.192, 6\.12\.117, 7\.2\.13"):
+    with pytest.raises(UserError, match=r"6\.5 .*6\.1\.192, 6\.12\.117, 6\.18\.15, 7\.2\.13"):
         kernels.resolve("debian:6.5")
     with pytest.raises(UserError, match=r"suite etch .*bookworm, .*trixie"):
         kernels.resolve("debian:etch")
