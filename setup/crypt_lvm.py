@@ -97,7 +97,7 @@ def create(
             return build(dev, state, swap_bytes, destroy_data is not None)
         except BaseException:
             with uninterrupted():
-                _destroy(dev, state)
+                _destroy(dev, state, just_made=True)
             raise
 
 
@@ -185,16 +185,26 @@ def _unmount(stack: Stack, state: dict[str, Any]) -> None:
 
 
 def destroy(stack: Stack) -> None:
-    """Take the stack down and zero the device's first and last MiB: it is empty again."""
+    """Take the stack down and zero the device's first and last MiB: it is empty again.
+
+    Of a stack that no longer stands only the record goes: what is there now may be another's.
+    """
     with state_lock(), uninterrupted():
         state = load_state(stack.device)
         if state:
             _destroy(stack.device, state)
 
 
-def _destroy(dev: str, state: dict[str, Any]) -> None:
-    _deactivate(dev, state)
+def _destroy(dev: str, state: dict[str, Any], *, just_made: bool = False) -> None:
+    """just_made: nobody else can have had the device since its first write.
+
+    Of a dead run that is only known while the stack stands: somebody who took it apart by hand may
+    have put data of theirs on the device.
+    """
     stack = stack_of(state)
+    names = {*stack.logical, Path(stack.crypt or "").name}
+    ours = just_made or not names.isdisjoint(mapper.mapped())
+    _deactivate(dev, state)
     loops = loops_of(dev) if Path(dev).exists() and not is_block(dev) else []
     physical = stack.crypt or (loops[0] if loops else os.path.realpath(dev))
     if any(name in mapper.mapped() for name in stack.logical):
@@ -205,7 +215,8 @@ def _destroy(dev: str, state: dict[str, Any]) -> None:
     _forget_nodes(stack)
     if stack.crypt:
         mapper.remove(Path(stack.crypt).name)
-    if Path(dev).exists() and identity(dev) == state["identity"] and state["stage"] != "checked":
+    written = ours and state["stage"] != "checked"
+    if written and Path(dev).exists() and identity(dev) == state["identity"]:
         _patiently(lambda: zero_ends(loops[0] if loops else dev))
     for loop in loops:
         run("losetup", "--detach", loop)

@@ -86,7 +86,7 @@ def identity(dev: str) -> dict[str, Any]:
 
 
 def loops_of(file: str) -> list[str]:
-    """The loop devices that stand on a file, from /sys/block/loop*/loop/backing_file."""
+    """The loop devices on a file or block device, from /sys/block/loop*/loop/backing_file."""
     found = []
     real = os.path.realpath(file)
     for backing in sorted(Path("/sys/block").glob("loop*/loop/backing_file")):
@@ -94,7 +94,7 @@ def loops_of(file: str) -> list[str]:
             path = backing.read_text().rstrip("\n")
         except OSError:
             continue
-        if path == real:
+        if path == real or same(path, real):
             found.append(f"/dev/{backing.parent.parent.name}")
     return found
 
@@ -182,6 +182,9 @@ def _refuse_use(dev: str, folder: Path, what: str) -> None:
     for path, _priority in swaps():
         if same(path, node) or (what == dev and same(path, dev)):
             raise UserError(f"{what} is in use as swap")
+    # A loop device neither is a holder nor keeps its backing device from being opened.
+    for loop in loops_of(node):
+        raise UserError(f"{what} is in use by {loop}")
     holders = folder / "holders"
     for holder in sorted(holders.iterdir()) if holders.is_dir() else []:
         name = holder / "dm" / "name"

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 from errors import Exit, UserError
 from setup import crypt_lvm, device_check, mapper, stack_build, swaps
 from setup.device_check import MIB, MINIMUM, check_device
-from setup.stack import process_of, state_path
+from setup.stack import Stack, process_of, save_state, state_lock, state_path
 from setup.stack_build import split
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -165,6 +166,12 @@ def test_a_file_that_a_loop_device_uses_is_refused(image: str) -> None:
     check_device(image, destroy_data=None)
 
 
+def test_a_device_that_a_loop_device_uses_is_refused(loop: str) -> None:
+    with looped(loop) as device:
+        refused(loop, f"in use by {device}", destroy_data=loop)
+    check_device(loop, destroy_data=None)
+
+
 def test_a_read_only_device_is_refused(loop: str) -> None:
     subprocess.run([tool("blockdev"), "--setro", loop], check=True)
     try:
@@ -206,6 +213,31 @@ def test_a_failing_step_is_undone_and_named(image: str, monkeypatch: pytest.Monk
     assert str(caught.value).endswith("the last line") and "noise;" not in str(caught.value)
     assert not state_path(image).exists() and device_check.loops_of(image) == []
     check_device(image, destroy_data=None)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="create needs root")
+@pytest.mark.parametrize("crypt", [True, False])
+def test_data_that_came_after_a_dead_run_are_kept(loop: str, crypt: bool) -> None:
+    stack = Stack(
+        device=loop,
+        prefix="",
+        crypt="/dev/mapper/crypt-partition" if crypt else None,
+        vg="crypt-volume",
+        fs_device="/dev/crypt-volume/crypt-logical",
+        swap_device="/dev/crypt-volume/crypt-swap",
+        fs="ext4",
+        mount="",
+    )
+    state = {
+        **{"stage": "created", "identity": device_check.identity(loop), "asked": 0, "swaps": []},
+        **{"owner": {"pid": 2**22, "start": "1"}, "mounted": None, "stack": asdict(stack)},
+    }
+    with state_lock():
+        save_state(loop, state)
+    subprocess.run([tool("mkfs.ext4"), "-q", "-L", "precious", loop], check=True)
+    crypt_lvm.clear_dead(loop)
+    assert not state_path(loop).exists()
+    refused(loop, "an ext4 file system labelled precious")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="create needs root")
