@@ -8,7 +8,6 @@ the host's apt configuration stay in force; every file is checked against Debian
 import argparse
 import hashlib
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -97,8 +96,7 @@ def sources(mirror: str | None = None, extra: Iterable[str] = ()) -> list[str]:
 
 def home() -> Path:
     """The private apt root; not made by asking for it, for --dry-run asks too."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / cache.NAME / "apt"
+    return cache.place() / "apt"
 
 
 def _configure(lines: Iterable[str]) -> Path:
