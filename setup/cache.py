@@ -44,7 +44,7 @@ def writing() -> Iterator[None]:
 
 def key(*parts: str) -> str:
     """16 hex digits that stand for the parts, in their order."""
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 @contextlib.contextmanager
@@ -94,20 +94,15 @@ def scratch(kind: str) -> Iterator[Path]:
         os.close(held)
 
 
-def abandoned(kind: str) -> list[Path]:
-    """The scratch folders of this kind that no process holds."""
-    with lock(SCRATCH):
-        return _abandoned(kind)
-
-
 def sweep(kind: str) -> None:
     """Remove what processes that were killed have left of their scratch folders."""
     with lock(SCRATCH):
-        for path in _abandoned(kind):
+        for path in abandoned(kind):
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _abandoned(kind: str) -> list[Path]:
+def abandoned(kind: str) -> list[Path]:
+    """The scratch folders of this kind that no process holds now."""
     return [path for path in sorted(root().glob(f"{kind}-*")) if path.is_dir() and _is_free(path)]
 
 
