@@ -97,6 +97,8 @@ def why_not(options: Options, accel: str) -> str:
         return "the machine does not say how fast its CPU is (cpu_mips)"
     if options.cpus != 1:
         return f"one counter of instructions does not serve {options.cpus} CPUs"
+    if modelled(options) is None and (options.disk_iops or options.disk_bps):
+        return "its disk has limits but no model, and QEMU's own throttle counts on the host's"
     if (options.music or "").startswith("rsync://"):
         return "the music comes from another machine"
     return ""

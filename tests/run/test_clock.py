@@ -18,6 +18,11 @@ from vm.qemu import GUEST, HOST
         ([], "kvm", "only an emulated guest"),
         (["--machine", "host"], "tcg", "how fast its CPU is"),
         (["--cpus", "2"], "tcg", "does not serve 2 CPUs"),
+        (
+            ["--machine", "host", "--cpus", "1", "--cpu-mips", "500", "--disk-iops", "9"],
+            "tcg",
+            "model",
+        ),
         (["--music", "rsync://else.example/songs"], "tcg", "another machine"),
     ],
 )
