@@ -44,6 +44,8 @@ def write_kernel_file(file: Path, text: str, what: str = "") -> None:
 def run_command(name: str, main: Callable[[], int]) -> int:
     """Run a command's main(): a UserError becomes one line on stderr and its exit status.
 
+    So does a file that this user may not look at or touch, wherever it is met.
+
     Debian's ordinary users have no sbin in their PATH, where mke2fs, depmod and losetup are.
     """
     os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
@@ -52,6 +54,12 @@ def run_command(name: str, main: Callable[[], int]) -> int:
     except UserError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return int(error.status)
+    except PermissionError as error:
+        if error.filename is None:
+            raise
+        hint = "not this user's to use"
+        print(f"{name}: {error.filename}: {error.strerror} ({hint})", file=sys.stderr)
+        return int(Exit.MISSING)
     except KeyboardInterrupt:
         print(f"{name}: interrupted", file=sys.stderr)
         return int(Exit.INTERRUPTED)

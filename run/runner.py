@@ -167,7 +167,7 @@ class Runner:
                     stopped=self._stopped,
                     facts=facts,
                 )
-            except UserError as error:
+            except (UserError, OSError) as error:
                 # Said in status.json too; of a campaign the other runs go on.
                 if self._alone:
                     raise

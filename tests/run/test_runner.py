@@ -4,6 +4,7 @@
 tests/in_vm/test_campaign_in_vm.py does the same on real kernels.
 """
 
+import errno
 import json
 import random
 import threading
@@ -182,12 +183,19 @@ def test_the_status_of_a_command() -> None:
     assert exit_status(Outcome(folder, ["lost", "completed"]), False) is Exit.KERNEL_LOST
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        UserError("QEMU did not start: cannot allocate memory"),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+    ],
+)
 def test_a_vm_that_does_not_start_ends_a_run_not_the_campaign(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def played(label: str, attempt: int) -> tuple[str, float]:
         if attempt == 2:
-            raise UserError("QEMU did not start: cannot allocate memory")
+            raise error
         return "completed", 2.0
 
     play = Play(tmp_path / "c", [*TWO, "--runs", "2"], played, monkeypatch)
