@@ -31,6 +31,11 @@ def whole_mib(least: int) -> Callable[[str], int]:
     return read
 
 
+def is_utf8(text: str) -> bool:
+    """Whether what came from the command line, or a file's name, can be written as UTF-8."""
+    return not any("\ud800" <= one <= "\udfff" for one in text)
+
+
 def sized(value: object) -> str:
     """Bytes as `size` takes them: 512M."""
     return f"{value >> 20}M" if isinstance(value, int) and value % 2**20 == 0 else str(value)

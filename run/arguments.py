@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from contract import values
 from contract.command_line import Parser, build_parser, check, filled
 from contract.levels import looks as looks_up_to
 from contract.options import ROWS, Options
@@ -29,6 +30,9 @@ from workloads.registry import resolved, with_gitks
 def parse(argv: list[str]) -> Options:
     """Parse a command line; a usage error exits with status 2, as argparse does."""
     parser = build_parser()
+    for word in argv:
+        if not values.is_utf8(word):
+            parser.error(f"not UTF-8, as a plan.toml has to be: {word!r}")
     given = parser.parse_args(argv)
     if given.resume is not None and given.out not in (None, given.resume):
         parser.error("--resume DIR and --out are two folders: results go to DIR")

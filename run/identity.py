@@ -8,10 +8,17 @@ from pathlib import Path
 
 from contract import values
 from contract.options import Options
+from setup.kernels import absolute
 
 
 def identified(options: Options) -> Options:
     """The options with absolute paths, and with what is the user's own named by its content."""
+    options = replace(
+        options,
+        device=_absolute(options.device),
+        destroy_data=_absolute(options.destroy_data),
+        variants=tuple(replace(one, kernel=absolute(one.kernel)) for one in options.variants),
+    )
     if options.repo is not None:
         repo = str(values.path(options.repo).absolute())
         options = replace(options, repo=repo, history=f"repo {_head(repo)}")
@@ -19,6 +26,10 @@ def identified(options: Options) -> Options:
         music = str(values.path(options.music).absolute())
         options = replace(options, music=music, music_kind=f"own {_listing(Path(music))}")
     return options
+
+
+def _absolute(name: str | None) -> str | None:
+    return None if name is None else str(values.path(name).absolute())
 
 
 def _head(repo: str) -> str:

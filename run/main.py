@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,8 @@ def main() -> int:
     """Everything between the command line and the exit status."""
     argv = sys.argv[1:]
     options = identified(parse(argv))
+    # Named once: it has the second of its beginning in its name.
+    options = replace(options, out=options.out or str(folder(options)))
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     stopped = Stopped()

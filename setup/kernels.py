@@ -230,6 +230,14 @@ def _split(spec: str) -> tuple[Path, Path | None]:
     return path, values.path(folder) if comma else None
 
 
+def absolute(spec: str) -> str:
+    """The SPEC with absolute paths: it means the same from wherever a campaign is gone on with."""
+    if spec == "host" or spec.startswith("debian:"):
+        return spec
+    paths = spec.split(",modules=", 1)
+    return ",modules=".join(str(values.path(one).absolute()) for one in paths)
+
+
 def resolve(spec: str, *, mirror: str | None = None, cpu_flavour: str = "cloud-amd64") -> Kernel:
     """Find (and fetch, unpack) the kernel that spec means.
 

@@ -345,6 +345,26 @@ def test_another_repository_or_music_is_another_test(tmp_path: Path) -> None:
         enter("a", "mb")
 
 
+def test_names_mean_the_same_from_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = identified(parse(["--device", "a.img", "--destroy-data", "a.img"]))
+    assert (found.device, found.destroy_data) == (f"{tmp_path}/a.img",) * 2
+    kernels = ["bzImage,modules=m", "/boot/x", "host", "debian:6.1"]
+    asked = identified(parse([word for one in kernels for word in ("--kernel", one)]))
+    assert [one.kernel for one in asked.variants] == [
+        f"{tmp_path}/bzImage,modules={tmp_path}/m",
+        *kernels[1:],
+    ]
+
+
+def test_what_no_plan_can_hold_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        parse(["--out", "/data/caf\udce9"])
+    assert "not UTF-8" in capsys.readouterr().err
+
+
 def test_a_home_that_nobody_has_is_a_name_like_others(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
