@@ -32,6 +32,10 @@ from setup.kernels import Kernel
 # Names that a campaign's or a bundle's own files and folders have: no variant's.
 RESERVED = re.compile(r"report|manifest|redactions|.*\.(txt|toml|csv|json|html|png|gz)", re.I)
 
+# What makes a run another, of what plan.toml has of a variant.
+MEASURED = ("append", "swap", *OWN, "knobs", "image_digest")
+OTHER_SEEDS = 1000  # no variant has so many runs
+
 
 def names(options: Options) -> list[str]:
     """What each variant is called, or its kernel; for --dry-run, nothing is resolved."""
@@ -137,6 +141,19 @@ class Campaign:
         runs = {label: min(n, up_to or n) for label, n in self._targets.items()}
         return schedule(self.labels, runs, done)
 
+    def seed(self, label: str, number: int) -> int:
+        """Of all randomness in that run's guest, if it has a clock of its own: the run's number.
+
+        A variant that is an earlier one once more has seeds of its own: it is a control, and would
+        be the same runs again.
+        """
+        place = next(n for n, one in enumerate(self._entries) if one["label"] == label)
+        asked, *earlier = (
+            [one.get(key) for key in MEASURED]
+            for one in (self._entries[place], *self._entries[:place])
+        )
+        return number + OTHER_SEEDS * earlier.count(asked)
+
     def begin(self, label: str, number: int) -> tuple[Path, int]:
         """Make that run's folder and enter it into plan.toml; it, and its place in the order."""
         order = 1 + max([len(self._runs), *(entry.get("order", 0) for entry in self._runs)])
@@ -209,7 +226,7 @@ class Campaign:
         if before is None:
             self._entries.append(entry)
             return
-        for key in ("append", "swap", *OWN, "knobs", "image_digest"):
+        for key in MEASURED:
             old, new = before.get(key), entry.get(key)
             if old != new and (key != "image_digest" or None not in (old, new)):
                 what = {"image_digest": "kernel"}.get(key, key)

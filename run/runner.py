@@ -134,6 +134,7 @@ class Runner:
         options = self._options.of(variant)
         with self._lock:
             run_dir, order = self._campaign.begin(label, number)
+            seed = self._campaign.seed(label, number)
         kind = self._kind(label)
         about = durations.estimate([self._kind(one) for one in left], guest.accel, self._jobs)
         screen.say(
@@ -161,7 +162,7 @@ class Runner:
             try:
                 state, why = session.run(
                     guest,
-                    errand(options, variant, clock=guest.clock, seed=number),
+                    errand(options, variant, clock=guest.clock, seed=seed),
                     run_dir,
                     tick=view.tick,
                     stopped=self._stopped,

@@ -345,6 +345,17 @@ def test_another_repository_or_music_is_another_test(tmp_path: Path) -> None:
         enter("a", "mb")
 
 
+def test_a_control_has_seeds_of_its_own(tmp_path: Path) -> None:
+    again = [word for one in ("6.1", "7.2", "6.1", "6.1") for word in ("--kernel", f"debian:{one}")]
+    found = opened(tmp_path, *again, "--out", str(tmp_path), "--runs", "2")
+    assert found.labels == ["6.1", "7.2", "6.1-2", "6.1-3"]
+    # All kernels here have one digest: 7.2 is 6.1 once more, too.
+    assert [found.seed(label, 2) for label in found.labels] == [2, 1002, 2002, 3002]
+    knob = ["--knob", "/proc/sys/vm/swappiness=10", "--label", "x"]
+    more = opened(tmp_path, "--kernel", "debian:6.1", *knob, "--out", str(tmp_path))
+    assert more.seed("x", 1) == 1 and more.seed("6.1-3", 1) == 3001
+
+
 def test_names_mean_the_same_from_everywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
