@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from contract.options import Options
+from contract.run_files import EVIDENCE_OBSERVER, SAMPLER
 from contract.run_record import Events
 from errors import UserError
 from measure.tracepoints import gfp_flags
@@ -14,6 +15,7 @@ from monitors.launch import EvidenceProcess, RecorderProcess, SamplerProcess, in
 from setup import observers
 from workloads.registry import find, stream_names
 
+DIED = "its process died"
 OF_META = ("taskstats_version", "delayacct", "not_available", "problems")
 
 
@@ -62,13 +64,15 @@ class Observers:
     def end(self) -> list[dict[str, Any] | None]:
         """End both; their facts, of those that lived to tell."""
         facts = [self._sampler.stop()]
+        more = [] if facts[0] else [f"{SAMPLER}: {DIED}"]
         if self._evidence:
             observed = self._evidence.stop()
             facts.append(observed)
-            more = observed.pop("problems") if observed else ["its process died"]
-            if more:
-                self._problems += [f"evidence: {problem}" for problem in more]
-                self._events.write("meta", observer_problems=self._problems)
+            problems = observed.pop("problems") if observed else [DIED]
+            more += [f"{EVIDENCE_OBSERVER}: {problem}" for problem in problems]
+        if more:
+            self._problems += more
+            self._events.write("meta", observer_problems=self._problems)
         if self.beacon:
             self.beacon.close()
         return facts

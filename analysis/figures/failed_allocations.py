@@ -17,6 +17,7 @@ from analysis.kernel_log.open_record import wanted_by
 from analysis.kernel_log.records import KernelLog, attach, count_failures, of_lines
 from analysis.reading import evidence_tables
 from analysis.reading.evidence_tables import Failure
+from analysis.reading.latency_log import number
 from analysis.reading.load import Run
 from analysis.reading.words import plain, plural, some
 
@@ -52,6 +53,8 @@ OF_LARGE_ORDERS = (
     "alloc_anon_folio",
 )
 ADDRESS = re.compile(r"(0[xX])?[0-9a-fA-F]+|\?*")
+STAMP = re.compile(r"\[ *(\d+\.\d+)\]")
+SLACK_S = 1.0  # between printk's clock and CLOCK_MONOTONIC
 SHOWN = 3  # kinds of failures in a line of text
 TIMES = 20  # moments of one kind that allocation-failures.log lists
 
@@ -146,7 +149,7 @@ class Found:
 def look(run: Run) -> Found:
     """Join the kernel's log with what was counted beside it."""
     of_key: Counter[tuple[int, int]] = Counter()
-    log = count_failures(run.kern_lines(), of_key) if run.has_kern_log else None
+    log = count_failures(_lines(run), of_key) if run.has_kern_log else None
     logged = log.page_allocation_failures if log else 0
     lost = echoes(run)
     problems: list[str] = []
@@ -188,9 +191,23 @@ def attachment(run: Run, found: Found) -> Iterator[str]:
         yield "".join(f" {plain(frame, 200)}\n" for frame in one.stack) or " (no stack)\n"
     if found.unknown:
         yield f"\n=== not in the kernel's log: {found.unknown:,} of which no more is known\n"
-    for record in of_lines(run.kern_lines()) if found.logged else ():
+    for record in of_lines(_lines(run)) if found.logged else ():
         if record.kind == kinds.FAILURE:
             yield "\n" + attach([record])
+
+
+def _lines(run: Run) -> Iterator[str]:
+    """The kernel's log; of a machine that was up before, from the workload's begin on."""
+    begin = number(run.meta.get("t0"))
+    if run.fact("accelerator") != "none" or begin is None:
+        yield from run.kern_lines()
+        return
+    ours = False
+    for line in run.kern_lines():
+        if stamp := STAMP.match(line):
+            ours = float(stamp[1]) >= begin - SLACK_S
+        if ours:
+            yield line
 
 
 def _silent(

@@ -13,7 +13,7 @@ from analysis.figures.stalls import STALL
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
 from analysis.reading.words import plain, plural
-from contract.run_files import COMPLETED, EVIDENCE_OBSERVER, KERN_LOG, RECORDER
+from contract.run_files import COMPLETED, EVIDENCE_OBSERVER, KERN_LOG, RECORDER, SAMPLER
 
 LATE_S = STALL  # an observer so late could have made a stall up, or hidden one
 MISSED = 0.01  # share of its samples,
@@ -56,12 +56,13 @@ def _reasons(run: Run) -> Iterator[str]:
         if lost:
             yield f"{name} dropped rows of {plain(', '.join(sorted(lost)), 60)}"
     names = [one.get("name") for one in found]
-    if (
-        RECORDER in names
-        and EVIDENCE_OBSERVER not in names
-        and run.fact("evidence", "delayacct") is not None
-    ):
-        yield "evidence ended before its time"
+    # The recorder lived to tell, and so did whoever else was there at the end.
+    expected = [SAMPLER]
+    if run.fact("evidence", "delayacct") is not None:
+        expected.append(EVIDENCE_OBSERVER)
+    for name in expected:
+        if RECORDER in names and name not in names:
+            yield f"{name} ended before its time"
 
 
 def observers(run: Run) -> list[dict[str, Any]]:

@@ -206,3 +206,17 @@ def test_failures_without_names_are_in_the_report(tmp_path: Path) -> None:
     assert look(run).unlogged is None
     said = told(compare(load_campaign(tmp_path)))
     assert "4,053 that it does not log (no stack has names" in said[run.path]
+
+
+def test_a_machine_s_log_of_before_the_run_is_not_the_run_s(tmp_path: Path) -> None:
+    facts: dict[str, Any] = {"accelerator": "none", "t0": 500_000.0, "parameters": {"gitk": 1}}
+    lately = LOGGED.replace("[   14.", "[500014.")
+    files = {"meta.json": json.dumps(meta("6.1", **facts)), "kern.log": LOGGED + lately}
+    run = one_run(tmp_path, **files, **{"allocfail.tsv": "", "trace.tsv": ""})
+    found = look(run)
+    assert found.logged == 1
+    text = "".join(attachment(run, found))
+    assert text.count("page allocation failure: order:2") == 1
+    booted = {"meta.json": json.dumps(meta("6.1", **{**facts, "accelerator": "tcg"}))}
+    run = one_run(tmp_path / "vm", **{**files, **booted, "allocfail.tsv": "", "trace.tsv": ""})
+    assert look(run).logged == 2

@@ -55,12 +55,17 @@ def one(tmp_path: Path, state: str = "completed", **facts: Any) -> Run:
         ({"dropped": {"vmstat.tsv": [1, 9]}}, "sampler dropped rows of vmstat.tsv"),
         ({"worst_late_s": "x", "missed": None, "dropped": [1], "major_faults": {}}, ""),
         ({"dropped": 5, "samples": 1e400, "missed": [1]}, ""),
-        ({"dropped": "kern.log", "name": ["sampler"]}, ""),
+        ({"dropped": "kern.log", "name": ["sampler"]}, "sampler ended before its time"),
     ],
 )
 def test_limits(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     run = one(tmp_path, observers=[RECORDER, {**NORMAL, **change}])
     assert disturbed(run) == ([said] if said else [])
+
+
+def test_an_observer_that_left_no_word_died(tmp_path: Path) -> None:
+    run = one(tmp_path, observers=[RECORDER], evidence={"delayacct": True})
+    assert disturbed(run) == [f"{name} ended before its time" for name in ("sampler", "evidence")]
 
 
 JSON = st.recursive(
