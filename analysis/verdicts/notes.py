@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a reader must know of a campaign's runs and of its verdicts, a sentence each."""
 
+from itertools import combinations
+
 import numpy as np
 
 from analysis.figures.metrics import Metric, counted, failed, lost
 from analysis.reading import facts
 from analysis.reading.load import Campaign, Run
-from analysis.reading.words import plain, plural
+from analysis.reading.words import plain, plural, some
 from analysis.verdicts.statistics import cliffs_delta
 from contract.workload import Description
 
@@ -37,9 +39,26 @@ def of_runs(campaign: Campaign, runs: list[Run]) -> list[str]:
         [f"{run.variant}/{run.number}" for run in runs if run.warnings],
     )
     listed("Problems", campaign.problems)
-    notes += facts.unknown(runs) + facts.busy_host(runs)
+    notes += facts.unknown(runs) + facts.busy_host(runs) + _suites(runs)
     notes += _looked_at(campaign)
     return notes
+
+
+def _suites(runs: list[Run]) -> list[str]:
+    """A line that says that runs were made by several states of the suite, or none."""
+    by_variant: dict[str, set[str]] = {}
+    for run in runs:
+        if isinstance(suite := run.fact("suite"), str):
+            by_variant.setdefault(run.variant, set()).add(plain(suite, 40))
+    every = sorted(set().union(*by_variant.values()))
+    if len(every) < 2:
+        return []
+    apart = any(a.isdisjoint(b) for a, b in combinations(by_variant.values(), 2))
+    effect = "looks like a difference between variants" if apart else "is in their scatter"
+    return [
+        f"Measured by {len(every)} states of this suite ({some(every, 3)}): what changed in what "
+        f"it brings into a guest {effect}."
+    ]
 
 
 def no_such_metric(workload: Description, primary: Metric) -> list[str]:

@@ -238,6 +238,24 @@ def test_holm_needs_more_runs_of_more_variants(tmp_path: Path) -> None:
     assert v.more_runs is not None and v.more_runs >= 1
 
 
+@pytest.mark.parametrize(
+    ("suites", "said"),
+    [
+        ({"a": ["x", "x"], "b": ["x", "x"]}, ""),
+        ({"a": ["x", "x"], "b": ["y-dirty", "y-dirty"]}, "looks like a difference"),
+        ({"a": ["x", "y"], "b": ["x", "y"]}, "is in their scatter"),
+    ],
+)
+def test_another_suite_is_told(suites: dict[str, list[str]], said: str, tmp_path: Path) -> None:
+    folder = campaign(tmp_path, {"a": [5.0, 6.0], "b": [6.0, 7.0]})
+    for variant, each in suites.items():
+        for number, suite in enumerate(each, 1):
+            path = folder / variant / str(number) / "meta.json"
+            path.write_text(json.dumps(json.loads(path.read_text()) | {"suite": suite}))
+    notes = [one for one in compare(load_campaign(folder)).notes if "of this suite" in one]
+    assert len(notes) == bool(said) and all(said in one for one in notes)
+
+
 def test_runs_that_do_not_count_are_named(tmp_path: Path) -> None:
     folder = campaign(tmp_path, {"a": [5.0, "aborted"], "b": [6.0]})
     stalling_run(folder / "b" / "2", 7.0)
