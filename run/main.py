@@ -19,13 +19,12 @@ from run.arguments import parse
 from run.campaign import Campaign
 from run.identity import identified
 from run.preparation import Ready, make_ready, say
-from run.run_folders import folder
+from run.run_folders import folder, refuse_another_host
 from run.runner import Outcome, Runner
 from setup import cache
 from vm import probe, room, session
 from vm.qemu import GUEST
 
-RESULT_BYTES = 64 << 20
 KERNEL_LOST = {HUNG, PANICKED, LOST}
 
 
@@ -62,7 +61,7 @@ def in_vms(
     opened = Campaign(options, command)
     disk_bytes = clock.disk_bytes(options)
     room.check_space(cache.root(), disk_bytes, "the VM's throw-away disks")
-    room.check_space(opened.path.resolve(), RESULT_BYTES, "a result")
+    room.check_space(opened.path.resolve(), room.RESULT_BYTES, "a result")
     ready = make_ready(options, opened.pinned)
     jobs = clock.together(options, (one.guest.clock for one in ready))
     room.check_space(cache.root(), jobs * disk_bytes, f"a run's disks, {jobs} runs at once")
@@ -70,6 +69,9 @@ def in_vms(
         machine.share()
     else:
         machine.keep()
+    labels = [one.label for one in opened.stored()]
+    for one in ready:
+        refuse_another_host(opened.path, labels, session.host_facts(one.guest))
     variants = opened.enter([(one.variant, one.guest.kernel) for one in ready])
     by_label = {
         variant.label: Ready(variant, one.guest)

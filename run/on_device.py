@@ -23,6 +23,7 @@ from run.measure_command import measure_argv
 from run.preparation import music_folder
 from run.screen import Screen
 from setup import crypt_lvm, device_check, history, observers, swaps
+from vm import room
 from workloads.registry import find, stream_names
 
 # From SIGTERM to SIGKILL: a swapoff alone may take swaps.PATIENCE_S, and no undoing is cut short.
@@ -71,6 +72,7 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
     label = options.variants[0].name(os.uname().release, ())
     campaign = Campaign(options, argv)
     campaign.enter([(replace(options.variants[0], label=label), None)])
+    room.check_space(campaign.path.resolve(), room.RESULT_BYTES, "a result")
     run_dir, order = campaign.begin(*campaign.left()[0])
     run_dir = run_dir.resolve()
     facts = {
@@ -88,7 +90,7 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
     with stopped.armed():
         try:
             write_meta(run_dir, facts)
-            with screen, view:
+            with room.reserved(run_dir), screen, view:
                 status = _measure(command(options, run_dir, repo, source), run_dir, view, stopped)
             state, why = _verdict(run_dir, status)
             close(run_dir, facts, state, why)

@@ -5,10 +5,19 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from contract.options import Options
-from contract.run_files import ABORTED, STATUS
+from contract.run_files import ABORTED, META, STATUS
+from errors import UserError
 from run import checkout
+
+OF_THE_HOST = (
+    ("accelerator",),
+    ("clock", "kind"),
+    *(("machine", key) for key in ("qemu", "cpu", "mips")),
+    ("host", "cpu_model"),
+)
 
 
 def folder(options: Options) -> Path:
@@ -28,6 +37,33 @@ def ended(run: Path) -> str | None:
         return None
     state = status.get("state") if isinstance(status, dict) else None
     return state if isinstance(state, str) else None
+
+
+def refuse_another_host(place: Path, labels: Iterable[str], facts: Mapping[str, Any]) -> None:
+    """UserError if runs made here and now could not be compared with those of these variants.
+
+    facts: as meta.json has them (vm.session.host_facts). Better said now than after hours of runs.
+    """
+    for label in labels:
+        for number in sorted(completed(place / label))[:1]:
+            run = place / label / str(number)
+            try:
+                before = json.loads((run / META).read_bytes())
+            except (OSError, ValueError):
+                continue  # the report says what is damaged
+            for keys in OF_THE_HOST:
+                was, now = (_at(one, keys) for one in (before, facts))
+                if None not in (was, now) and was != now:
+                    raise UserError(
+                        f"{run} was measured with {'.'.join(keys)} {was}, and here it is {now}",
+                        hint="name another folder: --out",
+                    )
+
+
+def _at(facts: Any, keys: Iterable[str]) -> Any:
+    for key in keys:
+        facts = facts.get(key) if isinstance(facts, dict) else None
+    return facts
 
 
 def numbered(variant: Path) -> dict[int, Path]:

@@ -112,6 +112,24 @@ def music_command(music: str, scratch: Path) -> str:
     return shlex.join(["rsync", "--daemon", f"--config={config}"])
 
 
+def host_facts(guest: Guest) -> dict[str, Any]:
+    """What of meta.json the host, its QEMU and what is missing there decide."""
+    return {
+        "accelerator": guest.accel,
+        "accelerator_reason": guest.accel_reason,
+        "clock": {"kind": guest.clock, "why": guest.clock_reason},
+        "machine": {
+            "name": guest.machine,
+            "changed": list(guest.changed),
+            "qemu": guest.qemu_version,
+            "type": MACHINE,
+            "cpu": CPU[guest.accel],
+            **({"mips": guest.mips} if guest.clock == GUEST else {}),
+        },
+        "host": {"cpu_model": cpu_model()},
+    }
+
+
 def outside_facts(guest: Guest, errand: Errand) -> dict[str, Any]:
     """What meta.json says of the machine that only the host knows."""
     kernel = guest.kernel
@@ -124,19 +142,8 @@ def outside_facts(guest: Guest, errand: Errand) -> dict[str, Any]:
             "depth": guest.disk.depth,
             "queues": guest.disk.queues,
         }
-    own = guest.clock == GUEST
     return {
-        "accelerator": guest.accel,
-        "accelerator_reason": guest.accel_reason,
-        "clock": {"kind": guest.clock, "why": guest.clock_reason},
-        "machine": {
-            "name": guest.machine,
-            "changed": list(guest.changed),
-            "qemu": guest.qemu_version,
-            "type": MACHINE,
-            "cpu": CPU[guest.accel],
-            **({"mips": guest.mips} if own else {}),
-        },
+        **host_facts(guest),
         "disk": {
             "size_bytes": WORK_DISK_BYTES,
             "cache": CACHE,
@@ -151,8 +158,7 @@ def outside_facts(guest: Guest, errand: Errand) -> dict[str, Any]:
             "config_digest": kernel.config_digest,
         },
         "append": guest.append,
-        "host": {"cpu_model": cpu_model()},
-        **({"seed": errand.seed} if own else {}),
+        **({"seed": errand.seed} if guest.clock == GUEST else {}),
     }
 
 

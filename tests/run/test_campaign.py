@@ -15,7 +15,7 @@ from errors import UserError
 from run.arguments import parse
 from run.campaign import Campaign, remaining
 from run.identity import identified
-from run.run_folders import completed
+from run.run_folders import completed, refuse_another_host
 from setup.kernels import Kernel, resolve
 
 
@@ -343,6 +343,21 @@ def test_another_repository_or_music_is_another_test(tmp_path: Path) -> None:
         enter("b", "ma")
     with pytest.raises(UserError, match="music_kind own"):
         enter("a", "mb")
+
+
+def test_another_host_is_said_before_hours_of_runs(tmp_path: Path) -> None:
+    found = opened(tmp_path, "--kernel", "debian:6.1", "--out", str(tmp_path))
+    facts = {"accelerator": "tcg", "clock": {"kind": "guest"}, "machine": {"qemu": "7.2"}}
+    run, _ = found.begin("6.1", 1)
+    (run / "meta.json").write_text(json.dumps(facts))
+    later = {**facts, "machine": {"qemu": "10.0"}}
+    refuse_another_host(tmp_path, ["6.1"], later)  # that run is no result yet
+    end(run, "completed")
+    refuse_another_host(tmp_path, ["6.1"], facts)
+    with pytest.raises(UserError, match=r"with machine\.qemu 7\.2, and here it is 10\.0"):
+        refuse_another_host(tmp_path, ["6.1"], later)
+    (run / "meta.json").write_text("[")
+    refuse_another_host(tmp_path, ["6.1"], later)
 
 
 def test_a_control_has_seeds_of_its_own(tmp_path: Path) -> None:
