@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class AskedPlan:
-    """A plan.toml: its options as a command line, its variants, and the looks that are due."""
+    """A plan.toml: its options as a command line, its variants, and if resumed the looks due."""
 
     argv: tuple[str, ...] = ()
     variants: tuple[Variant, ...] = ()
@@ -51,9 +51,14 @@ def parse(plan: Mapping[str, Any], *, resumed: bool = False) -> AskedPlan:
     if plan.get("alpha", ALPHA) != ALPHA:
         raise ValueError(f"alpha: verdicts have the level {ALPHA}, no other")
     argv: list[str] = []
+    looks: tuple[int, ...] = ()
     for key in in_table(PLAN):
         value = plan.get(key)
-        if value is not None and not (key == "stop_when_sure" and isinstance(value, dict)):
+        if key == "stop_when_sure" and isinstance(value, dict):
+            # Of a campaign's own folder: it goes on with these looks, another begins anew.
+            looks = _looks(value)
+            value = None if resumed else looks[-1]
+        if value is not None:
             argv.append(_option(key, _text(key, value)))
     asked = plan.get("variant", [])
     if not isinstance(asked, list):
@@ -61,12 +66,10 @@ def parse(plan: Mapping[str, Any], *, resumed: bool = False) -> AskedPlan:
     variants = tuple(_variant(one) for one in asked)
     for table in TABLES:
         argv += _options(table, plan.get(table, {}), resumed, {one.workload for one in variants})
-    return AskedPlan(tuple(argv), variants, _looks(plan.get("stop_when_sure")))
+    return AskedPlan(tuple(argv), variants, looks if resumed else ())
 
 
-def _looks(value: object) -> tuple[int, ...]:
-    if not isinstance(value, dict):
-        return ()
+def _looks(value: dict[str, Any]) -> tuple[int, ...]:
     _only_known(value, "stop_when_sure")
     looks = value.get("looks")
     if not isinstance(looks, list) or not are_growing(looks):

@@ -226,6 +226,15 @@ def test_a_stored_limit_stays_unless_another_is_given(tmp_path: Path) -> None:
     assert raised.looks == (5, 7, 10) and raised.runs == 10
 
 
+def test_a_campaigns_own_plan_asks_for_another_that_stops_when_sure(tmp_path: Path) -> None:
+    grown = "[stop_when_sure]\nlooks = [10, 14, 20]\n[parameters]"
+    path = written(tmp_path, PLAN.replace("runs = 5", "runs = 20").replace("[parameters]", grown))
+    again = parse(["--plan", path])
+    assert again.looks == (5, 7, 10, 14, 20) and again.runs == 20
+    fixed = parse(["--plan", path, "--runs", "3"])
+    assert fixed.looks == () and fixed.runs == 3
+
+
 def test_what_may_follow_a_knob_in_a_plan() -> None:
     assert parse(["--knob", "/sys/block/{disk}/queue/scheduler=none"]).variants[0].knobs == (
         ("/sys/block/{disk}/queue/scheduler", "none"),
