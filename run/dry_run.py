@@ -194,6 +194,7 @@ def verdict(options: Options) -> str:
     """What a run would say of the device now; only reads."""
     assert options.device is not None
     try:
+        crypt_lvm.check_mount()
         device_check.check_device(options.device, destroy_data=options.destroy_data)
     except UserError as error:
         return f"refused: {error}"

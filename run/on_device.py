@@ -62,6 +62,7 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
     crypt_lvm.refuse_others(options.device)
     chosen.undo()
     crypt_lvm.clear_dead(options.device)
+    crypt_lvm.check_mount()
     device_check.check_device(options.device, destroy_data=options.destroy_data)
     repo = None
     if options.gitks:

@@ -126,10 +126,7 @@ def _activate(stack: Stack, mount: Path, state: dict[str, Any], swap: Swap) -> N
     if there and there != [place]:
         raise UserError(f"{stack.fs_device} is mounted on {there[0]}", hint="deactivate first")
     if not there:
-        if any(place == other for _number, other, _source in mounts()):
-            raise UserError(f"{mount} is in use as a mount point")
-        if folder.is_dir() and any(folder.iterdir()):
-            raise UserError(f"{mount} is not an empty folder", hint="--mount names another")
+        check_mount(mount)
         state["made"] = not folder.is_dir()
         save_state(stack.device, state, mounted=place)
         folder.mkdir(parents=True, exist_ok=True)
@@ -281,6 +278,7 @@ def prepared(
     What a dead run left on dev is taken down first. A live run's, or one made by hand, is refused.
     """
     clear_dead(dev)
+    check_mount(mount)
     swaps.require(swap)
     try:
         stack = create(
@@ -305,6 +303,18 @@ def clear_dead(dev: str) -> None:
     refuse_others(dev)
     if state := load_state(dev):
         destroy(stack_of(state))
+
+
+def check_mount(mount: Path = MOUNT) -> None:
+    """UserError if the file system cannot be mounted there: something is."""
+    place = mount.resolve()
+    if any(str(place) == other for _number, other, _source in mounts()):
+        raise UserError(f"{mount} is in use as a mount point", hint="unmount it")
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise UserError(
+            f"{mount}, where the file system is mounted, is there and not an empty folder",
+            hint="move it away for the test",
+        )
 
 
 def refuse_others(dev: str) -> None:

@@ -308,6 +308,18 @@ def test_names_as_device_mapper_spells_them() -> None:
     assert device_check.unescape("/mnt/a\\040b\\134c") == "/mnt/a b\\c"
 
 
+def test_where_the_file_system_goes_nothing_else_may_be(tmp_path: Path) -> None:
+    crypt_lvm.check_mount(tmp_path / "none")
+    (tmp_path / "empty").mkdir()
+    crypt_lvm.check_mount(tmp_path / "empty")
+    (tmp_path / "empty/theirs").write_text("")
+    for place in ("empty", "empty/theirs"):
+        with pytest.raises(UserError, match=r"there and not an empty folder .*move it away"):
+            crypt_lvm.check_mount(tmp_path / place)
+    with pytest.raises(UserError, match="in use as a mount point"):
+        crypt_lvm.check_mount(Path("/proc"))
+
+
 def test_a_process_is_told_from_a_later_one_of_its_pid() -> None:
     me = process_of(os.getpid())
     assert me and me == process_of(os.getpid()) and me["start"].isdigit()
