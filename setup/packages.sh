@@ -12,6 +12,7 @@
 set -euo pipefail
 
 name=setup/packages.sh
+again=$name # as it has to be called to get all that was asked for here
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 packages=(
     busybox-static
@@ -51,8 +52,11 @@ for argument in "$@"; do
     case "$argument" in
     --list) list=1 ;;
     --no-install) install=0 ;;
-    --dev) dev=1 ;;
-    --device) packages+=(cryptsetup-bin lvm2 xfsprogs) ;;
+    --dev) dev=1 again+=" --dev" ;;
+    --device)
+        packages+=(cryptsetup-bin lvm2 xfsprogs)
+        again+=" --device"
+        ;;
     -h | --help)
         usage
         exit 0
@@ -108,7 +112,7 @@ install_packages() {
         cat "$log" >&2
         local said
         said=$(grep '^E: ' "$log" | tail -n 1 || true)
-        echo "$name: apt-get failed: ${said:-see above} (then again: $name)" >&2
+        echo "$name: apt-get failed: ${said:-see above} (then again: $again)" >&2
         exit 3
     fi
 }
@@ -128,7 +132,7 @@ make_environment() {
         esac
     fi
     if ((!install)); then
-        echo "$name: .venv is missing or not made from today's ${requirements##*/} (run $name)" >&2
+        echo "$name: .venv is missing or not made from today's ${requirements##*/} (run $again)" >&2
         exit 3
     fi
     # Two runs started together: the second waits, and finds it done.
@@ -145,13 +149,13 @@ make_environment() {
     if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
         rm -rf "$venv"
         if ! python3 -m venv "$venv"; then
-            echo "$name: python3 -m venv failed (see above; then again: $name)" >&2
+            echo "$name: python3 -m venv failed (see above; then again: $again)" >&2
             exit 3
         fi
     fi
     if ! "$venv/bin/python" -m pip install -q --disable-pip-version-check \
         --root-user-action=ignore -r "$requirements"; then
-        echo "$name: pip could not fill .venv (see above; then again: $name)" >&2
+        echo "$name: pip could not fill .venv (see above; then again: $again)" >&2
         exit 3
     fi
     echo "$wanted" >"$stamp"
@@ -163,13 +167,13 @@ if ((list)); then
 fi
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     echo "$name: no apt-get here: install what this system calls" \
-        "${packages[*]} $python_package apt dpkg, and run $name again" >&2
+        "${packages[*]} $python_package apt dpkg, and run $again again" >&2
     exit 3
 fi
 mapfile -t missing < <(missing_packages)
 if ((${#missing[@]})); then
     if ((!install)); then
-        echo "$name: missing: ${missing[*]} (install with: $name, or" \
+        echo "$name: missing: ${missing[*]} (install with: $again, or" \
             "apt-get install --no-install-recommends ${missing[*]})" >&2
         exit 3
     fi

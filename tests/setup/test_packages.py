@@ -65,6 +65,8 @@ def test_what_is_missing_is_named(tools: Path, copy: Path) -> None:
     assert done.returncode == 3
     assert "missing: mmdebstrap rsync" in done.stderr
     assert done.stderr.count("\n") == 1
+    done = run(copy, "--no-install", "--device", path=str(tools))
+    assert "(install with: setup/packages.sh --device, or apt-get install" in done.stderr
 
 
 def test_an_environment_is_missing_or_old(tools: Path, copy: Path) -> None:
