@@ -59,7 +59,8 @@ def main(arguments: list[str] | None = None) -> int:
     if len(without) == len(campaign.runs):
         raise UserError(
             f"{options.results}: holds no evidence of causes",
-            hint="it was measured with --no-evidence, or by an older suite",
+            hint="it was measured with --no-evidence or by an older suite, or it is a bundle that "
+            "had no room for it (then causes.json has what was found)",
         )
     if without and not options.json:
         print(f"without evidence: {', '.join(without)}")

@@ -38,8 +38,10 @@ examples:
   sudo ./run_test.sh --device /dev/sdb5     on this machine, on that empty partition
 
 exit status:
-  0 ran to its end (a freeze is a finding, not a failure)   2 usage   3 something needed is missing
-  4 the kernel hung, panicked or was lost (results are kept and reported)   130 interrupted
+  0 ran to its end (a freeze, or an OOM kill, is a finding, not a failure)   2 usage
+  3 something needed is missing, a run was cut short by something else than the kernel, or there
+    is no whole report   4 the kernel hung, panicked or was lost (results are kept and reported)
+  130 interrupted
 """
 
 

@@ -108,7 +108,8 @@ class Options:
     )
     jobs: int | None = option(
         MANY,
-        "runs at a time, on the guest's clock (default: one for each core; docs/MACHINES.md)",
+        "runs at a time, on the guest's clock (default: one for each core, as far as memory and "
+        "disk allow; docs/CAMPAIGNS.md)",
         values.up_to(256),
         "N",
         campaign_only=True,
@@ -129,7 +130,11 @@ class Options:
     )
 
     profile: str = option(
-        LOAD, None, choices=tuple(sorted(PROFILES)), default="standard", table=PARAMETERS
+        LOAD,
+        "how much of all: its defaults are in docs/MACHINES.md (default: standard)",
+        choices=tuple(sorted(PROFILES)),
+        default="standard",
+        table=PARAMETERS,
     )
     memory: int = option(
         LOAD,
@@ -368,9 +373,9 @@ class Options:
     )
     live_lock_after: int = option(
         MACHINE,
-        "end the run when all that should end stands still for S seconds while the kernel does "
-        "nothing but reclaim (default: 180; 0: never; not with --no-evidence, which leaves out "
-        "who looks)",
+        "end the run when all that should end prints next to nothing for S seconds while the "
+        "kernel only reclaims in vain or warns (docs/ATOMIC.md; default: 180; 0: never; not with "
+        "--no-evidence, which leaves out who looks)",
         values.seconds_or_0,
         "S",
         default=180,

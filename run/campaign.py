@@ -25,7 +25,7 @@ from contract.swap import ON_DISK
 from contract.variant import Variant
 from errors import UserError
 from run import checkout
-from run.run_folders import completed, ended, folder, numbered, schedule, targets
+from run.run_folders import ELSEWHERE, completed, ended, folder, numbered, schedule, targets
 from run.stored_plan import OWN, by_workload, read_plan, variants_of
 from setup.kernels import Kernel
 
@@ -132,7 +132,7 @@ class Campaign:
                 (self.path / label).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(
-                f"cannot write results: {error}", hint="name another folder: --out"
+                f"cannot write results: {error}", hint="name a folder that can be: --out"
             ) from error
 
     def left(self, up_to: int | None = None) -> list[tuple[str, int]]:
@@ -172,7 +172,7 @@ class Campaign:
             self._write()
         except OSError as error:
             raise UserError(
-                f"cannot write results: {error}", hint="name another folder: --out"
+                f"cannot write results: {error}", hint="name a folder that can be: --out"
             ) from error
         return run, order
 
@@ -267,7 +267,7 @@ class Campaign:
             if key in stored and stored[key] != value and not may_differ:
                 raise UserError(
                     f"{self.path} holds runs with {key} {stored[key]}, and this asks for {value}",
-                    hint="name another folder: --out",
+                    hint=ELSEWHERE,
                 )
 
     def _keep_config(self, label: str, kernel: Kernel | None) -> None:

@@ -13,6 +13,7 @@ from contract.values import Refused
 from contract.variant import Variant
 from contract.workload import DESKTOP
 from errors import UserError
+from run.run_folders import ELSEWHERE
 
 OWN = ("workload", "load", "memory")  # what a variant has of its own, if its workload is
 
@@ -34,9 +35,7 @@ def read_plan(place: Path) -> dict[str, Any]:
     _, problems = parse_plan(raw)
     problems += [f"{name}: no table" for name in TABLES if not isinstance(plan.get(name, {}), dict)]
     if problems:
-        raise UserError(
-            f"{path} is not as a campaign left it: {problems[0]}", hint="name another folder: --out"
-        )
+        raise UserError(f"{path} is not as a campaign left it: {problems[0]}", hint=ELSEWHERE)
     try:
         variants_of(variants)
     except Refused as error:

@@ -156,7 +156,7 @@ def running(spec: Spec, scratch: Path) -> Iterator[Machine]:
             lines = errors.read_text(errors="replace").strip().splitlines()
             raise DidNotStart(
                 f"QEMU did not start: {lines[-1] if lines else error}",
-                hint="see its other options with --help, or choose --accel tcg",
+                hint="choose --accel tcg" if spec.accel == "kvm" else "",
             ) from error
         yield machine
     finally:

@@ -223,9 +223,9 @@ class Session:
                 return HUNG, f"the guest did not boot: silent for {BOOT_DEADLINE_S * slow:.0f} s"
         elif silent > (self._errand.hang_after_s if self._started else PREPARE_DEADLINE_S) * slow:
             return HUNG, f"the guest sent nothing for {silent:.0f} s"
-        limit = self._errand.timeout_s + BOOT_DEADLINE_S + PREPARE_DEADLINE_S
-        if now - self._began > limit * slow:
-            return HUNG, f"the guest did not end within {self._errand.timeout_s * slow} s"
+        limit = (self._errand.timeout_s + BOOT_DEADLINE_S + PREPARE_DEADLINE_S) * slow
+        if now - self._began > limit:
+            return HUNG, f"the guest did not end within {limit:.0f} s"
         return None
 
     def _look(self, now: float) -> None:

@@ -112,9 +112,11 @@ def tables(runs: dict[str, list[Run]]) -> Iterator[str]:
                 counting.setdefault(variant, []).append(run)
                 found.setdefault(variant, []).append(sums_of(trace))
     if not found:
-        raise UserError(
-            "no run holds a trace.tsv", hint="measured with --no-evidence, or tracing was not there"
-        )
+        hint = "measured with --no-evidence, tracing was not there, or a bundle had no room for it"
+        if left_out:
+            hint += "; failed runs and those with disturbed observers are not counted: "
+            hint += plain(", ".join(left_out), 200)
+        raise UserError("no run that counts holds a trace.tsv", hint=hint)
     yield "Waits of the page allocator and of kswapd, mean of the runs"
     yield from _table(found, STALLS)
     yield ""

@@ -348,6 +348,7 @@ def test_another_repository_or_music_is_another_test(tmp_path: Path) -> None:
 def test_another_host_is_said_before_hours_of_runs(tmp_path: Path) -> None:
     found = opened(tmp_path, "--kernel", "debian:6.1", "--out", str(tmp_path))
     facts = {"accelerator": "tcg", "clock": {"kind": "guest"}, "machine": {"qemu": "7.2"}}
+    facts |= {"host": {"cpu_model": "A"}}
     run, _ = found.begin("6.1", 1)
     (run / "meta.json").write_text(json.dumps(facts))
     later = {**facts, "machine": {"qemu": "10.0"}}
@@ -356,6 +357,12 @@ def test_another_host_is_said_before_hours_of_runs(tmp_path: Path) -> None:
     refuse_another_host(tmp_path, ["6.1"], facts)
     with pytest.raises(UserError, match=r"with machine\.qemu 7\.2, and here it is 10\.0"):
         refuse_another_host(tmp_path, ["6.1"], later)
+    moved = {**facts, "host": {"cpu_model": "B"}}
+    refuse_another_host(tmp_path, ["6.1"], moved)  # the guest's clock does not heed it
+    facts |= {"clock": {"kind": "host"}}
+    (run / "meta.json").write_text(json.dumps(facts))
+    with pytest.raises(UserError, match=r"with host\.cpu_model A, and here it is B"):
+        refuse_another_host(tmp_path, ["6.1"], {**moved, "clock": {"kind": "host"}})
     (run / "meta.json").write_text("[")
     refuse_another_host(tmp_path, ["6.1"], later)
 
