@@ -81,3 +81,17 @@ def option(group: str, help: str | None, *how: Any, **more: Any) -> Any:
     row = Row(group, help, *how, **more)
     elsewhere = row.default is PROFILED or row.default is MODELLED
     return field(default=None if elsewhere else row.default, metadata={"row": row})
+
+
+def of_machine(help: str | None, *how: Any, **more: Any) -> Any:
+    """An option that changes one field of the machine's model, where it was given."""
+    return option(
+        MACHINE,
+        help,
+        *how,
+        default=MODELLED,
+        table=IN_MACHINE,
+        vm_only=True,
+        unsaid_zero=True,
+        **more,
+    )

@@ -23,6 +23,7 @@ from contract.option_rows import (
     REST,
     TESTED,
     Row,
+    of_machine,
     option,
 )
 from contract.swap import Swap
@@ -294,75 +295,21 @@ class Options:
         vm_only=True,
         before=2,
     )
-    cpu_mips: int | None = option(
-        MACHINE,
-        "millions of instructions a second of the guest's clock",
-        int,
-        choices=machine_model.MIPS,
-        default=MODELLED,
-        table=IN_MACHINE,
-        vm_only=True,
-        unsaid_zero=True,
+    cpu_mips: int | None = of_machine(
+        "millions of instructions a second of the guest's clock", int, choices=machine_model.MIPS
     )
-    disk_kind: str | None = option(
-        MACHINE,
-        None,
-        choices=machine_model.KINDS,
-        default=MODELLED,
-        table=IN_MACHINE,
-        vm_only=True,
-        unsaid_zero=True,
+    disk_kind: str | None = of_machine(None, choices=machine_model.KINDS)
+    disk_iops: int | None = of_machine(
+        "accesses a second of the VM's disk, one after the other", values.count, "N"
     )
-    disk_iops: int | None = option(
-        MACHINE,
-        "accesses a second of the VM's disk, one after the other",
-        values.count,
-        "N",
-        default=MODELLED,
-        table=IN_MACHINE,
-        vm_only=True,
-        unsaid_zero=True,
+    disk_bps: int | None = of_machine("its bytes a second, for example 80M", values.size, "N")
+    disk_parallel: int | None = of_machine(
+        "accesses at a time (flash)", machine_model.READERS["disk_parallel"], "N"
     )
-    disk_bps: int | None = option(
-        MACHINE,
-        "its bytes a second, for example 80M",
-        values.size,
-        "N",
-        default=MODELLED,
-        table=IN_MACHINE,
-        vm_only=True,
-        unsaid_zero=True,
+    disk_depth: int | None = of_machine(
+        "requests that it takes at a time", machine_model.READERS["disk_depth"], "N"
     )
-    disk_parallel: int | None = option(
-        MACHINE,
-        "accesses at a time (flash)",
-        machine_model.READERS["disk_parallel"],
-        "N",
-        default=MODELLED,
-        table=IN_MACHINE,
-        vm_only=True,
-        unsaid_zero=True,
-    )
-    disk_depth: int | None = option(
-        MACHINE,
-        "requests that it takes at a time",
-        machine_model.READERS["disk_depth"],
-        "N",
-        default=MODELLED,
-        table=IN_MACHINE,
-        vm_only=True,
-        unsaid_zero=True,
-    )
-    disk_queues: int | None = option(
-        MACHINE,
-        "queues of it",
-        machine_model.READERS["disk_queues"],
-        "N",
-        default=MODELLED,
-        table=IN_MACHINE,
-        vm_only=True,
-        unsaid_zero=True,
-    )
+    disk_queues: int | None = of_machine("queues of it", machine_model.READERS["disk_queues"], "N")
     timeout: int = option(
         MACHINE,
         "end the run after S seconds",
