@@ -96,13 +96,15 @@ class FigureTable:
     """The figures in the form in which they are told: rows under a title.
 
     `better`: of each column "lower", "higher", or "" where neither is; (): of none. A comparison
-    has the change of the mean only of those that have a direction.
+    has the change of the mean only of those that have a direction. `of_failed`: a mean is of the
+    runs that failed, too, as far as they got: for what only a failed run has, such as a kill.
     """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[TableRow, ...]
     better: tuple[str, ...] = ()
+    of_failed: bool = False
 
     def as_meta(self) -> dict[str, Any]:
         """As it stands in meta.json."""
@@ -111,6 +113,7 @@ class FigureTable:
             "columns": list(self.columns),
             "rows": [row.as_meta() for row in self.rows],
             **({"better": list(self.better)} if self.better else {}),
+            **({"of_failed": True} if self.of_failed else {}),
         }
 
 

@@ -103,6 +103,7 @@ def describe(options: Options) -> Description:
                 "The cgroup",
                 ("OOM kills", "dirty MiB, most", "writeback MiB, most"),
                 (TableRow("inside", ("killed-inside", "dirty-most", "writeback-most")),),
+                of_failed=True,  # a run with a kill is one
             ),
         ),
     )

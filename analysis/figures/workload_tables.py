@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The figures of a workload's tables: of one run, or their means over the runs that ended.
+"""The figures of a workload's tables: of one run, or their means over a variant's runs.
 
 A cell's key is one of the workload's figures or of the suite's metrics; no value is not available.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from analysis.figures.metrics import BY_KEY, counted, failed, measure
 from analysis.reading.load import Run
-from contract.workload import Description, FigureTable
+from contract.workload import FigureTable
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Means:
-    """What the cells of the tables hold, by key; `runs`: that ended, whatever they have."""
+    """What the cells of a table hold, by key; `runs`: that it is of, whatever they have."""
 
     runs: int
     of: dict[str, Mean]
@@ -49,13 +49,16 @@ def of_run(run: Run, tables: Sequence[FigureTable]) -> dict[str, float]:
     }
 
 
-def over_runs(runs: Sequence[Run], workload: Description) -> Means:
-    """Over those that ended by themselves: what a run measured until it failed is no result."""
-    ended = [run for run in runs if counted(run) and not failed(run)]
-    each = [of_run(run, workload.tables) for run in ended]
+def over_runs(runs: Sequence[Run], table: FigureTable) -> Means:
+    """Over those that ended by themselves: what a run measured until it failed is no result.
+
+    Unless the table says that it is one (`of_failed`).
+    """
+    of = [run for run in runs if counted(run) and (table.of_failed or not failed(run))]
+    each = [of_run(run, [table]) for run in of]
     found: dict[str, Mean] = {}
-    for key in keys(workload.tables):
+    for key in keys([table]):
         values = [one[key] for one in each if key in one]
         if values:
             found[key] = Mean(math.fsum(values) / len(values), len(values))
-    return Means(len(ended), found)
+    return Means(len(of), found)

@@ -162,7 +162,9 @@ def _table(value: Any) -> FigureTable | None:
             heads = tuple(plain(column, COLUMN) for column in columns[:MOST_COLUMNS])
             found = tuple(_rows(rows[:MOST_ROWS], len(heads)))
             better = _better(value.get("better"), len(heads))
-            return FigureTable(plain(title, TITLE), heads, found, better) if found else None
+            failed = value.get("of_failed") is True
+            made = FigureTable(plain(title, TITLE), heads, found, better, failed)
+            return made if found else None
     return None
 
 

@@ -21,6 +21,8 @@ LABEL = 26  # columns of a variant's name
 SIGNIFICANT, MOST_DECIMALS = 3, 6  # digits of a figure that nothing is said of
 TOO_LONG = 1e9
 CHANGE = "(%): the change of the mean against {}'s; minus is worse."
+MEANS = "means of the runs that ended"
+FAILED_TOO = ", and of those that failed"
 FEWER = "(n): the mean of n runs only."
 OF_FEWER = re.compile(r" \(\d+\)(?: |$)")
 
@@ -29,11 +31,13 @@ OF_FEWER = re.compile(r" \(\d+\)(?: |$)")
 class ByVariant:
     """One table turned: a row for each variant, a column for each cell that is not empty.
 
-    `groups`: the title of the table's row over the first of its cells, "" over the others; `heads`:
-    the table's columns; `names`: both; `change`: what the per cent in the cells are, "" of none.
+    `of`: what its figures are; `groups`: the title of the table's row over the first of its cells,
+    "" over the others; `heads`: the table's columns; `names`: both; `change`: what the per cent in
+    the cells are, "" of none.
     """
 
     title: str
+    of: str
     groups: list[str]
     heads: list[str]
     names: list[str]
@@ -62,10 +66,10 @@ class _Place:
 
 def run_lines(run: Run, width: int) -> Iterator[str]:
     """The tables of one run, an empty line before each."""
-    found = of_run(run, run.workload.tables)
-    digits = _digits(run.workload, [found])
-    cells = {key: _figure(value, digits[key]) for key, value in found.items()}
     for table in run.workload.tables:
+        found = of_run(run, [table])
+        digits = _digits(run.workload, table, [found])
+        cells = {key: _figure(value, digits[key]) for key, value in found.items()}
         yield from ["", *_form(table, cells, width)]
 
 
@@ -77,17 +81,17 @@ def campaign_lines(
     for variant in variants:
         runs = trusted.get(variant, [])
         workload = first_described(campaign.variants()[variant]).workload
-        means = over_runs(runs, workload)
-        cells = _cells(means, _digits(workload, [means.values]))
-        of = f"{plain(labels[variant], LABEL)}, mean of {plural(means.runs, 'run')}"
         for table in workload.tables:
-            yield from [*_form(table, cells, width, of), ""]
+            means = over_runs(runs, table)
+            cells = _cells(means, _digits(workload, table, [means.values]))
+            of = f"{plain(labels[variant], LABEL)}, mean of {plural(means.runs, 'run')}"
+            yield from [*_form(table, cells, width, of + FAILED_TOO * table.of_failed), ""]
 
 
 def variant_lines(compared: Compared, variants: Sequence[str], width: int) -> Iterator[str]:
     """Each table with a row for each variant, or a column where that is too wide."""
     for table in by_variant(compared, variants):
-        yield from ["", *paragraph(f"{table.title} (means of the runs that ended):")]
+        yield from ["", *paragraph(f"{table.title} ({table.of}):")]
         rows = [["", "", *table.groups], ["variant", "runs", *table.heads], *table.rows]
         if not any(table.groups):
             del rows[0]
@@ -108,11 +112,11 @@ def by_variant(compared: Compared, variants: Sequence[str]) -> list[ByVariant]:
     if not workload.tables:
         return []
     runs = observer_faults.trusted(compared.campaign.variants())
-    means = {one: over_runs(runs.get(one, []), workload) for one in variants}
-    digits = _digits(workload, [one.values for one in means.values()])
-    base = means.get(compared.baseline, Means(0, {})) if len(variants) > 1 else Means(0, {})
     found = []
     for table in workload.tables:
+        means = {one: over_runs(runs.get(one, []), table) for one in variants}
+        digits = _digits(workload, table, [one.values for one in means.values()])
+        base = means.get(compared.baseline, Means(0, {})) if len(variants) > 1 else Means(0, {})
         places = [place for row in table.rows for place in _places(table, row)]
         rows = []
         for one in variants:
@@ -126,6 +130,7 @@ def by_variant(compared: Compared, variants: Sequence[str]) -> list[ByVariant]:
         found.append(
             ByVariant(
                 table.title,
+                MEANS + FAILED_TOO * table.of_failed,
                 [place.title if place.first else "" for place in places],
                 [place.head for place in places],
                 [", ".join(filter(None, (place.title, place.head))) for place in places],
@@ -136,15 +141,16 @@ def by_variant(compared: Compared, variants: Sequence[str]) -> list[ByVariant]:
     return found
 
 
-def _digits(workload: Description, values: Sequence[Mapping[str, float]]) -> dict[str, int]:
+def _digits(
+    workload: Description, table: FigureTable, values: Sequence[Mapping[str, float]]
+) -> dict[str, int]:
     """Decimals by key: where the workload says none, those that others of the column have."""
     told = {metric.key: metric.digits for metric in metrics_of(workload)}
     found: dict[str, int] = {}
-    for table in workload.tables:
-        for column in zip(*(row.figures for row in table.rows), strict=True):
-            there = [one[key] for one in values for key in column if key in one and key not in told]
-            said = [told[key] for key in column if key in told] or map(_decimals, there)
-            found |= dict.fromkeys(column, max(said, default=0))
+    for column in zip(*(row.figures for row in table.rows), strict=True):
+        there = [one[key] for one in values for key in column if key in one and key not in told]
+        said = [told[key] for key in column if key in told] or map(_decimals, there)
+        found |= dict.fromkeys(column, max(said, default=0))
     return found | told
 
 

@@ -34,7 +34,7 @@ PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_si
 WORDS = st.sampled_from([*LABELS, "s", "=1+1", "lower", "higher", "time-inside", "stalled"])
 KEYS = (
     *("name", "summary", "subject", "subjects", "primary", "figures", "tables"),
-    *("key", "title", "unit", "digits", "better", "columns", "rows"),
+    *("key", "title", "unit", "digits", "better", "columns", "rows", "of_failed"),
     *("recorded", "since", "until", "divisor", "share_of"),
     *("panels", "phases", "curves", "table", "stream", "column", "rate", "per"),
 )
@@ -105,6 +105,13 @@ def test_a_row_has_a_cell_for_each_column() -> None:
     [found] = read_workload({"workload": {"tables": [table]}}, [], []).tables
     assert found.columns == ("x", "y", "3")
     assert found.rows == (TableRow("r", ("a", "", "b")), TableRow("s", ("", "", "")))
+
+
+def test_a_table_says_whether_it_is_of_failed_runs_too() -> None:
+    kills = replace(DIRTY.tables[0], of_failed=True)
+    for told in (DIRTY, replace(DIRTY, tables=(kills,))):
+        assert read_workload({"workload": json.loads(json.dumps(told.as_meta()))}, [], []) == told
+    assert "of_failed" not in DIRTY.tables[0].as_meta()
 
 
 def test_figures_are_numbers_or_not_available() -> None:

@@ -103,6 +103,25 @@ def test_the_change_of_the_mean_is_as_in_the_mail(tmp_path: Path) -> None:
     assert alone[0].rows == [["base", "2", "98.2", "98,180", "5"]] and not alone[0].change
 
 
+def test_a_kill_of_a_run_that_failed_by_it_is_in_the_table(tmp_path: Path) -> None:
+    group = FigureTable("The cgroup", ("OOM kills",), (TableRow("inside", ("killed",)),))
+    tables = (*DIRTY.tables, replace(group, of_failed=True))
+    told = replace(DIRTY, tables=tables).as_meta()
+    for number, state in enumerate(("completed", "oom", "completed"), 1):
+        figures = figures_of(40.0) | {"killed": 2.0 * (state == "oom")}
+        workload_run(tmp_path / "a" / str(number), figures, state, told)
+        workload_run(tmp_path / "b" / str(number), figures_of(40.0) | {"killed": 0}, workload=told)
+    campaign = load_campaign(tmp_path)
+    text = summary(campaign, try_compare(campaign))
+    assert "The cgroup (a, mean of 3 runs, and of those that failed):\n" in text
+    assert re.search(r"^inside +0\.667$", text, re.MULTILINE)
+    assert "outside the cgroup (a, mean of 2 runs):" in " ".join(text.split())
+    text = compare_text.text(compare(campaign, baseline="b"))
+    assert "The cgroup (means of the runs that ended, and of those that failed):" in text
+    assert re.search(r"^a +3 +0\.667$", text, re.MULTILINE)
+    assert re.search(r"^a +2 +39\.0 ", text, re.MULTILINE)
+
+
 def test_a_mean_of_fewer_runs_says_so(tmp_path: Path) -> None:
     workload_campaign(tmp_path, {"a": [40.0, 42.0, 44.0]})
     lacking = {key: value for key, value in figures_of(44.0).items() if key != "rate-inside-1"}
