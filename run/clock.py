@@ -2,13 +2,13 @@
 """Which clock a guest waits by, and whether its disk can be a model (docs/MACHINES.md)."""
 
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from contract.options import Options
 from errors import Exit, UserError
+from run.demands import QEMU_BYTES, host_memory
 from setup import cache
 from vm import disk_model
 from vm.disk_model import DiskModel
@@ -17,7 +17,6 @@ from vm.room import free_bytes
 from workloads import registry
 
 HINT = "leave it out, or say --clock host"
-QEMU_BYTES = 512 << 20  # of memory beside the guest's
 DISK_BYTES = 3 << 30  # of a guest's root and of its disk under test, at the most
 
 
@@ -39,8 +38,7 @@ def at_once(options: Options, clock: str) -> int:
         return 1
     if options.jobs:
         return options.jobs
-    available = re.search(r"^MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text(), re.M)
-    memory = int(available[1]) << 10 if available else 0
+    memory = host_memory("MemAvailable")
     disks = free_bytes(cache.place()) // disk_bytes(options)
     fit = memory // (options.most_memory + QEMU_BYTES), disks
     return max(1, min(len(os.sched_getaffinity(0)), *fit))

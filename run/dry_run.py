@@ -10,7 +10,7 @@ from contract.options import Options
 from contract.swap import ON_DISK
 from contract.variant import Variant
 from errors import UserError, run_command
-from run import campaign, checkout, durations
+from run import campaign, checkout, demands, durations
 from run.arguments import parse
 from run.clock import at_once, modelled, wanted
 from run.identity import identified
@@ -203,7 +203,9 @@ def verdict(options: Options) -> str:
 
 def main() -> int:
     """Print the steps."""
-    options = identified(parse(sys.argv[1:]))
+    options = parse(sys.argv[1:])
+    demands.check(options)
+    options = identified(options)
     print(f"dry run of: run_test.sh {shlex.join(sys.argv[1:])}")
     for number, line in enumerate(lines(options), start=1):
         print(f"{number:3}. {line}")

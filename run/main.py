@@ -14,7 +14,7 @@ from typing import Any
 from contract.options import Options
 from contract.run_files import ABORTED, HUNG, LOST, PANICKED, REPORT
 from errors import Exit, run_command
-from run import clock, machine_lock, on_device
+from run import clock, demands, machine_lock, on_device
 from run.arguments import parse
 from run.campaign import Campaign
 from run.identity import identified
@@ -108,7 +108,9 @@ def exit_status(outcome: Outcome, interrupted: bool) -> Exit:
 def main() -> int:
     """Everything between the command line and the exit status."""
     argv = sys.argv[1:]
-    options = identified(parse(argv))
+    options = parse(argv)
+    demands.check(options)
+    options = identified(options)
     # Named once: it has the second of its beginning in its name.
     options = replace(options, out=options.out or str(folder(options)))
     for number in (signal.SIGTERM, signal.SIGHUP):

@@ -4,7 +4,7 @@
 import contextlib
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from errors import UserError
 from setup import mapper
@@ -16,8 +16,24 @@ FILE_SYSTEMS = ("ext4", "ext3", "ext2", "xfs")
 SWAP_BYTES = 2 << 30
 # Past this size mkfs only costs time; the original's was 5 GiB.
 FS_MAXIMUM = 16 << 30
+EXTENT = 4 << 20  # LVM's own
+BYTES_PER_INODE = 64 << 10  # of ext2 to ext4; xfs makes inodes as they are needed
 # Which block a file's name hashes to must not differ from run to run.
 HASH_SEED = "5eed5eed-5eed-4eed-8eed-5eed5eed5eed"
+
+
+class Room(NamedTuple):
+    """What the file system of a stack has for files; inodes: of ext2 to ext4."""
+
+    bytes: int
+    inodes: int
+
+
+def room(device: int) -> Room:
+    """What a stack on a device of so many bytes has for sure, without its own and a reserve."""
+    extents, _ = split(device // EXTENT - 1, EXTENT, SWAP_BYTES)
+    made = extents * EXTENT
+    return Room(made * 19 // 20 - (64 << 20), made // BYTES_PER_INODE)
 
 
 def build(dev: str, state: dict[str, Any], swap_bytes: int, wipe: bool) -> Stack:
@@ -103,7 +119,19 @@ def make_file_system(stack: Stack) -> None:
     # the usual inode tables and journal take an emulated machine several seconds.
     journal = [] if fs == "ext2" else ["-J", "size=32"]
     options = f"lazy_itable_init=0,lazy_journal_init=0,nodiscard,hash_seed={HASH_SEED}"
-    run("mke2fs", "-qF", "-t", fs, "-i", "65536", *journal, "-E", options, device, timeout=600)
+    run(
+        "mke2fs",
+        "-qF",
+        "-t",
+        fs,
+        "-i",
+        str(BYTES_PER_INODE),
+        *journal,
+        "-E",
+        options,
+        device,
+        timeout=600,
+    )
 
 
 def free_prefix() -> str:

@@ -13,17 +13,18 @@ from contract.options import Options
 from contract.run_files import HEARTBEAT
 from contract.values import up_to, whole_mib
 from contract.workload import Description, Figure, FigureTable, TableRow
-from errors import UserError
+from errors import Exit, UserError
 from monitors.streams import Stream
 from workloads import memcg, memcg_dirty_load
 from workloads.beside import heartbeat, program
-from workloads.workload import Ground, Parameter, Workload, defaults
+from workloads.workload import Ground, Needs, Parameter, Workload, defaults
 
 NAME = "memcg-dirty"
 INSIDE = "heartbeat-inside"
 LOAD = "dirty"  # the stream of what starts the dd and times them
 MIB = 1 << 20
 LEAST_LIMIT = 24  # MiB: the heartbeat in the group needs some twelve
+DIRTY_SHARE = 5  # vm.dirty_ratio is 20 %
 
 
 def streams(options: Options) -> list[str]:
@@ -35,6 +36,26 @@ def more_bytes(options: Options) -> int:
     """The files of one place, which go before the next one's are written."""
     said = WORKLOAD.values(options)
     return said["writers"] * said["size"]
+
+
+def needs(options: Options) -> Needs:
+    """The same files: they are on the file system under test."""
+    return Needs(more_bytes(options), WORKLOAD.values(options)["writers"])
+
+
+def check(options: Options) -> None:
+    """UserError (2) for a group that may hold more than the machine lets be dirty.
+
+    The memory of a device's machine is not known from the options.
+    """
+    limit = WORKLOAD.values(options)["limit"]
+    if options.device is None and limit * DIRTY_SHARE > options.memory:
+        raise UserError(
+            f"--load: limit={limit // MIB}M is more than a fifth of the machine's "
+            f"{options.memory // MIB} MiB, which is all that may be dirty in it",
+            hint=f"a lower limit, or --memory {limit * DIRTY_SHARE // MIB}M",
+            status=Exit.USAGE,
+        )
 
 
 @contextlib.contextmanager
@@ -139,6 +160,8 @@ WORKLOAD = Workload(
     # Without the second one only the machine's own dirty limit holds, also with version 2.
     config=("CONFIG_MEMCG", "CONFIG_CGROUP_WRITEBACK"),
     more_bytes=more_bytes,
+    needs=needs,
+    check=check,
     prepared=prepared,
     undo=memcg.undo,
 )

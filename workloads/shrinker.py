@@ -17,12 +17,13 @@ from monitors.streams import Stream
 from workloads import shrinker_copy, shrinker_files, shrinker_tables
 from workloads.beside import program
 from workloads.shrinker_load import PARTS
-from workloads.workload import Ground, Parameter, Workload, defaults
+from workloads.workload import Ground, Needs, Parameter, Workload, defaults
 
 NAME = "shrinker"
 LOAD = "shrinker"  # the stream of what starts the parts and times them
 ALL = "all"
 MIB = 1 << 20
+BLOCK, INODE = 4096, 1024  # bytes of a small file, and of an inode with its name
 CACHES = {"xfs": "xfs_inode", "ext2": "ext4_inode_cache", "ext3": "ext4_inode_cache"}
 CACHES |= {"ext4": "ext4_inode_cache"}  # which drives all three in Debian's kernels
 
@@ -61,9 +62,15 @@ def streams(options: Options) -> list[str]:
     return [LOAD]
 
 
-def more_bytes(options: Options) -> int:
-    """The large file, and its copy."""
-    return 2 * WORKLOAD.values(options)["copy"]
+def needs(options: Options) -> Needs:
+    """What all parts have at once: those before leave theirs, and bonnie++'s come beside them."""
+    said, asked = WORKLOAD.values(options), set(parts(options))
+    sources = said["tree"] + 2 * said["objects"] if {"copy", "mix"} & asked else 0
+    made = said["files"] if "fsmark" in asked else 0
+    bonnie = said["bonnie"] * shrinker_files.UNIT if "bonnie" in asked else 0
+    files = sources + made + bonnie
+    large = 2 * said["copy"] if sources else 0
+    return Needs(large + sources * BLOCK + files * INODE, files)
 
 
 @contextlib.contextmanager
@@ -125,7 +132,8 @@ WORKLOAD = Workload(
         Parameter("seconds", "of the mix", up_to(3600), defaults("6", "60", "120")),
     ),
     packages={"fsmark": "fs_mark", "bonnie++": "bonnie++", "gcc": "gcc"},
-    more_bytes=more_bytes,
+    more_bytes=lambda options: needs(options).bytes,
+    needs=needs,
     prepared=prepared,
     fs="xfs",
     slabs=("dentry", "inode_cache", *sorted(set(CACHES.values()))),

@@ -43,6 +43,17 @@ class Ground:
     more_disks: tuple[str, ...] = ()  # beside that, as many as it asked for: empty
 
 
+@dataclass(frozen=True)
+class Needs:
+    """What has to fit at once on the file system under test; bytes: their inodes' and names' too.
+
+    files: how many there are at the most, where they are many.
+    """
+
+    bytes: int = 0
+    files: int = 0
+
+
 @contextlib.contextmanager
 def nothing_to_prepare(options: Options, ground: Ground) -> Iterator[None]:
     """For a workload that begins with an empty file system."""
@@ -72,6 +83,7 @@ class Workload:
     fs: str | None = None  # the file system that it is about, if the user names none
     more_disks: int = 0  # of the VM, of the same kind as the one under test
     more_bytes: Callable[[Options], int] = lambda options: 0  # that large files of it come to hold
+    needs: Callable[[Options], Needs] = lambda options: Needs()
     packages: Mapping[str, str] = field(default_factory=dict)  # Debian's, and a command of each
     modules: tuple[str, ...] = ()  # of the kernel, loaded where they are not built in
     config: tuple[str, ...] = ()  # the CONFIG_ options that its kernel needs; "A|B": one of them

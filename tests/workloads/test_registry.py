@@ -105,7 +105,7 @@ def test_the_guest_is_told_all_of_it_and_nothing_of_another() -> None:
     options = parse([*DIRTY, "--load", "size=64M"])
     assert options.load == "limit=100M,size=64M,version=2,writers=2"
     assert options.memory == 1 << 30
-    assert parse([*DIRTY, "--memory", "300M"]).memory == 300 << 20
+    assert parse([*DIRTY, "--memory", "600M"]).memory == 600 << 20
     argv = measure_argv(options, options.variants[0], repo="/r", music="/m", run_dir="/o")
     measured = resolved(parse_measured([*argv, "--device", "/dev/x"], registry.with_gitks()))
     assert (measured.workload, measured.load) == (options.workload, options.load)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whether what runs ask for is there: memory and disk, looked at before anything is made."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from contract.options import Options
+from errors import Exit, UserError
+from setup import stack_build
+from setup.device_check import device_size, is_block
+from vm.room import WORK_DISK_BYTES
+from workloads.registry import find
+
+QEMU_BYTES = 512 << 20  # of memory beside the guest's
+MIB = 1 << 20
+
+
+def host_memory(which: str = "MemTotal") -> int:
+    """Bytes of this machine's memory (/proc/meminfo), 0 if it does not say."""
+    found = re.search(rf"^{which}: +(\d+) kB", Path("/proc/meminfo").read_text(), re.M)
+    return int(found[1]) << 10 if found else 0
+
+
+def check(options: Options) -> None:
+    """UserError (2) if a VM's memory or disk cannot be, or the device is too small."""
+    if options.device is not None:
+        check_device(options)
+        return
+    has = host_memory()
+    if has and options.most_memory + QEMU_BYTES > has:
+        raise UserError(
+            f"--memory: a VM of {options.most_memory // MIB} MiB and QEMU's own "
+            f"{QEMU_BYTES // MIB} need more than this host's {has // MIB} MiB",
+            hint="say less with --memory",
+            status=Exit.USAGE,
+        )
+    for one in map(options.of, options.variants):
+        _check_disk(one, WORK_DISK_BYTES, "a VM's disk")
+
+
+def check_device(options: Options) -> None:
+    """UserError (2) if the workload does not fit on the device, or into this machine's memory."""
+    chosen = find(options.workload)
+    chosen.check(replace(options, device=None, memory=host_memory() or options.memory))
+    device = str(options.device)
+    if chosen.needs(options).bytes and (is_block(device) or Path(device).is_file()):
+        _check_disk(options, device_size(device), device)
+
+
+def _check_disk(options: Options, size: int, name: str) -> None:
+    need, room = find(options.workload).needs(options), stack_build.room(size)
+    files = f"{need.files:,} files of {need.bytes // MIB:,} MiB"
+    if need.bytes > room.bytes:
+        has = f"{room.bytes // MIB:,} MiB"
+    elif options.fs != "xfs" and need.files > room.inodes:
+        has = f"{room.inodes:,} inodes of {options.fs}"
+    else:
+        return
+    raise UserError(
+        f"--workload {options.workload}: {files} do not fit on {name}, which has {has} for them",
+        hint=f"--load makes them less: {options.load}",
+        status=Exit.USAGE,
+    )

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Memory and disk that are not there are refused before anything is made."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from errors import Exit, UserError
+from run import demands
+from run.arguments import parse
+from tests.support.suite_copy import SUITE
+
+GIB = 1 << 30
+
+
+def refused(argv: list[str]) -> str:
+    with pytest.raises(UserError) as raised:
+        demands.check(parse(argv))
+    assert raised.value.status == Exit.USAGE and raised.value.hint
+    return str(raised.value)
+
+
+def test_memory_that_the_host_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demands, "host_memory", lambda: 4 * GIB)
+    demands.check(parse(["--workload", "seqio", "--memory", "3584M"]))
+    said = refused(["--workload", "seqio", "--memory", "900G"])
+    assert "921600 MiB" in said and "4096 MiB" in said and "--memory" in said
+    # A host that does not say is no reason.
+    monkeypatch.setattr(demands, "host_memory", lambda: 0)
+    demands.check(parse(["--memory", "900G"]))
+
+
+def test_a_dry_run_refuses_in_one_line() -> None:
+    command = [str(SUITE / "run_test.sh"), "--dry-run", "--workload", "seqio", "--memory", "900G"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == Exit.USAGE and done.stdout == ""
+    assert done.stderr.startswith("run_test.sh: --memory: a VM of 921600 MiB")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["memcg-dirty", "--load", "size=1G,writers=8"], "8 files of 8,192 MiB do not fit on a VM"),
+        (["shrinker", "--load", "copy=3G"], "which has 5,"),
+        (["shrinker", "--load", "part=bonnie,bonnie=9999"], "10,238,976 files of 9,999 MiB"),
+        (["shrinker", "--load", "part=fsmark,files=9000000"], "9,000,000 files"),
+        (["shrinker", "--fs", "ext4"], "98,240 inodes of ext4"),
+    ],
+)
+def test_files_that_the_disk_does_not_hold(argv: list[str], words: str) -> None:
+    assert words in refused(["--workload", *argv])
+
+
+@pytest.mark.parametrize("profile", ["quick", "standard", "full"])
+@pytest.mark.parametrize("name", ["memcg-dirty", "shrinker", "seqio", "mixed"])
+def test_what_a_profile_asks_for_fits(name: str, profile: str) -> None:
+    demands.check(parse(["--workload", name, "--profile", profile]))
+
+
+def test_a_device_has_the_room_or_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = tmp_path / "disk"
+    for size, fits in ((3 * GIB, False), (6 * GIB, True)):
+        with open(device, "wb") as file:
+            file.truncate(size)
+        argv = ["--workload", "memcg-dirty", "--load", "size=1G", "--device", str(device)]
+        if fits:
+            demands.check(parse(argv))
+        else:
+            assert f"2,048 MiB do not fit on {device}, which has 9" in refused(argv)
+    # A fifth of this machine's memory, not of a VM's.
+    monkeypatch.setattr(demands, "host_memory", lambda: GIB // 4)
+    assert "more than a fifth of the machine's 256 MiB" in refused(argv)
+    # A desktop needs nothing that is looked at here, nor does a device that is none.
+    demands.check(parse(["--device", str(tmp_path / "none")]))
+
+
+@pytest.mark.parametrize("argv", [["--memory", "400M"], ["--load", "limit=300M"]])
+def test_a_group_above_the_machines_own_dirty_limit(argv: list[str]) -> None:
+    with pytest.raises(UserError, match=r"more than a fifth .*a lower limit, or --mem") as raised:
+        parse(["--workload", "memcg-dirty", *argv])
+    assert raised.value.status == Exit.USAGE
