@@ -80,6 +80,22 @@ class Recorded:
 
 
 @dataclass(frozen=True)
+class Late:
+    """A figure of a stream whose lines say how late they were (`late S`).
+
+    of: `worst`, the latest one's seconds; `missed`, how many were later than its kind may be.
+    """
+
+    key: str
+    stream: str
+    of: Literal["worst", "missed"]
+
+    def as_meta(self) -> dict[str, Any]:
+        """As it stands in meta.json."""
+        return {"key": self.key, "stream": self.stream, "of": self.of}
+
+
+@dataclass(frozen=True)
 class TableRow:
     """A row of a table: the key of a figure for each column; "": an empty cell."""
 
@@ -167,8 +183,9 @@ class Description:
 
     `subject`: what one of these streams is called; `primary`: key of the metric that the verdicts
     are about, one of the suite's or of `figures`; `recorded`: what the observers have beside those;
-    `panels`: what is drawn over time; `phases`: the stream whose lines begin with `PHASE: `, "" if
-    none does.
+    `late`: how late streams were; `settled`: what its parameters leave to the machine, as that has
+    decided it: runs that differ in it are not compared; `panels`: what is drawn over time;
+    `phases`: the stream whose lines begin with `PHASE: `, "" if none does.
     """
 
     name: str
@@ -179,6 +196,8 @@ class Description:
     figures: tuple[Figure, ...] = ()
     tables: tuple[FigureTable, ...] = ()
     recorded: tuple[Recorded, ...] = ()
+    late: tuple[Late, ...] = ()
+    settled: str = ""
     panels: tuple[Panel, ...] = ()
     phases: str = ""
 
@@ -193,6 +212,8 @@ class Description:
             "figures": [figure.as_meta() for figure in self.figures],
             "tables": [table.as_meta() for table in self.tables],
             "recorded": [one.as_meta() for one in self.recorded],
+            **({"late": [one.as_meta() for one in self.late]} if self.late else {}),
+            **({"settled": self.settled} if self.settled else {}),
             **({"panels": [panel.as_meta() for panel in self.panels]} if self.panels else {}),
             **({"phases": self.phases} if self.phases else {}),
         }

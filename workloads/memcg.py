@@ -19,6 +19,7 @@ from errors import UserError, write_kernel_file
 OWN_MOUNT = Path("/run/desktop-freeze/cgroup")  # where this machine has none mounted
 RECORD = Path("/run/desktop-freeze/cgroup.json")  # written before what it says is done
 NAME = "desktop-freeze"
+MOUNTS, FILE_SYSTEMS = Path("/proc/self/mounts"), Path("/proc/filesystems")
 PATIENCE_S = 30.0
 
 
@@ -64,12 +65,19 @@ def of_limit(limit: int, version: int) -> Memcg:
     return Memcg(root / f"{NAME}-{limit}", old)
 
 
+def offered() -> int:
+    """The version of control groups that this machine has for memory: 2, or 1 if only that."""
+    if hierarchy(2)[1]:
+        return 1
+    return 2 if "cgroup2" in _words(FILE_SYSTEMS) else 1
+
+
 def hierarchy(version: int) -> tuple[Path, bool]:
     """(folder, of version 1) of the machine's memory controller; ours to mount if it has none.
 
     A machine has its controller in one of the two, whichever was asked for.
     """
-    for line in Path("/proc/self/mounts").read_text().splitlines():
+    for line in MOUNTS.read_text().splitlines():
         _source, place, kind, options, *_rest = line.split()
         if kind == "cgroup" and "memory" in options.split(","):
             return Path(place), True
@@ -87,7 +95,10 @@ def made(limit: int, version: int) -> Iterator[Memcg]:
     undo()
     root, old = hierarchy(version)
     if old != (version == 1):
-        raise UserError(f"{root}: this machine's memory controller is of version {2 - old}")
+        raise UserError(
+            f"{root}: this machine's memory controller is of version {2 - old}",
+            hint=f"--load version={2 - old}",
+        )
     made_here: dict[str, str] = {}
     try:
         if root == OWN_MOUNT and not root.is_mount():
@@ -151,7 +162,10 @@ def _mount(root: Path, version: int) -> None:
     if done.returncode:
         # Of version 1 since 6.11 (e93d4166b40a) only where a kernel was built with it.
         needs = "CONFIG_MEMCG" if version == 2 else "CONFIG_MEMCG_V1"
-        raise UserError(f"no control groups: {done.stderr.strip()}", hint=needs)
+        raise UserError(
+            f"no control groups of version {version}: {done.stderr.strip()}",
+            hint=f"{needs}, or --load version={3 - version}",
+        )
 
 
 def _unmount(root: Path) -> None:

@@ -7,16 +7,18 @@ whether reclaim waits for the flusher, or the kernel kills.
 
 import contextlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from contract.options import Options
 from contract.run_files import HEARTBEAT
 from contract.values import up_to, whole_mib
-from contract.workload import Description, Figure, FigureTable, TableRow
+from contract.workload import Description, Figure, FigureTable, Late, Recorded, TableRow
 from errors import Exit, UserError
 from monitors.streams import Stream
 from workloads import memcg, memcg_dirty_load
 from workloads.beside import heartbeat, program
+from workloads.telling import begin_of, end_of
+from workloads.waits import waits
 from workloads.workload import Ground, Needs, Parameter, Workload, defaults
 
 NAME = "memcg-dirty"
@@ -24,6 +26,11 @@ INSIDE = "heartbeat-inside"
 LOAD = "dirty"  # the stream of what starts the dd and times them
 MIB = 1 << 20
 LEAST_LIMIT = 24  # MiB: the heartbeat in the group needs some twelve
+BEATS = {"inside": INSIDE, "outside": HEARTBEAT}
+ANY = "any"
+RECLAIM = ("memcg reclaims", "pages freed", "direct reclaims")
+WAITS = ("waits", "ms", "kswapd's waits", "kswapd's ms")
+LATE = ("late by, worst s", "deadlines missed")
 DIRTY_SHARE = 5  # vm.dirty_ratio is 20 %
 
 
@@ -58,6 +65,16 @@ def check(options: Options) -> None:
         )
 
 
+def version(text: str) -> int:
+    """A version of control groups; 0 of `any`."""
+    return 0 if text == ANY else up_to(2)(text)
+
+
+def of_machine(options: Options) -> int:
+    """The version that was asked for, or else that this machine has."""
+    return WORKLOAD.values(options)["version"] or memcg.offered()
+
+
 @contextlib.contextmanager
 def prepared(options: Options, ground: Ground) -> Iterator[None]:
     """The group."""
@@ -68,14 +85,14 @@ def prepared(options: Options, ground: Ground) -> Iterator[None]:
             f"{NAME}: {said['writers']} files of {said['size'] // MIB} MiB do not fit",
             hint=f"{free // MIB} MiB are free on the file system under test: --load size=",
         )
-    with memcg.made(said["limit"], said["version"]):
+    with memcg.made(said["limit"], of_machine(options)):
         yield
 
 
 def programs(options: Options, ground: Ground) -> list[Stream]:
     """The heartbeat of the group lives in it from its first page on."""
     said = WORKLOAD.values(options)
-    group = memcg.of_limit(said["limit"], said["version"])
+    group = memcg.of_limit(said["limit"], of_machine(options))
     load = ["workloads.memcg_dirty_load", "--group", str(group.folder), "--disk", ground.disk]
     load += ["--folder", str(ground.scratch), "--mib", str(said["size"] // MIB)]
     load += ["--writers", str(said["writers"]), "--figures", str(ground.figures)]
@@ -95,6 +112,17 @@ def describe(options: Options) -> Description:
 
     def by_place(keys: dict[str, str]) -> tuple[TableRow, ...]:
         return tuple(TableRow(one, tuple(f"{key}-{one}" for key in keys)) for one in places)
+
+    reclaim = {one: _reclaim(one) for one in places}
+    late = {
+        one: (Late(f"late-{one}", BEATS[one], "worst"), Late(f"missed-{one}", BEATS[one], "missed"))
+        for one in places
+    }
+    # On a machine of which nothing is said here it is that machine's to decide.
+    left_open = not said["version"] and options.device is not None
+
+    def rows(found: Mapping[str, tuple[Recorded | Late, ...]]) -> tuple[TableRow, ...]:
+        return tuple(TableRow(one, tuple(each.key for each in found[one])) for one in places)
 
     iostat, cpu = memcg_dirty_load.IOSTAT, memcg_dirty_load.CPU
     return Description(
@@ -122,11 +150,27 @@ def describe(options: Options) -> Description:
             FigureTable("The CPU meanwhile (%)", tuple(cpu.values()), by_place(cpu)),
             FigureTable(
                 "The cgroup",
-                ("OOM kills", "dirty MiB, most", "writeback MiB, most"),
-                (TableRow("inside", ("killed-inside", "dirty-most", "writeback-most")),),
+                ("version", "OOM kills", "dirty MiB, most", "writeback MiB, most"),
+                (TableRow("inside", ("version", "killed-inside", "dirty-most", "writeback-most")),),
                 of_failed=True,  # a run with a kill is one
             ),
+            FigureTable("Reclaim and waits", (*RECLAIM, *WAITS), rows(reclaim)),
+            FigureTable("Heartbeats, of the whole run", LATE, rows(late)),
         ),
+        recorded=tuple(one for each in reclaim.values() for one in each),
+        late=tuple(one for each in late.values() for one in each),
+        settled=f"control groups of version {memcg.offered()}" if left_open else "",
+    )
+
+
+def _reclaim(place: str) -> tuple[Recorded, ...]:
+    """RECLAIM's and WAITS' columns, while the dd of that place write."""
+    span = (begin_of(place), end_of(place))
+    return (
+        Recorded(f"memcg-reclaims-{place}", ("memcg_reclaims",), *span),
+        Recorded(f"memcg-pages-{place}", ("memcg_reclaim_pages",), *span),
+        Recorded(f"reclaims-{place}", ("direct_reclaims",), *span),
+        *waits(place, *span),
     )
 
 
@@ -141,9 +185,10 @@ WORKLOAD = Workload(
     parameters=(
         Parameter(
             "version",
-            "of control groups: with 1 only the machine's own dirty limit holds, as in 2012",
-            up_to(2),
-            defaults("2", "2", "2"),
+            f"of control groups: {ANY}: 2, or 1 where the machine has only that; with 1 only the "
+            "machine's own dirty limit holds, as in 2012",
+            version,
+            defaults(ANY, ANY, ANY),
         ),
         Parameter(
             "limit",

@@ -5,7 +5,8 @@ A line each half second while they write, one for each that is done, once a seco
 the CPU's columns, and at the end a JSON file of figures. The device's columns are iostat's, by
 today's names (sysstat: request sizes in KiB, await in ms), from /proc/diskstats
 (Documentation/admin-guide/iostats.rst); the CPU's are /proc/stat's. Both are of each second, and as
-figures means over the time from the first dd's start to the last one's end.
+figures means over the time from the first dd's start to the last one's end. These moments are among
+the figures, so that the sums of trace.tsv can be told for each place.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from contract import start_up
 from contract.workload import MEANWHILE
 from errors import run_command
 from workloads.memcg import Memcg
-from workloads.telling import SAY_S, keep, say
+from workloads.telling import SAY_S, SEEN_S, begin_of, end_of, keep, say
 
 PLACES = ("inside", "outside")
 IOSTAT = {
@@ -115,6 +116,9 @@ class Load:
         """All dd of a place, from the first one's start to the last one's end; their files go."""
         o = self._options
         files = [o.folder / f"f{n}" for n in range(1, o.writers + 1)]
+        # What came before is in the observers' last look.
+        time.sleep(SEEN_S)
+        self.figures[begin_of(place)] = time.monotonic()
         since = last = Moment(o.disk)
         before, began = since.device, since.now
         running = {n: self._dd(place, path) for n, path in enumerate(files, 1)}
@@ -138,6 +142,7 @@ class Load:
                 say(" ".join([MEANWHILE, *words]))
         ended = Moment(o.disk)
         seconds = ended.now - began
+        self.figures[end_of(place)] = ended.now
         self.figures |= {f"{name}-{place}": value for name, value in ended.columns(since).items()}
         if all(f"time-{place}-{n}" in self.figures for n in range(1, o.writers + 1)):
             self.figures[f"time-{place}"] = seconds
@@ -155,6 +160,7 @@ class Load:
         killed = self._group.killed()
         if killed is not None:
             self.figures["killed-inside"] = killed
+        self.figures["version"] = 2 - self._options.old
         keep(self.figures, self._options.figures)
 
     def _dd(self, place: str, path: Path) -> "subprocess.Popen[bytes]":

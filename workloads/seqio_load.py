@@ -22,24 +22,13 @@ from pathlib import Path
 from contract import start_up
 from errors import UserError, run_command
 from workloads import raid
-from workloads.telling import SAY_S, keep, say
+from workloads.telling import SAY_S, SEEN_S, begin_of, end_of, keep, say
 
 MODES = {"write": "write", "rewrite": "write", "read": "read", "reread": "read"}  # fio's --rw
 RECORD_KIB = 64
 SECTOR, MIB = 512, 1 << 20
 LOOK_S = 0.1
-SEEN_S = 0.6  # the observers look four times a second
 SET_UP = "set-up"
-
-
-def begin_of(phase: str) -> str:
-    """The key of the moment before it."""
-    return f"at-{phase}-begin"
-
-
-def end_of(phase: str) -> str:
-    """The key of the moment after it."""
-    return f"at-{phase}-end"
 
 
 def moved(disks: list[str]) -> dict[str, int]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the programs of workloads share: the lines that they print, and the file of their figures.
+"""What the programs of workloads share: lines that they print, moments, the file of figures.
 
 Imports little: memory is the experiment.
 """
@@ -10,6 +10,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 SAY_S = 0.5  # below what counts as a silence
+SEEN_S = 0.6  # the observers look four times a second
+
+
+def begin_of(phase: str) -> str:
+    """The key of the moment before it (seconds of CLOCK_MONOTONIC)."""
+    return f"at-{phase}-begin"
+
+
+def end_of(phase: str) -> str:
+    """The key of the moment after it."""
+    return f"at-{phase}-end"
 
 
 def searched() -> str:

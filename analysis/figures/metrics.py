@@ -173,9 +173,9 @@ def measure(run: Run, metrics: Sequence[Metric] = METRICS) -> dict[str, float | 
     }
     values: dict[str, float | None] = dict.fromkeys(BY_KEY)
     values.update(_silences(run))
-    if beats := _deadlines(run, HEARTBEAT, BEAT_TOLERANCE):
+    if beats := deadlines(run, HEARTBEAT):
         values["beats"] = float(beats.missed)
-    if chunks := _deadlines(run, PLAYER, SKIP_TOLERANCE):
+    if chunks := deadlines(run, PLAYER):
         values["skips"] = float(len(chunks.spans))
         values["skipped"] = float(sum(chunks.spans))
     values["swap-in"] = counters.moved_mib(run, counters.SWAP_IN)
@@ -192,9 +192,10 @@ def measure(run: Run, metrics: Sequence[Metric] = METRICS) -> dict[str, float | 
     return values | own
 
 
-def _deadlines(run: Run, name: str, tolerance: float) -> Lateness | None:
+def deadlines(run: Run, name: str) -> Lateness | None:
     """The lateness of a stream; None if it is not known, or lost lines could hide a late one."""
     stream = run.streams.get(name)
+    tolerance = SKIP_TOLERANCE if kind(name) == PLAYER else BEAT_TOLERANCE
     if stream is None or (stream.ended and stream.unaccounted > tolerance):
         return None
     return lateness(stream, tolerance)

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The figures of a workload's tables: of one run, or their means over a variant's runs.
 
-A cell's key is one of the workload's figures or of the suite's metrics; no value is not available.
+A cell's key is one of the workload's figures, of how late its streams were, or of the suite's
+metrics; no value is not available.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.figures.metrics import BY_KEY, counted, failed, measure
+from analysis.figures.metrics import BY_KEY, counted, deadlines, failed, measure
 from analysis.reading.load import Run
-from contract.workload import FigureTable
+from contract.workload import FigureTable, Late
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,19 @@ def of_run(run: Run, tables: Sequence[FigureTable]) -> dict[str, float]:
     """The run's figures of these tables, by key, however it ended."""
     wanted = keys(tables)
     suites = measure(run) if any(key in BY_KEY for key in wanted) else {}
+    late = {one.key: _late(run, one) for one in run.workload.late if one.key in wanted}
     known = {key: suites.get(key) if key in BY_KEY else run.figures.get(key) for key in wanted}
+    known |= late
     return {
         key: value for key, value in known.items() if value is not None and math.isfinite(value)
     }
+
+
+def _late(run: Run, one: Late) -> float | None:
+    found = deadlines(run, one.stream)
+    if found is None:
+        return None
+    return found.worst if one.of == "worst" else float(found.missed)
 
 
 def over_runs(runs: Sequence[Run], table: FigureTable) -> Means:

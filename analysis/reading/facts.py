@@ -16,7 +16,7 @@ from contract.workload import DESKTOP, KEY, STALLED, is_described
 EVIDENCE_ASKED = ("evidence", "asked")  # noted before t0, by every suite that has the observer
 CLOCK = ("clock", "kind")
 HOSTS_CPU = ("host", "cpu_model")
-WORKLOAD = ((KEY, "name"), (KEY, "primary"))
+WORKLOAD = ((KEY, "name"), (KEY, "primary"), (KEY, "settled"))
 SWAP_SIZE = ("swap", "size_kib")  # of the volume everywhere the same; of zram a variant's own
 EVERYWHERE = (
     *WORKLOAD,
@@ -47,7 +47,7 @@ UNKNOWN = object()
 # Of results of before there were other workloads, other clocks, other machines than their host,
 # models of a disk, other swap than the disk's.
 BEFORE: dict[tuple[str, ...], Any] = {
-    **dict(zip(WORKLOAD, (DESKTOP, STALLED), strict=True)),
+    **dict(zip(WORKLOAD, (DESKTOP, STALLED, ""), strict=True)),
     ("parameters", "workload"): DESKTOP,
     CLOCK: "host",
     ("machine", "mips"): None,

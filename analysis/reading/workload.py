@@ -20,6 +20,7 @@ from contract.workload import (
     Description,
     Figure,
     FigureTable,
+    Late,
     Panel,
     Recorded,
     TableRow,
@@ -77,6 +78,8 @@ def read_workload(meta: dict[str, Any], streams: Iterable[str], warnings: list[s
         figures=tuple({one.key: one for one in figures}.values()),
         tables=tuple(_each(told, "tables", MOST_TABLES, _table, bad)),
         recorded=tuple(_each(told, "recorded", MOST_FIGURES, _recorded, bad)),
+        late=tuple(_each(told, "late", MOST_FIGURES, _late, bad)),
+        settled=_words(told, "settled", NAME, bad) if "settled" in told else "",
         panels=tuple(_each(told, "panels", MOST_PANELS, _panel, bad)),
         phases=_stream(told.get("phases")) or "",
     )
@@ -224,6 +227,13 @@ def _recorded(value: Any) -> Recorded | None:
             counters = all(map(_are_counters, (columns, share_of)))
             if all(map(_is_key, keys)) and counters and 1 <= divisor <= MOST_DIVISOR:
                 return Recorded(key, tuple(columns), since, until, divisor, tuple(share_of))
+    return None
+
+
+def _late(value: Any) -> Late | None:
+    match value:
+        case {"key": str(key), "stream": stream, "of": "worst" | "missed" as of} if _is_key(key):
+            return Late(key, name, of) if (name := _stream(stream)) else None
     return None
 
 

@@ -17,7 +17,7 @@ from analysis.text import compare_text
 from analysis.text.run_summary import details, summary, try_compare
 from analysis.verdicts import export
 from analysis.verdicts.compare import compare
-from contract.workload import Description, Figure, Recorded, TableRow
+from contract.workload import Description, Figure, Late, Recorded, TableRow
 from errors import UserError
 from tests.support.hostile import LABELS
 from tests.support.verdicts import stalling_run
@@ -36,9 +36,11 @@ KEYS = (
     *("name", "summary", "subject", "subjects", "primary", "figures", "tables"),
     *("key", "title", "unit", "digits", "better", "columns", "rows", "of_failed"),
     *("recorded", "since", "until", "divisor", "share_of"),
+    *("late", "settled", "of"),
     *("panels", "phases", "curves", "table", "stream", "column", "rate", "per"),
 )
 COUNTED = Recorded("k", ("x_*",)).as_meta()
+LATE = Late("k", "heartbeat", "worst").as_meta()
 ANYTHING = st.recursive(
     PLAIN | WORDS,
     lambda each: (
@@ -86,6 +88,10 @@ def test_without_a_description_it_is_the_desktops_gitks() -> None:
         ({"recorded": [COUNTED | {"share_of": ["x"] * 17}]}, "recorded[0]", "recorded", ()),
         ({"recorded": [COUNTED | {"divisor": 0}]}, "recorded[0]", "recorded", ()),
         ({"recorded": [COUNTED | {"until": "=1"}]}, "recorded[0]", "recorded", ()),
+        ({"late": [LATE | {"of": "mean"}]}, "late[0]", "late", ()),
+        ({"late": [LATE | {"stream": ""}]}, "late[0]", "late", ()),
+        ({"late": [LATE]}, "", "late", (Late("k", "heartbeat", "worst"),)),
+        ({"settled": 5}, "settled", "settled", ""),
         ({"recorded": [COUNTED]}, "", "recorded", (Recorded("k", ("x_*",)),)),
     ],
 )  # fmt: skip
@@ -208,6 +214,15 @@ def test_a_variants_runs_of_two_workloads_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"parameters\.workload differs"):
         changed = {"workload": "third", "memory": 2**29}
         workload_run(tmp_path / "a" / "3", figures_of(40.0), parameters=changed)
+        compare(load_campaign(tmp_path))
+
+
+def test_runs_of_which_the_machine_has_settled_another_thing_are_refused(tmp_path: Path) -> None:
+    workload_campaign(tmp_path, {"a": [40.0, 41.0]})
+    other = replace(DIRTY, settled="control groups of version 1").as_meta()
+    workload_run(tmp_path / "b" / "1", figures_of(40.0), workload=other)
+    said = r"workload\.settled differs: .* in a/1, a/2, control groups of version 1 in b/1"
+    with pytest.raises(UserError, match=said):
         compare(load_campaign(tmp_path))
 
 

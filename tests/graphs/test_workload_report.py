@@ -15,7 +15,7 @@ from analysis.text.run_summary import details, summary, try_compare
 from analysis.verdicts import export
 from analysis.verdicts.choice import extremes, median_run
 from analysis.verdicts.compare import compare
-from contract.workload import FigureTable, TableRow
+from contract.workload import FigureTable, Late, TableRow
 from graphs.bundle import bundle
 from graphs.page import chart_data, page
 from graphs.pictures import classical
@@ -120,6 +120,28 @@ def test_a_kill_of_a_run_that_failed_by_it_is_in_the_table(tmp_path: Path) -> No
     assert "The cgroup (means of the runs that ended, and of those that failed):" in text
     assert re.search(r"^a +3 +0\.667$", text, re.MULTILINE)
     assert re.search(r"^a +2 +39\.0 ", text, re.MULTILINE)
+
+
+def test_how_late_each_heartbeat_was_is_in_a_table(tmp_path: Path) -> None:
+    streams = {"inside": "heartbeat-inside", "outside": "heartbeat", "no": "heartbeat-none"}
+    late = {
+        row: (Late(f"late-{row}", name, "worst"), Late(f"missed-{row}", name, "missed"))
+        for row, name in streams.items()
+    }
+    rows = tuple(TableRow(row, tuple(one.key for one in late[row])) for row in late)
+    beats = FigureTable("Heartbeats", ("worst s", "missed"), rows)
+    told = replace(DIRTY, tables=(beats,), late=tuple(one for two in late.values() for one in two))
+    for number in (1, 2):
+        workload_run(tmp_path / "a" / str(number), figures_of(40.0), workload=told.as_meta())
+    campaign = load_campaign(tmp_path)
+    text = summary(campaign, try_compare(campaign))
+    assert re.search(r"^inside +2\.90 +1\noutside +1\.90 +1$", text, re.MULTILINE)
+    assert re.search(r"^no +- +-$", text, re.MULTILINE)
+    # What lost lines could hide is not known.
+    (tmp_path / "a" / "2" / "latency-heartbeat.log").unlink()
+    campaign = load_campaign(tmp_path)
+    text = summary(campaign, try_compare(campaign))
+    assert re.search(r"^outside +1\.90 \(1\) +1 \(1\)$", text, re.MULTILINE)
 
 
 def test_a_mean_of_fewer_runs_says_so(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from analysis.figures.workload_tables import of_run
+from analysis.reading.load import load_campaign
 from tests.support.vms import one_small_run
 
 RUN_S = 600
@@ -18,7 +20,9 @@ LIMIT, SIZE, WRITERS = 40, 96, 2  # MiB
 WRITTEN = SIZE * WRITERS
 
 
-@pytest.fixture(scope="module", params=[("debian:5.10", 1), ("debian:7.3", 2)], ids=lambda p: p[0])
+@pytest.fixture(
+    scope="module", params=[("debian:5.10", "1"), ("debian:7.3", "any")], ids=lambda p: p[0]
+)
 def dirty(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The campaign folder of a small memcg-dirty."""
     kernel, version = request.param
@@ -30,6 +34,11 @@ def dirty(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def meta(campaign: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((campaign / "one" / "1" / "meta.json").read_text())
     return found
+
+
+def in_tables(campaign: Path) -> dict[str, float]:
+    (run,) = load_campaign(campaign).runs
+    return of_run(run, run.workload.tables)
 
 
 def last(campaign: Path, table: str) -> dict[str, str]:
@@ -52,11 +61,27 @@ def test_what_was_written_is_in_the_figures(dirty: Path) -> None:
 
 
 def test_the_group_reclaims_what_it_may_not_keep(dirty: Path) -> None:
-    figures = meta(dirty)["figures"]
+    figures = in_tables(dirty)
     assert figures["killed-inside"] == 0
     assert 0 < figures["dirty-most"] <= LIMIT and figures["writeback-most"] <= LIMIT
-    pages = int(last(dirty, "trace")["memcg_reclaim_pages"])
-    assert pages >= 0.8 * (WRITTEN - LIMIT) * 256
+    pages = figures["memcg-pages-inside"]
+    assert 0.8 * (WRITTEN - LIMIT) * 256 <= pages <= 1.2 * WRITTEN * 256
+    assert 1 <= figures["memcg-reclaims-inside"] <= pages
+    # Nobody else is in a group that is full.
+    assert pages >= 0.95 * int(last(dirty, "trace")["memcg_reclaim_pages"])
+    assert figures["memcg-reclaims-outside"] < 0.1 * figures["memcg-reclaims-inside"]
+    for place in ("inside", "outside"):
+        assert {f"{key}-{place}" for key in ("pg-stall", "pg-wait", "ksd-stall", "ksd-wait")} <= (
+            figures.keys()
+        )
+
+
+def test_the_version_is_told(dirty: Path) -> None:
+    about = meta(dirty)
+    left_open = "version=any" in about["parameters"]["load"]
+    assert about["figures"]["version"] == (2 if left_open else 1)
+    settled = "control groups of version 2" if left_open else None
+    assert about["workload"].get("settled") == settled
 
 
 def test_the_heartbeats_inside_and_outside_beat(dirty: Path) -> None:
@@ -65,6 +90,10 @@ def test_the_heartbeats_inside_and_outside_beat(dirty: Path) -> None:
     for stream in ("heartbeat", "heartbeat-inside"):
         beats = (run / f"latency-{stream}.log").read_text().count(" beat ")
         assert beats == pytest.approx(10 * elapsed, rel=0.1)
+    figures = in_tables(dirty)
+    for place in ("inside", "outside"):
+        assert figures[f"missed-{place}"] <= 10 * figures[f"late-{place}"]
+        assert 0 < figures[f"late-{place}"] < 1
 
 
 def test_the_tables_are_in_the_summary(dirty: Path) -> None:

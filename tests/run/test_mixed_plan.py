@@ -37,7 +37,7 @@ workload = "memcg-dirty"
 load = "size=64M"
 """
 LABELS = ["6.1", "6.12", "6.1-memcg-dirty", "6.12-memcg-dirty"]
-WHOLE = "limit=100M,size=64M,version=2,writers=2"
+WHOLE = "limit=100M,size=64M,version=any,writers=2"
 ONE_MORE = """
 [[variant]]
 kernel = "debian:7.2"

@@ -2,6 +2,7 @@
 """What the load of memcg-dirty makes of the kernel's counters; in a guest: test_workloads_in_vm."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from errors import UserError
 from run.arguments import parse
 from workloads import memcg, memcg_dirty_load
 from workloads.memcg import Memcg
-from workloads.memcg_dirty import WORKLOAD
+from workloads.memcg_dirty import WORKLOAD, of_machine
 from workloads.memcg_dirty_load import CPU, IOSTAT, cpu_shares, iostat
 from workloads.workload import Ground
 
@@ -71,12 +72,12 @@ def test_every_cell_of_its_tables_is_a_figure_of_the_load(
     assert memcg_dirty_load.main([*argv, "--disk", "x", "--mib", "3", "--writers", "2"]) == 0
     assert group.killed() == 1 and group.dirty_and_writeback() == (3 << 20, 1 << 20)
     found = json.loads(figures.read_text())
-    asked = {
-        key
-        for table in WORKLOAD.describe(parse(["--workload", "memcg-dirty"])).tables
-        for row in table.rows
-        for key in row.figures
-    }
+    told = WORKLOAD.describe(parse(["--workload", "memcg-dirty"]))
+    observed = {one.key for one in told.recorded} | {one.key for one in told.late}
+    asked = {key for table in told.tables for row in table.rows for key in row.figures} - observed
+    for one in told.recorded:
+        if one.key.endswith("-outside"):
+            assert found[one.since] < found[one.until]
     left = {"wareq-outside", "await-outside"}  # no write was seen
     assert {key for key in asked if "inside" not in key} - left <= found.keys()
     assert found["killed-inside"] == 1 and found["dirty-most"] == 3
@@ -137,8 +138,8 @@ def test_a_group_that_is_there_is_nobodys_to_take(
     monkeypatch.setattr(memcg, "hierarchy", lambda _: (tmp_path, False))
     (tmp_path / "cgroup.controllers").write_text("memory")
     (tmp_path / "cgroup.subtree_control").write_text("memory")
-    with pytest.raises(UserError, match="version 2"), memcg.made(64 << 20, 1):
-        pass
+    with pytest.raises(UserError, match=r"version 2 \(--load version=2\)"):
+        memcg.made(64 << 20, 1).__enter__()
     with memcg.made(64 << 20, 2) as group:
         (group.folder / "memory.max").unlink()
     assert not group.folder.exists()
@@ -147,6 +148,38 @@ def test_a_group_that_is_there_is_nobodys_to_take(
         pass
     assert group.folder.is_dir() and not memcg.RECORD.exists()
     assert (tmp_path / "cgroup.subtree_control").read_text() == "memory"
+
+
+@pytest.mark.parametrize(
+    ("mounts", "systems", "version"),
+    [
+        ("none /x cgroup rw,memory 0 0\n", "nodev\tcgroup\nnodev\tcgroup2\n", 1),
+        ("none /x cgroup rw,cpu 0 0\n", "nodev\tcgroup\nnodev\tcgroup2\n", 2),
+        ("", "nodev\tcgroup\n", 1),
+    ],
+)
+def test_any_version_is_what_the_machine_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mounts: str, systems: str, version: int
+) -> None:
+    (tmp_path / "mounts").write_text(mounts)
+    (tmp_path / "filesystems").write_text(systems)
+    monkeypatch.setattr(memcg, "MOUNTS", tmp_path / "mounts")
+    monkeypatch.setattr(memcg, "FILE_SYSTEMS", tmp_path / "filesystems")
+    asked = ["--workload", "memcg-dirty"]
+    inside = replace(parse(asked), device="/dev/x")
+    assert memcg.offered() == of_machine(inside) == version
+    told = f"control groups of version {version}"
+    assert WORKLOAD.describe(inside).settled == told
+    # The host's say nothing of a VM's, and a version that was asked for is a parameter.
+    assert WORKLOAD.describe(parse(asked)).settled == ""
+    strict = replace(parse([*asked, "--load", "version=2"]), device="/dev/x")
+    assert of_machine(strict) == 2 and WORKLOAD.describe(strict).settled == ""
+
+
+@pytest.mark.parametrize("load", ["version=3", "version=x", "version=0"])
+def test_there_are_two_versions(load: str) -> None:
+    with pytest.raises(UserError, match="--load version"):
+        parse(["--workload", "memcg-dirty", "--load", load])
 
 
 @pytest.mark.parametrize("load", ["size=1", "size=1500K", "limit=8M", "limit=0"])
