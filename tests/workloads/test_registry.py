@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Workloads by their names, their parameters, and one more of them without another file touched."""
 
+import json
 import re
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.reading.workload import read_workload
+from contract import swap
 from contract.command_line import parse_measured
 from contract.values import Refused, load
 from errors import Exit, UserError
@@ -44,8 +47,26 @@ WORKLOAD = Workload(
 '''
 
 
+# Run where there is one more: what is there reads what it says of itself, and its command line.
+ROUND = """
+import json
+from analysis.reading.workload import read_workload
+from contract.command_line import parse_measured
+from run.arguments import parse
+from run.measure_command import measure_argv
+from workloads.registry import find, resolved, with_gitks
+options = parse(["--workload", "silence", "--swap", "zram"])
+told, warnings = find("silence").describe(options), []
+meta = json.loads(json.dumps({"workload": told.as_meta()}))
+assert read_workload(meta, [], warnings) == told and not warnings, warnings
+argv = measure_argv(options, options.variants[0], repo="/r", music="/m", run_dir="/o")
+measured = resolved(parse_measured([*argv, "--device", "/dev/x"], with_gitks()))
+assert (measured.workload, measured.load) == (options.workload, options.load)
+"""
+
+
 def test_there_are_these() -> None:
-    assert set(every()) >= {"desktop", "memcg-dirty"}
+    assert set(every()) >= {"desktop", "memcg-dirty", "mixed", "seqio", "shrinker"}
     for name, one in every().items():
         options = parse(["--workload", name])
         described = one.describe(options)
@@ -54,6 +75,23 @@ def test_there_are_these() -> None:
         assert one.finite(options) <= set(one.streams(options))
         figures = {figure.key for figure in described.figures}
         assert described.primary in figures or described.primary == "stalled"
+        warnings: list[str] = []
+        meta = json.loads(json.dumps({"workload": described.as_meta()}))
+        assert read_workload(meta, [], warnings) == described and warnings == []
+
+
+@pytest.mark.parametrize("name", sorted(every()))
+def test_each_goes_with_each_swap(name: str) -> None:
+    asked = [word for kind in swap.KINDS for word in ("--swap", kind)]
+    options = parse(["--workload", name, "--profile", "quick", *asked])
+    assert [one.swap.kind for one in options.variants] == list(swap.KINDS)
+    said = "\n".join(dry_run.lines(options))
+    for kind in swap.KINDS[1:]:
+        assert f"swap: {swap.read(kind).words}" in said
+    for variant in options.variants:
+        argv = measure_argv(options, variant, repo="/r", music="/m", run_dir="/o")
+        measured = parse_measured([*argv, "--device", "/dev/x"], registry.with_gitks())
+        assert resolved(measured).variants[0].swap == variant.swap
 
 
 def test_one_that_is_not_there_is_refused_with_the_list() -> None:
@@ -103,7 +141,7 @@ def test_parameters_are_sorted_and_none_is_twice(said: dict[str, int]) -> None:
 
 def test_the_guest_is_told_all_of_it_and_nothing_of_another() -> None:
     options = parse([*DIRTY, "--load", "size=64M"])
-    assert options.load == "limit=100M,size=64M,version=2,writers=2"
+    assert options.load == "limit=100M,size=64M,version=any,writers=2"
     assert options.memory == 1 << 30
     assert parse([*DIRTY, "--memory", "600M"]).memory == 600 << 20
     argv = measure_argv(options, options.variants[0], repo="/r", music="/m", run_dir="/o")
@@ -155,6 +193,10 @@ def test_one_more_is_one_more_file(tmp_path: Path) -> None:
     has = len(image.PACKAGES)
     own = re.search(r"a guest image of Debian bookworm with (\d+) packages", done.stdout)
     assert own and int(own[1]) > has
+    done = subprocess.run(
+        [sys.executable, "-c", ROUND], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
     command[-1] = "desktop"
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert f"with {has} packages" in done.stdout  # its image is as it was
