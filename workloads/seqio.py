@@ -19,7 +19,6 @@ from workloads import raid, seqio_load
 from workloads.beside import program
 from workloads.seqio_load import MODES, SET_UP
 from workloads.telling import begin_of, end_of
-from workloads.waits import KSWAPD_WAITED, WAITED, waits
 from workloads.workload import Ground, Parameter, Workload, defaults
 
 NAME = "seqio"
@@ -31,6 +30,11 @@ MOST = 64  # processes
 ROOM = 24 << 30  # of four disks of 8 GiB with their file system
 # Each of so many files is whole records of 64 KiB.
 WHOLE = MOST * seqio_load.RECORD_KIB << 10
+# What the page allocator and kswapd wait in: up to 5.15 for congestion, since 5.16 (8cd7c588decf)
+# in a throttle for a reason of its own. As analysis.reclaim_tables has them.
+WAITS = ("congestion_wait", "wait_iff_congested", "throttled_*")
+WAITED = tuple(f"{wait}_n" for wait in WAITS)
+KSWAPD_WAITED = tuple(f"kswapd_{name}" for name in WAITED)
 PHASES = ("write", "read")
 # iozone's two points: after the file system is made, and when all is done.
 GATHERED = {"setup": (begin_of(SET_UP), end_of(SET_UP)), "io": ("", "")}
@@ -85,6 +89,21 @@ def programs(options: Options, ground: Ground) -> list[Stream]:
     """The load."""
     said = WORKLOAD.values(options)
     return [loading(ground, said["total"] // MIB, said["least"], said["most"])]
+
+
+def waits(where: str, since: str = "", until: str = "") -> tuple[Recorded, ...]:
+    """How often tasks waited and how many ms, then kswapd, between two moments; where: in keys."""
+
+    def us(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(f"{name[:-1]}us" for name in names)
+
+    span = (since, until)
+    return (
+        Recorded(f"pg-stall-{where}", WAITED, *span),
+        Recorded(f"pg-wait-{where}", us(WAITED), *span, divisor=1000),
+        Recorded(f"ksd-stall-{where}", KSWAPD_WAITED, *span),
+        Recorded(f"ksd-wait-{where}", us(KSWAPD_WAITED), *span, divisor=1000),
+    )
 
 
 def stalls(where: str, since: str = "", until: str = "") -> tuple[Recorded, ...]:

@@ -2,8 +2,8 @@
 """seqio and mixed in a guest: a known load on a RAID, and what their tables make of it.
 
 The oldest kernel, which waits for congestion, with dirty limits so high and disks so slow that it
-does; on the newest one the desktop beside a copy. SEQIO_KERNELS="debian:6.1" tries others, of which
-those from 6.12 on do not wait here either.
+does; on the newest one the desktop beside a copy. SEQIO_KERNELS="debian:6.1" tries others, which
+have to wait, too.
 """
 
 import json
