@@ -181,6 +181,11 @@ int retried(void *ctx)
 SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
 int memcg_begin(void *ctx)
 {
+	struct reclaimer *task = current_reclaimer();
+
+	/* Memory is charged once there is a page: the allocation before has got it. */
+	if (task)
+		task->came_to = CAME_TO_AN_END;
 	span_begin(SPAN_MEMCG);
 	return 0;
 }
@@ -248,6 +253,12 @@ int BPF_PROG(kswapd_sleep, int nid)
 #define FAILED "page allocation failure:"
 /* __GFP_DIRECT_RECLAIM, the same from 4.4 to 7.3: who may not reclaim fails for other reasons. */
 #define MAY_RECLAIM 0x400
+/*
+ * __GFP_NORETRY, the same from 4.13 to 7.3: of an order beyond PAGE_ALLOC_COSTLY_ORDER it fails
+ * where compaction is deferred, without a reclaim of its own. Whether it had one is not told.
+ */
+#define NO_RETRY 0x10000
+#define COSTLY_ORDER 3
 
 SEC("kprobe/warn_alloc")
 int alloc_failed(struct pt_regs *ctx)
@@ -263,7 +274,7 @@ int alloc_failed(struct pt_regs *ctx)
 		if (format[i] != FAILED[i])
 			return 0;
 	add(SUM_ALLOC_FAILURES, 1);
-	if (ctx->di & MAY_RECLAIM)
+	if ((ctx->di & MAY_RECLAIM) && !((ctx->di & NO_RETRY) && (__u32)ctx->cx > COSTLY_ORDER))
 		without_page();
 	failure = bpf_map_lookup_elem(&scratch, &zero);
 	if (!failure)

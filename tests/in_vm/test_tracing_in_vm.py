@@ -18,7 +18,7 @@ from tests.support.vms import OWN_CLOCK, guest, run_in_vm
 
 pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(900)]
 KERNELS = os.environ.get("TRACE_KERNELS", "debian:5.10 debian:7.3").split()
-NOWARN = 0x2000
+NOWARN, MAY_RECLAIM, NO_RETRY = 0x2000, 0x400, 0x10000
 
 Facts = dict[str, Any]
 
@@ -68,6 +68,9 @@ def test_what_this_kernel_offers(trace: Facts) -> None:
     missing = {name for name in trace["not_available"] if "/" in name}
     assert len(missing) == (1 if old else 2), missing
     assert trace["gfp_flags"]["__GFP_NOWARN"] == NOWARN
+    # As trace.bpf.c has them.
+    assert trace["gfp_flags"]["__GFP_DIRECT_RECLAIM"] == MAY_RECLAIM
+    assert trace["gfp_flags"]["__GFP_NORETRY"] == NO_RETRY
 
 
 def test_a_kernel_whose_types_are_not_known(events: list[Facts]) -> None:
