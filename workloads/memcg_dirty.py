@@ -60,7 +60,7 @@ def check(options: Options) -> None:
         raise UserError(
             f"--load: limit={limit // MIB}M is more than a fifth of the machine's "
             f"{options.memory // MIB} MiB, which is all that may be dirty in it",
-            hint=f"a lower limit, or --memory {limit * DIRTY_SHARE // MIB}M",
+            hint=f"at most {options.memory // DIRTY_SHARE // MIB}M, or with more memory",
             status=Exit.USAGE,
         )
 

@@ -175,11 +175,12 @@ def test_disks_of_a_vm_are_not_a_machines(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_plan_keeps_its_workload(tmp_path: Path) -> None:
-    asked = parse([*DIRTY, "--load", "limit=50M"])
+    # A version that was asked for stays, whatever the default is.
+    asked = parse([*DIRTY, "--load", "limit=50M,version=2"])
     plan = tmp_path / "plan.toml"
     plan.write_text(tomli_w.dumps({"parameters": asked.parameters, "variant": []}))
     found = parse(["--resume", str(tmp_path), "--runs", "3"])
-    assert found.parameters == asked.parameters
+    assert found.parameters == asked.parameters and "version=2" in found.load
 
 
 def test_one_more_is_one_more_file(tmp_path: Path) -> None:
