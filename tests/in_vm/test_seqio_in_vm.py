@@ -3,7 +3,7 @@
 
 The oldest kernel, which waits for congestion, with dirty limits so high and disks so slow that it
 does; on the newest one the desktop beside a copy. SEQIO_KERNELS="debian:6.1" tries others, which
-have to wait, too.
+need not wait.
 """
 
 import json
@@ -130,18 +130,21 @@ def test_waits_are_those_that_the_kernel_notes(seqio: Run) -> None:
     """Known by another way: its own trace's text, of the same time."""
     (found,) = (one for one in read_events(seqio.path / "events.jsonl") if one["event"] == "waits")
     assert len(found["each"]) == found["noted"]
-    stamps = [row.split("\t")[0] for row in (seqio.path / "trace.tsv").read_text().splitlines()]
+    stamped = (seqio.path / "trace.tsv").read_text().splitlines()
     t0 = seqio.meta["t0"]
-    began, ended = (t0 + float(stamps[place]) for place in (1, -1))
+    began, ended = (t0 + float(stamped[place].split("\t")[0]) for place in (1, -1))
     noted = [one for one in found["each"] if began < one[0] <= ended]
     tasks = [us for _, kswapd, us in noted if not kswapd]
     kswapds = [us for _, kswapd, us in noted if kswapd]
     told = figures(seqio)
-    assert told["pg-stall-io"] == len(tasks) > 0
-    assert told["ksd-stall-io"] == len(kswapds) > 0
-    assert told["pg-wait-io"] == pytest.approx(sum(tasks) / 1000) and sum(tasks) > 0
-    assert told["ksd-wait-io"] == pytest.approx(sum(kswapds) / 1000) and sum(kswapds) > 0
-    # They are amid the writes, and nearly all of them are the allocator's own.
+    assert told["pg-stall-io"] == len(tasks)
+    assert told["ksd-stall-io"] == len(kswapds)
+    assert told["pg-wait-io"] == pytest.approx(sum(tasks) / 1000)
+    assert told["ksd-wait-io"] == pytest.approx(sum(kswapds) / 1000)
+    if "wait_iff_congested_n" not in stamped[0].split("\t"):
+        return
+    # Where congestion is waited for: amid the writes, and nearly all by the allocator itself.
+    assert tasks and sum(tasks) + sum(kswapds) > 0
     where = f"write-{PROCESSES}"
     assert told[f"waits-{where}"] == len(noted)
     assert 0.9 * len(tasks) <= told[f"slow-{where}"] <= len(tasks)
