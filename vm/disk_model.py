@@ -19,6 +19,7 @@ COMPILE = ("gcc", "-O2", "-Wall", "-shared", "-fPIC")
 LIBRARIES = ("-luring", "-lpthread")
 PROBE_S = 30.0
 SAYS = "disk model: on"
+TELLING = ("cannot find", "error")  # in the line that says most of why it failed
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,10 @@ def library(qemu: str) -> Path:
 
     def build(path: Path) -> None:
         command = [*COMPILE, "-o", str(path), str(SOURCE), *LIBRARIES]
-        _run(command, {}, "the disk model cannot be compiled")
+        try:
+            _run(command, {}, "the disk model cannot be compiled")
+        except Unusable as error:
+            raise Unusable(f"{error} (it takes gcc and liburing-dev: setup/packages.sh)") from None
         _try(qemu, path)
 
     return cache.built("disk-model", name, build)
@@ -107,5 +111,6 @@ def _run(command: list[str], environment: dict[str, str], what: str, said: str =
         raise Unusable(f"{what}: no answer within {PROBE_S:.0f} s") from None
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
-        raise Unusable(f"{what}: {next((one for one in lines if 'error' in one), lines[-1])}")
+        told = (one for word in TELLING for one in lines if word in one)
+        raise Unusable(f"{what}: {next(told, lines[-1])}")
     return done.stderr

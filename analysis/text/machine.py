@@ -40,7 +40,7 @@ def reference(run: Run, limit: int = 60) -> str:
     """The machine that was modelled, and whose clock timed it, in one line; empty if none was.
 
     'laptop: 1 CPU of 500 MIPS, rotating disk of 57 accesses/s and 58 MB/s, 32 queued; the guest's
-    clock'
+    clock'. Why it was the host's clock is said with it.
     """
     name = known(run, "{}", "machine", "name", limit=limit)
     if not name:
@@ -57,9 +57,18 @@ def reference(run: Run, limit: int = 60) -> str:
         words.append(f"{kind} of {rate:,.0f} accesses/s{several} and {bps / 1e6:,.0f} MB/s")
         words.append(known(run, "{} queued", "disk", "depth", limit=limit))
     else:
-        words.append("the host's disk")
+        words.append(_no_model(rate, bps))
     clock = known(run, "the {}'s clock", "clock", "kind", limit=limit)
+    if run.fact("clock", "kind") == "host":
+        clock += known(run, " ({})", "clock", "why", limit=200)
     return f"{name}: {', '.join(word for word in words if word)}; {clock or NOT_AVAILABLE}"
+
+
+def _no_model(rate: float | None, bps: float | None) -> str:
+    limits = [f"{rate:,.0f} IOPS"] if rate else []
+    limits += [f"{bps / 1e6:,.0f} MB/s"] if bps else []
+    throttled = f", throttled by QEMU to {' and '.join(limits)}" if limits else ""
+    return f"the host's disk{throttled}"
 
 
 def references(runs: Iterable[Run]) -> list[str]:

@@ -192,8 +192,6 @@ def _facts(run: Run) -> Iterator[str]:
     yield from listed("machine", parts)
     if modelled := reference(run):
         yield from entry("modelled", modelled)
-        if run.fact("clock", "kind") == "host":
-            yield from entry("clock", known(run, "the host's: {}", "clock", "why", limit=200))
     yield from listed("disk", [*disk(run), swap(run)])
     yield from listed("workload", workload(run))
 

@@ -170,6 +170,17 @@ def test_the_machine_in_a_line(tmp_path: Path) -> None:
     assert f"Machine: {line}." in " ".join(compare_text(compare(load_campaign(tmp_path))).split())
 
 
+def test_a_disk_without_its_model_is_said_with_the_reason(tmp_path: Path) -> None:
+    disk = DISK | {"iops": 57, "bps": 58_000_000}
+    clock = {"kind": "host", "why": "the disk model cannot be compiled: cannot find -luring"}
+    stalling_run(tmp_path / "6.12" / "1", 5.0, **(LAPTOP | {"disk": disk, "clock": clock}))
+    assert references(load_campaign(tmp_path).runs) == [
+        "laptop with other disk_iops: 1 CPU of 500 MIPS, the host's disk, throttled by QEMU to "
+        "57 IOPS and 58 MB/s; the host's clock (the disk model cannot be compiled: cannot find "
+        "-luring)"
+    ]
+
+
 def test_results_of_before_say_no_machine(tmp_path: Path) -> None:
     stalling_run(tmp_path / "6.12" / "1", 5.0)
     assert references(load_campaign(tmp_path).runs) == []

@@ -2,9 +2,6 @@
 """The laptop in a guest: its disk is the model's, and its seconds are its own."""
 
 import contextlib
-import dataclasses
-import json
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,26 +11,12 @@ import pytest
 
 from analysis.reading.load import Run, load_campaign
 from contract.run_files import META
-from run.arguments import parse
-from tests.support.vms import command, guest, nothing_left, run_in_vm
+from tests.support.vms import command, disk_speeds, nothing_left
 
 pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(900)]
 
-SPEED = "python3 /suite/tests/guest/disk_speed.py"
 SMALL = ["--profile", "quick", "--commits", "6000", "--gitk", "2", "--accel", "tcg"]
 TRIES = 3
-Speeds = dict[str, float]
-
-
-def measured(folder: Path, *argv: str, more_disks: int = 0) -> Speeds:
-    """What the guest's disks did, by the guest's clock."""
-    options = parse([*SMALL, *argv])
-    ready = dataclasses.replace(guest(*SMALL, *argv), more_disks=more_disks)
-    run_in_vm(folder, options, ready=ready, program=SPEED)
-    said = re.search(r"^.*DISK-SPEED (.*)$", (folder / "console.log").read_text(), re.MULTILINE)
-    assert said, "the guest did not say how fast its disk is"
-    found: Speeds = json.loads(said[1])
-    return found
 
 
 @contextlib.contextmanager
@@ -49,13 +32,13 @@ def busy(loops: int) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def laptop(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Speeds]:
+def laptop(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, float]]:
     """The laptop's run, with two more disks, and its disks' figures."""
     folder = tmp_path_factory.mktemp("laptop") / "run"
-    return folder, measured(folder, more_disks=2)
+    return folder, disk_speeds(folder, *SMALL, more_disks=2)
 
 
-def test_the_disk_is_the_models(laptop: tuple[Path, Speeds]) -> None:
+def test_the_disk_is_the_models(laptop: tuple[Path, dict[str, float]]) -> None:
     _, found = laptop
     a_read = 1 / 57 + 4096 / 58e6
     assert found["reads_per_s"] == pytest.approx(1 / a_read, rel=0.02)
@@ -64,7 +47,7 @@ def test_the_disk_is_the_models(laptop: tuple[Path, Speeds]) -> None:
     assert found["write_bytes_per_s"] == pytest.approx(58e6, rel=0.02)
 
 
-def test_two_disks_at_once_share_nothing(laptop: tuple[Path, Speeds]) -> None:
+def test_two_disks_at_once_share_nothing(laptop: tuple[Path, dict[str, float]]) -> None:
     _, found = laptop
     assert found["both_reads_per_s"] == pytest.approx(2 * found["reads_per_s"], rel=0.02)
     assert found["of_them_one_reads_per_s"] == pytest.approx(found["reads_per_s"], rel=0.02)
@@ -95,7 +78,7 @@ def contents(run_dir: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize(("machine", "iops"), [("ssd", 11_700), ("emmc", 5_500)])
 def test_flash_does_several_at_a_time(tmp_path: Path, machine: str, iops: int) -> None:
-    found = measured(tmp_path / "run", "--machine", machine)
+    found = disk_speeds(tmp_path / "run", *SMALL, "--machine", machine)
     # A request is dear for 500 MIPS, so that one at a time the CPU is seen, too.
     assert 0.5 * iops < found["reads_per_s"] < iops
     assert found["reads_per_s_32"] > 1.1 * found["reads_per_s"]

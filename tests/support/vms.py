@@ -2,7 +2,9 @@
 """What the VM tests share: a guest made ready once, runs in it, and the search for leftovers."""
 
 import contextlib
+import dataclasses
 import functools
+import json
 import os
 import re
 import subprocess
@@ -121,6 +123,18 @@ def run_in_vm(
         watcher.error.add_note(f"the run ended as {state}: {why}")
         raise watcher.error
     return state, why
+
+
+def disk_speeds(run_dir: Path, *argv: str, more_disks: int = 0) -> dict[str, float]:
+    """What the disks of a guest do, by its clock: tests/guest/disk_speed.py says which figures."""
+    ready = dataclasses.replace(guest(*argv), more_disks=more_disks)
+    program = "python3 /suite/tests/guest/disk_speed.py"
+    run_in_vm(run_dir, parse(list(argv)), ready=ready, program=program)
+    console = (run_dir / "console.log").read_text()
+    said = re.search(r"^.*DISK-SPEED (.*)$", console, re.MULTILINE)
+    assert said, "the guest did not say how fast its disk is"
+    found: dict[str, float] = json.loads(said[1])
+    return found
 
 
 def last_words(run_dir: Path) -> str:

@@ -95,6 +95,12 @@ def test_source_that_does_not_compile_is_said(
         disk_model.library(PROGRAM)
 
 
+def test_a_library_that_is_missing_is_named(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk_model, "LIBRARIES", ("-lnonesuch", "-lpthread"))
+    with pytest.raises(Unusable, match=r"cannot find -lnonesuch.* \(it takes gcc and liburing-dev"):
+        disk_model.library(PROGRAM)
+
+
 def test_a_qemu_without_timers_does_not_take_it(cache: Path, tmp_path: Path) -> None:
     """Another program by that name exports none of what the model needs."""
     other = tmp_path / "qemu-that-is-none"
