@@ -19,9 +19,13 @@ def in_table(table: str) -> dict[str, Row]:
     return {name: row for name, row in ROWS.items() if row.table == table}
 
 
-def absent(table: str) -> dict[str, Any]:
-    """What results of before an option was there stand for."""
-    return {name: row.before for name, row in in_table(table).items() if row.before is not None}
+def absent(table: str, gitks: bool = True) -> dict[str, Any]:
+    """What a plan stands for that is older than an option; gitks: whether a workload has any."""
+    return {
+        name: row.before
+        for name, row in in_table(table).items()
+        if row.before is not None and row.heeded(gitks)
+    }
 
 
 def spelled(name: str, value: Any) -> list[str]:

@@ -15,7 +15,7 @@ from contract import swap, values
 from contract.levels import ALPHA
 from contract.option_rows import PLAN
 from contract.plan import ASKED, KEPT, TABLES, are_growing, read_tables
-from contract.spelling import in_table, spelled
+from contract.spelling import absent, in_table, spelled
 from contract.variant import Variant
 from contract.workload import DESKTOP
 from workloads.registry import with_gitks
@@ -35,7 +35,8 @@ class AskedPlan:
 def read(path: Path, *, resumed: bool = False) -> AskedPlan:
     """The plan in this file; ValueError, in one line, names the key that will not do.
 
-    `resumed`: it goes on as it began, also in what an older suite did not have yet.
+    `resumed`: of the campaign's own folder. Such a plan is what it was when the suite wrote it,
+    also in options that the suite did not have then.
     """
     try:
         return parse(read_tables(path.read_text(encoding="utf-8")), resumed=resumed)
@@ -64,8 +65,9 @@ def parse(plan: Mapping[str, Any], *, resumed: bool = False) -> AskedPlan:
     if not isinstance(asked, list):
         raise ValueError("write [[variant]], with two brackets")
     variants = tuple(_variant(one) for one in asked)
+    kept = resumed or "format" in plan
     for table in TABLES:
-        argv += _options(table, plan.get(table, {}), resumed, {one.workload for one in variants})
+        argv += _options(table, plan.get(table, {}), kept, {one.workload for one in variants})
     return AskedPlan(tuple(argv), variants, looks if resumed else ())
 
 
@@ -77,18 +79,21 @@ def _looks(value: dict[str, Any]) -> tuple[int, ...]:
     return tuple(looks)
 
 
-def _options(name: str, table: Any, resumed: bool, own: set[str]) -> list[str]:
-    """What one table of options says, as words of a command line; own: the variants' workloads."""
+def _options(name: str, table: Any, kept: bool, own: set[str]) -> list[str]:
+    """What one table of options says, as words of a command line; own: the variants' workloads.
+
+    kept: by the suite, so that an absent key is of before its option.
+    """
     if not isinstance(table, dict):
         raise ValueError(f"[{name}] is not a table")
     _only_known(table, name)
     argv: list[str] = []
     campaigns = _text(f"{name}.workload", table.get("workload", DESKTOP))
     gitks = any(one in with_gitks() for one in ({one or campaigns for one in own} or {campaigns}))
+    if kept and table:
+        table = absent(name, gitks) | table
     for key, row in in_table(name).items():
-        if key not in table and not row.heeded(gitks):
-            continue
-        value = table.get(key, row.before if resumed and table else None)
+        value = table.get(key)
         if row.default is True:
             if not isinstance(value, bool | None):
                 raise ValueError(f"{name}.{key}: true or false, not {value!r}")

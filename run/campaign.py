@@ -260,8 +260,7 @@ class Campaign:
         stored: dict[str, Any] = {}
         for name in TABLES:
             if table := self._plan.get(name):
-                before = absent(name).items()
-                stored |= {k: v for k, v in before if ROWS[k].heeded(gitks)} | table
+                stored |= absent(name, gitks) | table
         for key, value in asked.items():
             may_differ = key in ROWS and ROWS[key].may_differ
             if key in stored and stored[key] != value and not may_differ:

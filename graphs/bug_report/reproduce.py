@@ -18,7 +18,7 @@ from contract import values
 from contract.option_rows import IN_MACHINE, PARAMETERS
 from contract.options import ROWS
 from contract.plan import TABLES, Plan
-from contract.spelling import flag, in_table, spelled
+from contract.spelling import absent, flag, in_table, spelled
 from contract.swap import ON_DISK
 from contract.variant import RUNNING, Variant
 
@@ -84,10 +84,14 @@ def _options(plan: Plan) -> list[str]:
     pairs.append(("stop_when_sure", plan.looks[-1]) if plan.looks else ("runs", plan.runs))
     pairs += [("baseline", plan.baseline), ("margin", plan.margin)]
     switches: list[str] = []
-    for name in TABLES:
-        table = plan.tables.get(name, {})
-        if not isinstance(table, dict):
-            return []
+    tables = {name: plan.tables.get(name, {}) for name in TABLES}
+    if not all(isinstance(table, dict) for table in tables.values()):
+        return []
+    # Of one workload: the desktop, whose name is not said, or another one that reads a history.
+    gitks = "gitk" in tables[PARAMETERS] or "workload" not in tables[PARAMETERS]
+    for name, table in tables.items():
+        if table and "format" in plan.tables:
+            table = absent(name, gitks) | table
         for key, row in in_table(name).items():
             value = table.get(key)
             if row.default is True:

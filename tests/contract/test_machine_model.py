@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Machines: what a file of one says, who has the last word, and what is refused in one line."""
 
+import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from contract.option_rows import PROFILES
 from run.arguments import parse
 from run.asked_plan import read as read_plan
 
+SUITE = Path(__file__).resolve().parents[2]
 WHOLE = """\
 cpus = 1
 cpu_mips = 250
@@ -63,6 +66,24 @@ def test_a_plan_of_before_there_were_machines_goes_on_as_it_was(tmp_path: Path) 
     assert (old.machine, old.clock, old.cpus) == ("host", "host", 2)
     assert not old.disk_iops and not old.disk_kind and not old.cpu_mips
     assert parse(list(read_plan(path).argv)).machine == "laptop"
+
+
+@pytest.mark.parametrize("name", ["quick", "standard", "twice", "mglru"])
+def test_the_examples_plans_are_what_they_were(name: str) -> None:
+    path = SUITE / "docs" / "example" / name / "plan.toml"
+    kept = tomllib.loads(path.read_text())
+    old = parse(["--plan", str(path)])
+    assert (old.machine, old.clock, old.cpus, old.evidence) == ("host", "host", 2, False)
+    assert (old.step, old.touch, old.timeout) == (12288, 0.25, kept["machine"]["timeout"])
+    said = [old.memory, old.commits]
+    assert said == [kept["parameters"][key] for key in ("memory", "commits")]
+    assert old.disk_kind is None and old.atomic_order == 0 and old.swap == ()
+
+
+def test_the_plan_that_the_mglru_example_was_asked_by_is_that_campaign() -> None:
+    folder = SUITE / "docs" / "example" / "mglru"
+    asked, kept = (parse(["--plan", str(folder / f"{one}.toml")]) for one in ("asked", "plan"))
+    assert replace(asked, plan=kept.plan, margin=kept.margin) == kept
 
 
 def test_a_test_of_this_machine_is_none_of_them() -> None:

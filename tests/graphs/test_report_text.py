@@ -171,6 +171,13 @@ def test_the_command_is_that_of_the_whole_plan_and_is_understood(tmp_path: Path)
     assert asked == planned
     assert [one.kernel for one in asked.variants] == ["debian:6.1", "debian:6.12", "debian:7.2"]
     assert (asked.runs, asked.disk_bps, asked.memory) == (7, 80 << 20, 384 << 20)
+    # This plan is older than machines, clocks and the evidence.
+    assert (asked.machine, asked.clock, asked.evidence, asked.step) == (
+        "host",
+        "host",
+        False,
+        12288,
+    )
     first = "First asked for as: ./run_test.sh --kernel debian:6.1 --runs 3 --plan x.toml The "
     assert first in " ".join(text.split())
     assert "/data/mine" not in text
