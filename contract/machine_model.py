@@ -5,12 +5,14 @@ A key of such a file is the default of the option of that name; those of its tab
 of --disk-KEY.
 """
 
+import os
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from contract import values
+from contract.run_files import PLAN_FILE
 
 FOLDER = Path(__file__).resolve().parent.parent / "machines"
 KINDS = ("rotating", "flash")
@@ -37,7 +39,9 @@ def named() -> list[str]:
 
 def known(text: str) -> str:
     """A machine's name, or its file's path, absolute; refused unless read() takes it."""
-    machine = str(values.path(text).absolute()) if text.endswith(".toml") else text
+    machine = os.path.realpath(values.path(text)) if text.endswith(".toml") else text
+    if Path(machine).name == PLAN_FILE:
+        raise values.Refused(f"{machine}: a campaign's own file is called so, and no machine")
     try:
         read(machine)
     except ValueError as error:
@@ -96,6 +100,8 @@ def _checked(tables: Mapping[str, Any]) -> dict[str, Any]:
     missing += [f"disk.{key}" for key in OF_DISK if disk and key not in disk]
     if missing:
         raise ValueError(f"{', '.join(missing)}: not said")
+    if disk.get("kind") == "rotating" and disk["parallel"] != 1:
+        raise ValueError("disk.parallel: a rotating disk does one at a time")
     found: dict[str, Any] = {key: tables.get(key) for key in PLAIN}
     found |= {f"disk_{key}": disk.get(key) for key in OF_DISK}
     return {key: None if value is None else _read(key, value) for key, value in found.items()}

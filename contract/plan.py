@@ -7,13 +7,15 @@ the problems.
 """
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any
 
 from contract.levels import ALPHA, MARGIN, level_of_a_look
 from contract.option_rows import IN_MACHINE, PARAMETERS, PLAN
 from contract.options import NOTED
-from contract.run_files import FORMAT_VERSION
+from contract.run_files import FORMAT_VERSION, PLAN_FILE
 from contract.spelling import in_table
 from contract.swap import ON_DISK, Swap
 from contract.swap import read as read_swap
@@ -45,6 +47,13 @@ def read_tables(text: str) -> dict[str, Any]:
         raise ValueError(" ".join(str(error).split())) from None
 
 
+def machine_file(tables: Mapping[str, Any]) -> str:
+    """The user's own file that a plan's machine is; empty if it is none."""
+    machine = tables.get(IN_MACHINE)
+    named = machine.get("machine") if isinstance(machine, dict) else None
+    return named if isinstance(named, str) and named.endswith(".toml") else ""
+
+
 @dataclass(frozen=True)
 class Plan:
     """The plan; every part of it may be absent.
@@ -73,6 +82,12 @@ class Plan:
     def level(self) -> float:
         """The level of one look at the verdicts."""
         return level_of_a_look(self.alpha, len(self.looks), len(self.extended))
+
+    @property
+    def machine_copy(self) -> str:
+        """What the copy of its machine's file is called, beside the plan; empty if it has none."""
+        name = PurePath(machine_file(self.tables)).name
+        return name if name != PLAN_FILE and name.isprintable() else ""
 
 
 def parse_plan(raw: bytes) -> tuple[Plan, list[str]]:

@@ -15,7 +15,7 @@ from contract.spelling import flag
 from contract.variant import Variant
 from errors import run_command
 from run import asked_plan
-from run.asked_plan import AskedPlan
+from run.asked_plan import AskedPlan, yielding
 from run.variants import (
     check_all,
     check_loads,
@@ -37,6 +37,8 @@ def parse(argv: list[str]) -> Options:
     if given.resume is not None and given.out not in (None, given.resume):
         parser.error("--resume DIR and --out are two folders: results go to DIR")
     stored, named = _plans(parser, given)
+    named = _yielding(parser, named, given)
+    stored = _yielding(parser, stored, parser.parse_args([*named.argv, *argv]))
     # What the command line says comes last, and so wins; a campaign's own folder refuses later
     # what does not fit the runs that it holds.
     args = parser.parse_args([*stored.argv, *named.argv, *argv])
@@ -61,6 +63,13 @@ def parse(argv: list[str]) -> Options:
     if given.cpu_mips and options.clock == "host":
         parser.error("--cpu-mips is of a clock of the guest's own, and this one is the host's")
     return options
+
+
+def _yielding(parser: Parser, plan: AskedPlan, later: argparse.Namespace) -> AskedPlan:
+    """The plan as far as what comes after it lets it; a usage error if its machine is gone."""
+    if plan.edited and later.machine is None:
+        parser.error(plan.edited)
+    return yielding(parser, plan, later)
 
 
 def _unsaid_memory(said: argparse.Namespace, args: argparse.Namespace) -> int | None:

@@ -5,31 +5,39 @@ Each of its keys is an option of that name. The plan.toml in a campaign's own fo
 too, with what the suite noted in it (docs/FORMAT.md).
 """
 
+import argparse
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from contract import swap, values
+from contract import machine_model, swap, values
+from contract.command_line import Parser
 from contract.levels import ALPHA
-from contract.option_rows import PLAN
-from contract.plan import ASKED, KEPT, TABLES, are_growing, read_tables
-from contract.spelling import absent, in_table, spelled
+from contract.option_rows import IN_MACHINE, MODELLED, PLAN, PROFILED, PROFILES
+from contract.options import ROWS
+from contract.plan import ASKED, KEPT, TABLES, are_growing, machine_file, read_tables
+from contract.spelling import absent, defaults, flag, in_table, spelled
 from contract.variant import Variant
 from contract.workload import DESKTOP
-from workloads.registry import with_gitks
+from run.machine_file import of_plan
+from workloads.registry import find, with_gitks
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class AskedPlan:
-    """A plan.toml: its options as a command line, its variants, and if resumed the looks due."""
+    """A plan.toml: its options as a command line, its variants, and if resumed the looks due.
+
+    edited: how its machine's file is no longer the one that its campaign began with.
+    """
 
     argv: tuple[str, ...] = ()
     variants: tuple[Variant, ...] = ()
     looks: tuple[int, ...] = ()
+    edited: str = ""
 
 
 def read(path: Path, *, resumed: bool = False) -> AskedPlan:
@@ -39,7 +47,12 @@ def read(path: Path, *, resumed: bool = False) -> AskedPlan:
     also in options that the suite did not have then.
     """
     try:
-        return parse(read_tables(path.read_text(encoding="utf-8")), resumed=resumed)
+        tables = read_tables(path.read_text(encoding="utf-8"))
+        edited = ""
+        if name := machine_file(tables):
+            file, edited = of_plan(path, name, kept="format" in tables)
+            tables[IN_MACHINE]["machine"] = file
+        return replace(parse(tables, resumed=resumed), edited=edited)
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
     except ValueError as error:
@@ -166,3 +179,40 @@ def merged(stored: Iterable[Variant], asked: Iterable[Variant]) -> tuple[Variant
         else:
             left.remove(same)
     return tuple(result)
+
+
+def yielding(parser: Parser, plan: AskedPlan, later: argparse.Namespace) -> AskedPlan:
+    """The plan without the values of its own machine and profile, if later words name another.
+
+    A campaign's plan holds them all, and would make of another machine the old one by another name.
+    What the plan changed stays.
+    """
+    said = parser.parse_args(list(plan.argv))
+    own = {key: getattr(said, key) or ROWS[key].default for key in ("machine", "profile")}
+    if all(getattr(later, key) in (None, value) for key, value in own.items()):
+        return plan
+    profile = own["profile"]
+    by_itself = dict(defaults(PROFILES[profile], machine_model.read(own["machine"])))
+    most = by_itself["memory"]
+    by_itself["memory"] = find(said.workload or DESKTOP).memory_of(most)
+    yields = {
+        flag(name)
+        for name, row in ROWS.items()
+        if row.default in (PROFILED, MODELLED) and getattr(said, name) == by_itself[name]
+    }
+    argv = [word for word in plan.argv if word.partition("=")[0] not in {*yields, flag("load")}]
+    argv += spelled("load", _changed(said.workload or DESKTOP, said.load or "", profile))
+
+    def lighter(one: Variant) -> Variant:
+        if not one.workload:
+            return one
+        memory = 0 if one.memory == find(one.workload).memory_of(most) else one.memory
+        return replace(one, load=_changed(one.workload, one.load, profile), memory=memory)
+
+    return replace(plan, argv=tuple(argv), variants=tuple(map(lighter, plan.variants)))
+
+
+def _changed(workload: str, load: str, profile: str) -> str:
+    """What of a workload's parameters is not as the profile has it."""
+    usual = find(workload).completed("", profile).split(",")
+    return ",".join(word for word in load.split(",") if word not in usual)

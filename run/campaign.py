@@ -24,7 +24,7 @@ from contract.spelling import absent
 from contract.swap import ON_DISK
 from contract.variant import Variant
 from errors import UserError
-from run import checkout
+from run import checkout, machine_file
 from run.run_folders import ELSEWHERE, completed, ended, folder, numbered, schedule, targets
 from run.stored_plan import OWN, by_workload, read_plan, variants_of
 from setup.kernels import Kernel
@@ -117,6 +117,8 @@ class Campaign:
         self.make_folders(labels)
         for label, (_, kernel) in zip(labels, found, strict=True):
             self._keep_config(label, kernel)
+        if self._options.machine.endswith(".toml") and not self._options.device:
+            machine_file.keep(self.path, self._options.machine)
         self._set_aside_cut(labels)
         self._targets = targets(
             self._options, {label: completed(self.path / label) for label in labels}
@@ -263,6 +265,8 @@ class Campaign:
                 stored |= absent(name, gitks) | table
         for key, value in asked.items():
             may_differ = key in ROWS and ROWS[key].may_differ
+            # What a machine's file says is in the other keys, wherever it lies.
+            may_differ |= key == "machine" and ".toml" in f"{value} {stored.get(key)}"
             if key in stored and stored[key] != value and not may_differ:
                 raise UserError(
                     f"{self.path} holds runs with {key} {stored[key]}, and this asks for {value}",

@@ -106,6 +106,7 @@ def test_a_test_of_this_machine_is_none_of_them() -> None:
         (WHOLE.replace("iops = 9000", 'iops = "9000"'), "disk.iops: not '9000'"),
         (WHOLE.replace("cpus = 1", "cpus = true"), "cpus: not True"),
         (WHOLE.replace("384M", "64M"), "memory: at least 128M"),
+        (WHOLE.replace("flash", "rotating"), "disk.parallel: a rotating disk does one at a time"),
         (WHOLE.replace("parallel = 4", "parallel = 300"), "disk.parallel: at most 256"),
         (WHOLE.replace("depth = 64", "depth = 33"), "disk.depth: not a power of two"),
         ("disk = 3\n" + WHOLE.partition("[disk]")[0], r"\[disk\] is no table"),

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A machine's file of the user's: a campaign keeps a copy of it, and goes on without it."""
+
+import os
+from pathlib import Path
+
+from contract import machine_model, values
+from errors import UserError
+from run.run_folders import ELSEWHERE
+
+
+def of_plan(plan: Path, machine: str, *, kept: bool) -> tuple[str, str]:
+    """The file of the machine that a plan names; how it is not what it was, or nothing.
+
+    It is the copy beside the plan where the named one cannot be read. kept: by the suite, which
+    made that copy; then it is the copy, too, where the named one was edited since. ValueError, in
+    one line, if one of the files is no machine.
+    """
+    named = values.path(machine)
+    copy = plan.absolute().parent / named.name
+    if not copy.is_file():
+        return machine, ""
+    if not os.access(named, os.R_OK):
+        return str(copy), ""
+    other = _difference(copy, named) if kept else ""
+    if not other:
+        return machine, ""
+    return str(copy), f"{named} is no longer what {plan} was made with: {other} (put it back)"
+
+
+def keep(folder: Path, machine: str) -> None:
+    """Copy the file into a campaign's folder; UserError if another one is there."""
+    copy = folder / Path(machine).name
+    try:
+        if not copy.exists():
+            aside = copy.with_name(f".{copy.name}.new")
+            aside.write_bytes(Path(machine).read_bytes())
+            aside.rename(copy)
+        other = _difference(copy, Path(machine))
+    except OSError as error:
+        raise UserError(f"{error.filename}: {error.strerror}") from error
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    if other:
+        raise UserError(f"{folder} was begun with another {copy.name}: {other}", hint=ELSEWHERE)
+
+
+def _difference(copy: Path, file: Path) -> str:
+    """The first field in which a machine's file is not as its copy; empty if there is none."""
+    before, now = (machine_model.read(str(one)) for one in (copy, file))
+    for key, was in before.items():
+        if now[key] != was:
+            return f"{key.replace('disk_', 'disk.')} was {was}, and is {now[key]}"
+    return ""
