@@ -132,7 +132,8 @@ class Campaign:
     """All runs of a folder that have an end, and the names of those that have none.
 
     `set_aside` names the runs that were cut short and repeated; `configs`: variant -> its kernel's
-    .config; `problems`: what could not be read of plan.toml and the like.
+    .config; `problems`: what could not be read of plan.toml and the like; `machine`: the copy of
+    the machine's file that the plan names.
     """
 
     path: Path
@@ -142,6 +143,7 @@ class Campaign:
     plan: Plan = field(default_factory=Plan)
     configs: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    machine: bytes = b""
 
     @property
     def subject(self) -> str:
@@ -180,7 +182,10 @@ def load_campaign(path: Path) -> Campaign:
     incomplete = [f"{name} (a link, not followed)" for name in found.links]
     incomplete += [one for one in loaded if isinstance(one, str)]
     runs = [one for one in loaded if isinstance(one, Run)]
-    return Campaign(folder, runs, incomplete, found.set_aside, plan, found.configs, found.problems)
+    machine = _load_machine(folder, plan, found.problems)
+    return Campaign(
+        folder, runs, incomplete, found.set_aside, plan, found.configs, found.problems, machine
+    )
 
 
 def _load_places(places: list[Place], plan: Plan) -> list[Run | str]:
@@ -212,6 +217,12 @@ def _load_plan(folder: Path, problems: list[str]) -> Plan:
     _check_format(path, {"format": plan.format})
     problems += [f"plan.toml: {problem}" for problem in found]
     return plan
+
+
+def _load_machine(folder: Path, plan: Plan, problems: list[str]) -> bytes:
+    name = plan.machine_copy
+    there = bool(name) and name in names_in(folder)[1]
+    return read_file(folder / name, problems, LARGEST_FACTS) or b"" if there else b""
 
 
 def _check_format(path: Path, value: dict[str, Any]) -> None:

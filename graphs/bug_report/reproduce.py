@@ -15,9 +15,9 @@ from analysis.reading.words import NOT_AVAILABLE, plain, plural
 from analysis.text.layout import WIDTH, indented, paragraph
 from analysis.verdicts.compared import Compared
 from contract import values
-from contract.option_rows import IN_MACHINE, PARAMETERS
+from contract.option_rows import PARAMETERS
 from contract.options import ROWS
-from contract.plan import TABLES, Plan
+from contract.plan import TABLES, Plan, machine_file
 from contract.spelling import absent, flag, in_table, spelled
 from contract.swap import ON_DISK
 from contract.variant import RUNNING, Variant
@@ -36,13 +36,14 @@ def command(compared: Compared) -> Iterator[str]:
     if RUNNING in kernels:
         yield from paragraph("It was run on a machine itself (--device), not in a VM.")
     elif "variant" in plan.tables and all(kernels):
-        yield from paragraph("In the suite's folder, with plan.toml of this bundle:")
+        machine = f" and {plain(plan.machine_copy, 60)}" if compared.whole.machine else ""
+        yield from paragraph(f"In the suite's folder, with plan.toml{machine} of this bundle:")
         yield "  ./run_test.sh --plan plan.toml"
-        options = _options(plan)
+        options = _options(plan, plan.machine_copy if compared.whole.machine else "")
         if options:
             yield "The same without the plan:"
             yield from _shell(["./run_test.sh", *options])
-        yield from _obstacles(plan)
+        yield from _obstacles(plan, has_machine=bool(machine))
     else:
         yield from paragraph("No plan was recorded; kernels and parameters are below.")
     if plan.command:
@@ -60,8 +61,10 @@ def command(compared: Compared) -> Iterator[str]:
         yield f"  and {plural(left, 'more variant')}: see plan.toml"
 
 
-def _options(plan: Plan) -> list[str]:
+def _options(plan: Plan, machine: str) -> list[str]:
     """Each option with its value, quoted; none if only the plan can say it.
+
+    machine: the copy of its machine's file, if there is one.
 
     A knob or more of the command line would go to every kernel, and each swap to each of them; a
     variant's own workload is in the plan only. What
@@ -97,7 +100,7 @@ def _options(plan: Plan) -> list[str]:
             if row.default is True:
                 switches += spelled(key, value) if value is False else []
             elif row.was_given(value):
-                pairs.append((key, value))
+                pairs.append((key, machine if machine and key == "machine" else value))
     options = []
     for key, value in pairs:
         if value is None:
@@ -118,7 +121,7 @@ def _is_label(text: str) -> bool:
     return values.LABEL.fullmatch(text) is not None
 
 
-def _obstacles(plan: Plan) -> Iterator[str]:
+def _obstacles(plan: Plan, *, has_machine: bool) -> Iterator[str]:
     """What a reader has to write into the plan before it can be run elsewhere."""
     labels = [one.label for one in plan.variants if not _is_label(one.label)]
     if labels:
@@ -129,9 +132,8 @@ def _obstacles(plan: Plan) -> Iterator[str]:
     sources = [known.get(key) for key, row in in_table(PARAMETERS).items() if row.source]
     files = [one.kernel for one in plan.variants if not one.kernel.startswith("debian:")]
     files += [source for source in sources if isinstance(source, str) and "://" not in source]
-    machine = plan.tables.get(IN_MACHINE, {})
-    name = machine.get("machine") if isinstance(machine, dict) else None
-    files += [name] if isinstance(name, str) and name.endswith(".toml") else []
+    file = machine_file(plan.tables)
+    files += [file] if file and not has_machine else []
     if files:
         shown = ", ".join(plain(file, 100) for file in dict.fromkeys(files[:4]))
         yield from paragraph(f"Of the machine that ran it, and not in this bundle: {shown}.")

@@ -73,7 +73,8 @@ def write(compared: Compared, report: Path, limit: int = LIMIT) -> Path:
 
     UserError if it cannot be written, or a variant is called like one of its own files.
     """
-    own = OWN_NAMES | {name.lower() for name in names.of_campaign(compared)}
+    machine = compared.whole.plan.machine_copy
+    own = OWN_NAMES | {name.lower() for name in (*names.of_campaign(compared), machine)}
     for variant in compared.whole.variants():
         if variant.lower() in own or OWN_TIMELINE.fullmatch(variant.lower()):
             raise UserError(
@@ -110,6 +111,7 @@ def write(compared: Compared, report: Path, limit: int = LIMIT) -> Path:
 def _learn(campaign: Campaign, runs: list[Run], redactor: Redactor) -> None:
     """Show everything that will be in the bundle to the redactor."""
     result_files.learn(PLAN_FILE, campaign.plan.text.encode("utf-8", "replace"), redactor)
+    result_files.learn(PLAN_FILE, campaign.machine, redactor)
     for variant, config in campaign.configs.items():
         redactor.learn(variant)
         result_files.learn(CONFIG, config.encode("utf-8", "replace"), redactor)
@@ -264,9 +266,14 @@ class _Draft:
         return packed_file(f"{self.redactor.text(variant)}/{place}", found, raw)
 
     def _plan(self) -> list[PackedFile]:
-        raw = self.compared.whole.plan.text.encode("utf-8", "replace")
-        found = result_files.redacted(PLAN_FILE, raw, self.redactor)
-        return [packed_file(PLAN_FILE, found, raw)] if raw else []
+        """The plan, and the copy of the machine's file that it names."""
+        text = self.compared.whole.plan.text.encode("utf-8", "replace")
+        own = {PLAN_FILE: text, self.view.whole.plan.machine_copy: self.compared.whole.machine}
+        return [
+            packed_file(name, result_files.redacted(PLAN_FILE, raw, self.redactor), raw)
+            for name, raw in own.items()
+            if raw
+        ]
 
     def _causes(self) -> list[PackedFile]:
         raw = export.causes_json(self.view).encode("utf-8", "replace")

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zlib
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ from errors import UserError
 from graphs.bundle import bundle
 from graphs.redaction import secret_names
 from graphs.redaction.secret_names import Secrets
+from run.arguments import parse
+from tests.contract.test_machine_model import WHOLE
 from tests.make_results import make_campaign, make_run, meta, write_run
 
 HOST, USER, HOME = "annas-box", "anna", "/data/people/anna"
@@ -505,3 +508,27 @@ def test_a_bundle_whose_texts_alone_are_too_large_is_refused(tmp_path: Path) -> 
     with pytest.raises(UserError, match=r"texts alone take [\d,]+ bytes, 2,000 are allowed"):
         bundle.write(compared, folder / "report", 2_000)
     assert path.read_bytes() == whole and list(path.parent.glob(".bug-report*")) == []
+
+
+def test_a_machines_own_file_is_in_it(tmp_path: Path) -> None:
+    folder = make_campaign(tmp_path, 2)
+    plan = folder / "plan.toml"
+    tables = tomllib.loads(plan.read_text())
+    tables["machine"] = {"machine": f"{HOME}/mine.toml", "cpus": 1, "disk_iops": 9000}
+    plan.write_text(tomli_w.dumps(tables))
+    (folder / "mine.toml").write_text(f"# {ALL}\n{WHOLE}")
+    _, path = packed(folder)
+    found = {name.removeprefix("bug-report/"): raw for name, raw in content(path).items()}
+    assert tomllib.loads(found["mine.toml"].decode()) == tomllib.loads(WHOLE)
+    assert not any(gone.encode() in found["mine.toml"].lower() for gone in GONE)
+    text = " ".join(found["report.txt"].decode().split())
+    assert "with plan.toml and mine.toml of this bundle:" in text
+    assert "--machine mine.toml" in text and "not in this bundle: <" not in text
+    (tmp_path / "plan.toml").write_bytes(found["plan.toml"])
+    (tmp_path / "mine.toml").write_bytes(found["mine.toml"])
+    asked = parse(["--plan", str(tmp_path / "plan.toml")])
+    assert (asked.machine, asked.disk_iops) == (str(tmp_path / "mine.toml"), 9000)
+    (folder / "mine.toml").unlink()
+    assert "not in this bundle: <home-1>/mine.toml" in " ".join(
+        content(packed(folder)[1])["bug-report/report.txt"].decode().split()
+    )
