@@ -19,6 +19,7 @@ OF_THE_HOST = (
     ("accelerator",),
     ("clock", "kind"),
     *(("machine", key) for key in ("qemu", "cpu", "mips")),
+    ("disk", "model"),
     CPU,
 )
 

@@ -126,13 +126,12 @@ def host_facts(guest: Guest) -> dict[str, Any]:
             "cpu": CPU[guest.accel],
             **({"mips": guest.mips} if guest.clock == GUEST else {}),
         },
+        "disk": _disk_facts(guest),
         "host": {"cpu_model": cpu_model()},
     }
 
 
-def outside_facts(guest: Guest, errand: Errand) -> dict[str, Any]:
-    """What meta.json says of the machine that only the host knows."""
-    kernel = guest.kernel
+def _disk_facts(guest: Guest) -> dict[str, Any]:
     of_disk: dict[str, Any] = {"model": "virtio-blk, sparse file"}
     if guest.disk is not None:
         of_disk = {
@@ -143,15 +142,20 @@ def outside_facts(guest: Guest, errand: Errand) -> dict[str, Any]:
             "queues": guest.disk.queues,
         }
     return {
+        "size_bytes": WORK_DISK_BYTES,
+        "cache": CACHE,
+        "iops": guest.disk_iops,
+        "bps": guest.disk_bps,
+        **of_disk,
+        **({"more": guest.more_disks} if guest.more_disks else {}),
+    }
+
+
+def outside_facts(guest: Guest, errand: Errand) -> dict[str, Any]:
+    """What meta.json says of the machine that only the host knows."""
+    kernel = guest.kernel
+    return {
         **host_facts(guest),
-        "disk": {
-            "size_bytes": WORK_DISK_BYTES,
-            "cache": CACHE,
-            "iops": guest.disk_iops,
-            "bps": guest.disk_bps,
-            **of_disk,
-            **({"more": guest.more_disks} if guest.more_disks else {}),
-        },
         "kernel": {
             "spec": kernel.spec,
             "image_digest": kernel.image_digest,

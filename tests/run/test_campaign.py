@@ -362,6 +362,11 @@ def test_another_host_is_said_before_hours_of_runs(tmp_path: Path) -> None:
     (run / "meta.json").write_text(json.dumps(facts))
     with pytest.raises(UserError, match=r"with host\.cpu_model A, and here it is B"):
         refuse_another_host(tmp_path, ["6.1"], {**moved, "clock": {"kind": "host"}})
+    facts |= {"disk": {"model": "a model of a disk", "kind": "rotating"}}
+    (run / "meta.json").write_text(json.dumps(facts))
+    throttled = {**facts, "disk": {"model": "sparse file"}}
+    with pytest.raises(UserError, match=r"disk\.model a model of a disk, and here it is sparse f"):
+        refuse_another_host(tmp_path, ["6.1"], throttled)
     (run / "meta.json").write_text("[")
     refuse_another_host(tmp_path, ["6.1"], later)
 
