@@ -103,11 +103,26 @@ def _alike(options: Options) -> list[Options]:
 
 def _vm(options: Options, clock: str) -> str:
     return (
-        f"VM: {options.machine}: {options.memory >> 20} MiB, {options.cpus} CPUs"
+        f"VM: {options.machine}: {options.memory >> 20} MiB, {_many(options.cpus, 'CPU')}"
         + (f" of {options.cpu_mips} MIPS" if options.cpu_mips and clock == GUEST else "")
         + f", {_disks(options)} of {WORK_DISK_BYTES >> 30} GiB{_disk(options)}; on the {clock}'s "
-        "clock" + ("" if options.accel == "tcg" else ", if it is emulated" * (clock == GUEST))
+        f"clock{_depends(options, clock)}"
     )
+
+
+def _depends(options: Options, clock: str) -> str:
+    """What clock and disk still depend on: only a run tries it, since it has to be built."""
+    takes = "QEMU takes the disk model"
+    if clock != GUEST:
+        return f"; the disk by QEMU's throttle unless {takes}" if modelled(options) else ""
+    if options.clock == GUEST:
+        return f"; refused unless {takes}"
+    emulated = "" if options.accel == "tcg" else "it is emulated and "
+    return f" if {emulated}{takes}, else on the host's"
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number != 1 else ''}"
 
 
 def _slabs(alike: list[Options]) -> list[str]:
@@ -172,6 +187,7 @@ def _order(options: Options) -> list[str]:
     if not todo:
         return ["runs: nothing is missing"]
     jobs = at_once(options, wanted(options))
+    side_by_side = f"{jobs} at a time" + (" (1 on the host's clock)" if jobs > 1 else "")
     each = zip(campaign.names(options), options.variants, strict=True)
     kinds = {label: durations.kind_of(options.of(one), jobs) for label, one in each}
     about = durations.estimate([kinds[label] for label, _ in todo], options.accel, jobs)
@@ -179,9 +195,9 @@ def _order(options: Options) -> list[str]:
         f"about {durations.words(about)}" if about else "how long is not known yet on this machine"
     )
     shown = ", ".join(f"{label} {number}" for label, number in todo[:60])
+    variants = _many(len(options.variants), "variant")
     lines = [
-        f"runs: {len(todo)} ({len(options.variants)} variants, up to {options.runs} each), "
-        f"{jobs} at a time, {time}",
+        f"runs: {len(todo)} ({variants}, up to {options.runs} each), {side_by_side}, {time}",
         f"order: {shown}{', …' if len(todo) > 60 else ''}",
     ]
     if options.looks:

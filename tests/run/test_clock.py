@@ -8,6 +8,7 @@ import pytest
 from errors import Exit, UserError
 from run import clock
 from run.arguments import parse
+from run.dry_run import lines
 from vm import disk_model
 from vm.qemu import GUEST, HOST
 
@@ -73,3 +74,25 @@ def test_no_more_at_once_than_there_is_memory_for() -> None:
     assert clock.at_once(parse(["--memory", "100000G"]), GUEST) == 1
     assert clock.at_once(parse(["--jobs", "9"]), GUEST) == 9
     assert clock.at_once(parse(["--jobs", "9"]), HOST) == 1
+
+
+def test_a_dry_run_says_what_the_clock_depends_on() -> None:
+    def vm(*argv: str) -> str:
+        said = [line for line in lines(parse(list(argv))) if line.startswith("VM: ")]
+        return said[0].rpartition("; on ")[2]
+
+    takes = "QEMU takes the disk model"
+    assert vm() == f"the guest's clock if it is emulated and {takes}, else on the host's"
+    assert vm("--accel", "tcg") == f"the guest's clock if {takes}, else on the host's"
+    assert vm("--clock", "guest") == f"the guest's clock; refused unless {takes}"
+    assert vm("--machine", "host") == "the host's clock"
+    throttled = f"the disk by QEMU's throttle unless {takes}"
+    assert "\n".join(lines(parse(["--clock", "host"]))).count(f"clock; {throttled}\n") == 1
+
+
+def test_a_dry_run_counts() -> None:
+    said = "\n".join(lines(parse(["--jobs", "2"])))
+    assert ", 1 CPU of 500 MIPS" in said and "(1 variant, up to 1 each)" in said
+    assert ", 2 at a time (1 on the host's clock), " in said
+    more = "\n".join(lines(parse(["--machine", "host", "--swap", "none", "--swap", "disk"])))
+    assert ", 2 CPUs, " in more and "(2 variants, " in more and ", 1 at a time, " in more
