@@ -25,6 +25,7 @@ from setup import cache
 from vm import probe, room, session
 from vm.qemu import GUEST
 
+CACHES = "XDG_CACHE_HOME=DIR"  # by which the cache is elsewhere
 KERNEL_LOST = {HUNG, PANICKED, LOST}
 
 
@@ -60,11 +61,12 @@ def in_vms(
         cache.sweep(kind)
     opened = Campaign(options, command)
     disk_bytes = clock.disk_bytes(options)
-    room.check_space(cache.root(), disk_bytes, "the VM's throw-away disks")
-    room.check_space(opened.path.resolve(), room.RESULT_BYTES, "a result")
+    room.check_space(cache.root(), disk_bytes, "the VM's throw-away disks", CACHES)
+    room.check_space(opened.path.resolve(), room.RESULT_BYTES, "a result", "--out DIR")
     ready = make_ready(options, opened.pinned)
     jobs = clock.together(options, (one.guest.clock for one in ready))
-    room.check_space(cache.root(), jobs * disk_bytes, f"a run's disks, {jobs} runs at once")
+    at_once = f"a run's disks, {jobs} at once"
+    room.check_space(cache.root(), jobs * disk_bytes, at_once, CACHES)
     if all(one.guest.clock == GUEST for one in ready):
         machine.share()
     else:
@@ -78,7 +80,7 @@ def in_vms(
         for variant, one in zip(variants, ready, strict=True)
     }
     with stopped.armed():
-        return Runner(options, opened, by_label, stopped).go()
+        return Runner(options, opened, by_label, jobs, stopped).go()
 
 
 def report(folder: Path) -> int:

@@ -73,7 +73,7 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
     label = options.variants[0].name(os.uname().release, ())
     campaign = Campaign(options, argv)
     campaign.enter([(replace(options.variants[0], label=label), None)])
-    room.check_space(campaign.path.resolve(), room.RESULT_BYTES, "a result")
+    room.check_space(campaign.path.resolve(), room.RESULT_BYTES, "a result", "--out DIR")
     run_dir, order = campaign.begin(*campaign.left()[0])
     run_dir = run_dir.resolve()
     facts = {

@@ -18,7 +18,6 @@ from contract.run_files import ABORTED, COMPLETED
 from errors import UserError
 from run import checkout, durations
 from run.campaign import Campaign
-from run.clock import together
 from run.live import View
 from run.measure_command import errand
 from run.preparation import Ready, say
@@ -42,13 +41,17 @@ class Outcome:
 
 
 class Runner:
-    """The runs of an open campaign; ready: by label what was made ready for each variant."""
+    """The runs of an open campaign, so many at a time (jobs).
+
+    ready: by label what was made ready for each variant.
+    """
 
     def __init__(
         self,
         options: Options,
         campaign: Campaign,
         ready: Mapping[str, Ready],
+        jobs: int,
         stopped: Callable[[], bool],
     ) -> None:
         self._options = options
@@ -56,7 +59,7 @@ class Runner:
         self._ready = ready
         self._asked_to_stop = stopped
         self._failed = False
-        self._jobs = together(options, (one.guest.clock for one in ready.values()))
+        self._jobs = jobs
         self._lock = threading.Lock()  # of the campaign, and of what is below
         self._busy: dict[Future[str | None], tuple[str, int]] = {}
         self._cut_short: dict[tuple[str, int], int] = {}  # times, of a run that was not ended yet

@@ -92,11 +92,14 @@ def free_bytes(folder: Path) -> int:
     return shutil.disk_usage(nearest).free
 
 
-def check_space(folder: Path, needed: int, what: str) -> None:
-    """UserError unless the file system where folder is, or will be, has needed bytes free."""
+def check_space(folder: Path, needed: int, what: str, elsewhere: str) -> None:
+    """UserError unless the file system where folder is, or will be, has needed bytes free.
+
+    elsewhere: by what another place is named.
+    """
     free = free_bytes(folder)
     if free < needed:
         raise UserError(
             f"{what}: {needed >> 20} MiB must be free at {folder}, and {free >> 20} MiB are",
-            hint="free some, or name another place",
+            hint=f"free some, or name another place: {elsewhere}",
         )

@@ -20,6 +20,7 @@ import pytest
 from errors import Exit, UserError
 from run.arguments import parse
 from run.campaign import Campaign
+from run.clock import together
 from run.main import exit_status
 from run.preparation import Ready
 from run.runner import Outcome, Runner
@@ -59,7 +60,8 @@ class Play:
             )
             for variant, (_, one) in zip(campaign.enter(found), found, strict=True)
         }
-        self.outcome = Runner(options, campaign, ready, lambda: self.stopped).go()
+        jobs = together(options, [clock])
+        self.outcome = Runner(options, campaign, ready, jobs, lambda: self.stopped).go()
 
     def _run(
         self, guest: Any, errand: Errand, run_dir: Path, *, facts: dict[str, Any], **_: Any

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from errors import UserError
-from vm.room import copied_disk
+from vm.room import check_space, copied_disk
 
 HOLE = 1 << 20
 
@@ -60,3 +60,10 @@ def test_the_host_is_full_midway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(os, "sendfile", lambda *args: 0)
     with pytest.raises(UserError, match="cut short"), copied_disk(tmp_path, image):
         pytest.fail("it was whole")
+
+
+def test_what_is_too_full_is_named_with_what_names_another_place(tmp_path: Path) -> None:
+    check_space(tmp_path / "not" / "there", 1, "a result", "--out DIR")
+    with pytest.raises(UserError, match=r"a result: .* MiB must be free at ") as error:
+        check_space(tmp_path, 1 << 60, "a result", "--out DIR")
+    assert error.value.hint == "free some, or name another place: --out DIR"
