@@ -60,7 +60,7 @@ def parse(argv: list[str]) -> Options:
     options = replace(options, looks=looks, runs=looks[-1] if looks else args.runs or 1)
     if options.device is None:
         _check_machine(parser, options)
-    if given.cpu_mips and options.clock == "host":
+    if given.cpu_mips and (options.clock == "host" or options.accel == "kvm"):
         parser.error("--cpu-mips is of a clock of the guest's own, and this one is the host's")
     return options
 

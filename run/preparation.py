@@ -163,6 +163,9 @@ def make_ready(
     say(f"  accelerator: {accel} ({why})")
     clock = timing(options, accel)
     say(f"  machine: {options.machine}, on the {clock.clock}'s clock ({clock.why})")
+    changed = machine_model.changed(options.machine, options.in_machine)
+    if clock.clock != GUEST and "cpu_mips" in changed:
+        say(f"  cpu_mips {options.cpu_mips} does not hold there: the CPU is as fast as the host's")
     music_image = disk.music_disk(Path(source)) if clock.clock == GUEST else None
     return [
         Ready(
@@ -182,7 +185,7 @@ def make_ready(
                 disk_bps=options.disk_bps,
                 append=variant.append,
                 machine=machine_model.name_of(options.machine),
-                changed=machine_model.changed(options.machine, options.in_machine),
+                changed=changed,
                 clock=clock.clock,
                 clock_reason=clock.why,
                 mips=options.cpu_mips,

@@ -126,6 +126,7 @@ def test_what_will_not_do_is_named(tmp_path: Path, text: str, said: str) -> None
         (["--machine", "host", "--disk-depth", "32"], "a disk without --disk-kind, --disk-iops"),
         (["--disk-parallel", "2"], "a rotating disk does one at a time"),
         (["--clock", "host", "--cpu-mips", "250"], "this one is the host's"),
+        (["--accel", "kvm", "--cpu-mips", "250"], "this one is the host's"),
         (["--memory", "64M"], "at least 128M"),
     ],
 )
