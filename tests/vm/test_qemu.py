@@ -53,7 +53,9 @@ def test_commas_and_throttles() -> None:
     assert "path=/r/kern.log" in text
 
 
-def test_a_clock_of_instructions_and_a_modelled_disk(tmp_path: Path) -> None:
+def test_a_clock_of_instructions_and_a_modelled_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     disk = tmp_path / "disk"
     disk.touch()
     model = DiskModel(True, 57, 58_000_000, 1, 33, 2)
@@ -69,6 +71,7 @@ def test_a_clock_of_instructions_and_a_modelled_disk(tmp_path: Path) -> None:
                 Disk("work", "/dev/fdset/1", model=model, descriptor=opened.fileno()),
             ],
         )
+        monkeypatch.setenv("LD_PRELOAD", "/users.so")
         environment = spec.environment
         on_the_hosts = dataclasses.replace(spec, mips=None).environment
     text = " ".join(command_line(spec))
@@ -79,7 +82,7 @@ def test_a_clock_of_instructions_and_a_modelled_disk(tmp_path: Path) -> None:
     assert text.count("write-cache=off,discard=off,write-zeroes=off") == 2
     assert "num-queues=2,seg-max-adjust=off,queue-size=64" in text
     assert (
-        environment["LD_PRELOAD"] == "/lib,x.so"
+        environment["LD_PRELOAD"] == "/lib,x.so:/users.so"
         and f" {disk.stat().st_ino} " in (environment["DISK_MODEL"])
     )
     assert environment["DISK_MODEL_OWN_CLOCK"] == "1"
