@@ -89,8 +89,9 @@ class Follower:
 class View:
     """How one run is going: a table on a terminal, plain lines elsewhere.
 
-    own_clock: the guest has one; what is silent, and for how long, is told by that. named: its
-    lines say whose they are, since others are on the screen.
+    own_clock: the guest has one; what is silent, and for how long, is told by that, and lines that
+    stay have the stamps of both. named: its lines say whose they are, since others are on the
+    screen.
     """
 
     def __init__(
@@ -137,7 +138,10 @@ class View:
 
     def say(self, text: str) -> None:
         """A line that stays."""
-        self._screen.say(f"[{time.monotonic() - self._began:6.1f} s] {self._name}{text}")
+        stamp = f"{time.monotonic() - self._began:6.1f} s"
+        if self._own_clock and self._workload is not None:
+            stamp += f", guest {self._elapsed:.1f} s"
+        self._screen.say(f"[{stamp}] {self._name}{text}")
 
     def tick(self) -> None:
         """Read what is new and show it; call a few times a second."""
@@ -185,6 +189,8 @@ class View:
     def _follow(self, follower: Follower, now: float) -> None:
         before = follower.heard
         longest = follower.take(now, self._workload if self._own_clock else None)
+        if self._own_clock and self._workload is not None and follower.heard is not None:
+            self._elapsed = max(self._elapsed, follower.heard - self._workload)
         since = follower.heard or self._workload or now
         if follower.froze and follower.heard != before:
             follower.froze = False
@@ -202,14 +208,14 @@ class View:
             for f in self._followers
             if f.name.startswith(GITK)
         )
-        text = f"{self._phase}, {elapsed:.0f} s"
+        text, hosts = f"{self._phase}, {elapsed:.0f} s", ""
         if self._own_clock and self._workload is not None:
-            text = f"{self._phase}, {self._elapsed:.0f} s of the guest's in {elapsed:.0f} s"
+            hosts = " of the host's"
+            text = f"{self._phase}, {self._elapsed:.0f} s of the guest's in {elapsed:.0f} s{hosts}"
         if self._total and done:
             share = min(1.0, done / self._total)
-            text += (
-                f", {share:.0%} of the commits, about {elapsed * (1 - share) / share:.0f} s left"
-            )
+            left = elapsed * (1 - share) / share
+            text += f", {share:.0%} of the commits, about {left:.0f} s{hosts} left"
         if self._swap:
             text += f", {self._swap} in swap"
         frozen = [f.name for f in self._followers if f.froze]

@@ -43,18 +43,28 @@ def test_on_its_own_clock_a_slow_host_is_no_freeze(
     now = 160.0  # a minute of the host's, half a second of the guest's
     view.tick()
     said = capsys.readouterr().out
-    assert "froze" not in said and "a: workload, 0 s of the guest's in 60 s" in said
+    assert "froze" not in said
+    assert "[  60.0 s, guest 0.5 s] a: workload, 0 s of the guest's in 60 s of the host's" in said
     add(tmp_path / "meminfo.tsv", "3.000\t0.000\t2048\t1024\n")
     add(tmp_path / "latency-player.log", "2.900 2.400 line\n")
     now = 161.0
     view.tick()
     said = capsys.readouterr().out
-    assert "a: gitk-1 froze: silent for 2.5 s" in said
-    assert "a: player was silent for 2.4 s, and goes on" in said
+    assert "[  61.0 s, guest 3.0 s] a: gitk-1 froze: silent for 2.5 s" in said
+    assert "[  61.0 s, guest 3.0 s] a: player was silent for 2.4 s, and goes on" in said
     add(tmp_path / "latency-gitk-1.log", "3.500 3.000 pass 1 commits 100\n")
     now = 162.0
     view.tick()
-    assert "a: gitk-1 was silent for 3.0 s, and goes on" in capsys.readouterr().out
+    # Its line is later than what was sampled last.
+    said = capsys.readouterr().out
+    assert "[  62.0 s, guest 3.5 s] a: gitk-1 was silent for 3.0 s, and goes on" in said
+    table = view.table()
+    assert table.title == (
+        "a: workload, 4 s of the guest's in 62 s of the host's, 10% of the commits, "
+        "about 558 s of the host's left, 1 MiB in swap, frozen: heartbeat"
+    )
+    silent = dict(zip(*(list(table.columns[n].cells) for n in (0, 4)), strict=True))
+    assert silent == {"heartbeat": "3.0 s", "player": "0.6 s", "gitk-1": "0.0 s"}
 
 
 @pytest.mark.parametrize(
@@ -86,4 +96,6 @@ def test_on_the_hosts_clock_it_is(
     now = 103.0
     view.tick()
     said = capsys.readouterr().out
-    assert "] gitk-1 froze: silent for 3.0 s" in said and "guest" not in said
+    assert "[   3.0 s] gitk-1 froze: silent for 3.0 s" in said and "guest" not in said
+    silent = dict(zip(*(list(view.table().columns[n].cells) for n in (0, 4)), strict=True))
+    assert silent["gitk-1"] == "3.0 s" and "guest" not in str(view.table().title)
