@@ -189,7 +189,8 @@ def yielding(parser: Parser, plan: AskedPlan, later: argparse.Namespace) -> Aske
     """
     said = parser.parse_args(list(plan.argv))
     own = {key: getattr(said, key) or ROWS[key].default for key in ("machine", "profile")}
-    if all(getattr(later, key) in (None, value) for key, value in own.items()):
+    same = all(getattr(later, key) in (None, value) for key, value in own.items())
+    if same or plan == AskedPlan():
         return plan
     profile = own["profile"]
     by_itself = dict(defaults(PROFILES[profile], machine_model.read(own["machine"])))

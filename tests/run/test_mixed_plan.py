@@ -176,8 +176,8 @@ def test_a_dry_run_says_each_vm(tmp_path: Path) -> None:
             asked(tmp_path, DESKTOP + SHRINKER + '[[variant]]\nworkload = "seqio"\n', "--fs", "xfs")
         )
     )
-    assert "512 MiB, 1 CPUs of 500 MIPS, a throw-away disk" in text
-    assert "256 MiB, 1 CPUs of 500 MIPS, 5 throw-away disks" in text
+    assert "512 MiB, 1 CPU of 500 MIPS, a throw-away disk" in text
+    assert "256 MiB, 1 CPU of 500 MIPS, 5 throw-away disks" in text
     assert "slab xfs_inode" in text
 
 
