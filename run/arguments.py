@@ -14,8 +14,8 @@ from contract.run_files import PLAN_FILE
 from contract.spelling import flag
 from contract.variant import Variant
 from errors import run_command
-from run import asked_plan
-from run.asked_plan import AskedPlan, yielding
+from run.plans import asked as asked_plan
+from run.plans.asked import AskedPlan, yielding
 from run.variants import (
     check_all,
     check_loads,

@@ -24,9 +24,10 @@ from contract.spelling import absent
 from contract.swap import ON_DISK
 from contract.variant import Variant
 from errors import UserError
-from run import checkout, machine_file
+from run import checkout
+from run.plans import machine_file
+from run.plans.stored import OWN, by_workload, read_plan, variants_of
 from run.run_folders import ELSEWHERE, completed, ended, folder, numbered, schedule, targets
-from run.stored_plan import OWN, by_workload, read_plan, variants_of
 from setup.kernels import Kernel
 
 # Names that a campaign's or a bundle's own files and folders have: no variant's.

@@ -14,9 +14,9 @@ from contract.values import Refused, count, up_to, whole_mib
 from contract.workload import Description
 from errors import UserError
 from monitors.streams import Stream
-from workloads import shrinker_copy, shrinker_files, shrinker_tables
 from workloads.beside import program
-from workloads.shrinker_load import PARTS
+from workloads.shrinking import copying, making, tables
+from workloads.shrinking.load import PARTS
 from workloads.workload import Ground, Needs, Parameter, Workload, defaults
 
 NAME = "shrinker"
@@ -67,7 +67,7 @@ def needs(options: Options) -> Needs:
     said, asked = WORKLOAD.values(options), set(parts(options))
     sources = said["tree"] + 2 * said["objects"] if {"copy", "mix"} & asked else 0
     made = said["files"] if "fsmark" in asked else 0
-    bonnie = said["bonnie"] * shrinker_files.UNIT if "bonnie" in asked else 0
+    bonnie = said["bonnie"] * making.UNIT if "bonnie" in asked else 0
     files = sources + made + bonnie
     large = 2 * said["copy"] if sources else 0
     return Needs(large + sources * BLOCK + files * INODE, files)
@@ -84,14 +84,14 @@ def prepared(options: Options, ground: Ground) -> Iterator[None]:
                 f"{NAME}: a file of {said['copy'] // MIB} MiB and its copy do not fit",
                 hint=f"{free // MIB} MiB are free on the file system under test: --load copy=",
             )
-        shrinker_copy.prepare(ground.scratch, said["objects"], said["tree"], said["copy"] // MIB)
+        copying.prepare(ground.scratch, said["objects"], said["tree"], said["copy"] // MIB)
     yield
 
 
 def programs(options: Options, ground: Ground) -> list[Stream]:
     """One program does all parts."""
     said = WORKLOAD.values(options)
-    load = ["workloads.shrinker_load", "--folder", str(ground.scratch)]
+    load = ["workloads.shrinking.load", "--folder", str(ground.scratch)]
     load += ["--figures", str(ground.figures), "--cache", CACHES[options.fs]]
     for name in ("objects", "tree", "files", "bonnie", "seconds"):
         load += [f"--{name}", str(said[name])]
@@ -101,7 +101,7 @@ def programs(options: Options, ground: Ground) -> list[Stream]:
 def describe(options: Options) -> Description:
     """The mail's forms of what was measured."""
     said = WORKLOAD.values(options)
-    return shrinker_tables.description(NAME, LOAD, parts(options), said, CACHES[options.fs])
+    return tables.description(NAME, LOAD, parts(options), said, CACHES[options.fs])
 
 
 WORKLOAD = Workload(
@@ -125,7 +125,7 @@ WORKLOAD = Workload(
         Parameter(
             "files",
             "that fs_mark makes",
-            multiple(shrinker_files.LOOPS * shrinker_files.THREADS),
+            multiple(making.LOOPS * making.THREADS),
             defaults("20000", "200000", "400000"),
         ),
         Parameter("bonnie", "x 1,024 files of bonnie++", up_to(9999), defaults("8", "64", "128")),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from contract import machine_model
 from contract.option_rows import PROFILES
 from run.arguments import parse
-from run.asked_plan import read as read_plan
+from run.plans.asked import read as read_plan
 
 SUITE = Path(__file__).resolve().parents[2]
 WHOLE = """\

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from contract.levels import ALPHA, looks
 from contract.variant import Variant
 from run.arguments import parse
-from run.asked_plan import merged
 from run.dry_run import lines
 from run.measure_command import guest_command
+from run.plans.asked import merged
 from run.run_folders import schedule
 
 PLAN = """

@@ -19,18 +19,12 @@ from contract.swap import ON_DISK
 from errors import UserError
 from run.arguments import parse
 from run.measure_command import errand, measure_argv
-from workloads import (
-    registry,
-    shrinker_copy,
-    shrinker_ground,
-    shrinker_load,
-    shrinker_mix,
-    shrinker_sources,
-)
+from workloads import registry
 from workloads.registry import resolved
 from workloads.shrinker import CACHES, WORKLOAD, parts
-from workloads.shrinker_files import bonnie_row, fsmark_rows
-from workloads.shrinker_ground import cached, counters, difference, percentile
+from workloads.shrinking import copying, ground, load, mixing, sources
+from workloads.shrinking.ground import cached, counters, difference, percentile
+from workloads.shrinking.making import bonnie_row, fsmark_rows
 from workloads.workload import Ground
 
 SHRINKER = ["--workload", "shrinker", "--profile", "quick"]
@@ -49,12 +43,12 @@ BONNIE = (
 )
 
 
-def load(*argv: str, parts: tuple[str, ...], folder: Path) -> tuple[int, dict[str, float]]:
+def ran(*argv: str, parts: tuple[str, ...], folder: Path) -> tuple[int, dict[str, float]]:
     """The program's status and figures."""
     figures = folder / "figures.json"
     words = ["--folder", str(folder), "--figures", str(figures), "--cache", "ext4_inode_cache"]
     words += ["--objects", "2", "--tree", "70", "--files", "20", "--bonnie", "1", "--seconds", "1"]
-    return shrinker_load.main([*words, *argv, "--parts", *parts]), json.loads(figures.read_text())
+    return load.main([*words, *argv, "--parts", *parts]), json.loads(figures.read_text())
 
 
 def cells(part: str) -> set[str]:
@@ -67,8 +61,8 @@ def cells(part: str) -> set[str]:
 def worked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, dict[str, float]]:
     """copy and mix, done with 3 MiB, two objects and 70 headers."""
     folder = tmp_path_factory.mktemp("shrinker")
-    shrinker_copy.prepare(folder, 2, 70, 3)
-    status, figures = load(parts=("copy", "mix"), folder=folder)
+    copying.prepare(folder, 2, 70, 3)
+    status, figures = ran(parts=("copy", "mix"), folder=folder)
     return folder, status, figures
 
 
@@ -79,11 +73,11 @@ def test_what_was_copied_and_compiled_is_in_the_figures(
     assert status == 0
     assert (found["copied"], found["objects"]) == (3, 2)
     assert found["copy-rate"] * found["copy"] == pytest.approx(3 * 1.048576)
-    assert all(found[f"files-{walk}"] == 72 for walk in shrinker_copy.WALKS)
+    assert all(found[f"files-{walk}"] == 72 for walk in copying.WALKS)
     for number in range(2):
-        built = folder / shrinker_copy.BUILT / f"s{number}.o"
+        built = folder / copying.BUILT / f"s{number}.o"
         assert built.read_bytes().startswith(b"\x7fELF")
-    assert not (folder / shrinker_copy.COPIED).exists()
+    assert not (folder / copying.COPIED).exists()
 
 
 def test_every_cell_of_its_tables_is_a_figure(worked: tuple[Path, int, dict[str, float]]) -> None:
@@ -97,18 +91,18 @@ def test_the_mix_steps_and_says_how_long_each_took(
     worked: tuple[Path, int, dict[str, float]],
 ) -> None:
     found = worked[2]
-    for kind in shrinker_mix.KINDS:
+    for kind in mixing.KINDS:
         assert found[f"{kind}-steps"] > 0
-        shares = [found[f"{kind}-{share}"] for share in shrinker_mix.SHARES]
+        shares = [found[f"{kind}-{share}"] for share in mixing.SHARES]
         assert shares == sorted(shares) and shares[-1] > 0
-    steps = sum(found[f"{kind}-steps"] for kind in shrinker_mix.KINDS)
+    steps = sum(found[f"{kind}-steps"] for kind in mixing.KINDS)
     assert found["work-rate"] == pytest.approx(steps / found["seconds-mix"], rel=0.2)
 
 
 def test_a_compile_that_fails_ends_the_run_badly(tmp_path: Path) -> None:
-    shrinker_copy.prepare(tmp_path, 2, 70, 1)
-    shrinker_sources.source(tmp_path / shrinker_copy.TREE, 0).write_text("no C")
-    status, found = load(parts=("copy",), folder=tmp_path)
+    copying.prepare(tmp_path, 2, 70, 1)
+    sources.source(tmp_path / copying.TREE, 0).write_text("no C")
+    status, found = ran(parts=("copy",), folder=tmp_path)
     assert status == 1
     assert found["objects"] == 0 and found["copied"] == 1
     assert not {"compile", "compile-faults"} & found.keys()
@@ -119,9 +113,9 @@ def test_a_compiler_that_is_not_there_ends_the_run_badly(
 ) -> None:
     for name in ("cp", "sh"):
         (tmp_path / name).symlink_to(str(shutil.which(name)))
-    shrinker_copy.prepare(tmp_path, 2, 70, 1)
+    copying.prepare(tmp_path, 2, 70, 1)
     monkeypatch.setenv("PATH", str(tmp_path))
-    status, found = load(parts=("copy",), folder=tmp_path)
+    status, found = ran(parts=("copy",), folder=tmp_path)
     assert status == 1
     assert found["objects"] == 0 and found["copied"] == 1 and found["copy"] > 0
     assert not {"compile", "compile-faults"} & found.keys()
@@ -130,16 +124,16 @@ def test_a_compiler_that_is_not_there_ends_the_run_badly(
 def test_tools_that_are_not_there_end_the_run_badly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workloads.shrinker_files.searched", lambda: str(tmp_path))
+    monkeypatch.setattr("workloads.shrinking.making.searched", lambda: str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    status, found = load(parts=("fsmark", "bonnie"), folder=tmp_path)
+    status, found = ran(parts=("fsmark", "bonnie"), folder=tmp_path)
     assert status == 1
     assert found["files-fsmark"] == 0 and "files-bonnie" not in found
 
 
 def test_the_tree_is_the_same_always(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        shrinker_sources.make(tmp_path / name, 3, 130)
+        sources.make(tmp_path / name, 3, 130)
     trees = [
         {path.relative_to(root): path.read_bytes() for path in root.rglob("*.[ch]")}
         for root in (tmp_path / "a", tmp_path / "b")
@@ -184,7 +178,7 @@ def test_a_percentile_is_the_nearest_rank(values: list[int], share: float) -> No
 
 
 def test_percentiles_of_known_latencies() -> None:
-    found = shrinker_mix.summed_up({"read": array("q", range(100_000, 0, -1000))})
+    found = mixing.summed_up({"read": array("q", range(100_000, 0, -1000))})
     assert found == {
         "read-steps": 100,
         "read-p50": 50,
@@ -192,21 +186,21 @@ def test_percentiles_of_known_latencies() -> None:
         "read-p99": 99,
         "read-max": 100,
     }
-    assert shrinker_mix.summed_up({"read": array("q")}) == {"read-steps": 0}
+    assert mixing.summed_up({"read": array("q")}) == {"read-steps": 0}
 
 
 def test_the_kernels_counts_are_summed_and_what_it_lacks_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vmstat = tmp_path / "vmstat"
-    monkeypatch.setattr(shrinker_ground, "VMSTAT", vmstat)
+    monkeypatch.setattr(ground, "VMSTAT", vmstat)
     vmstat.write_text("allocstall_dma 1\nallocstall_normal 5\npginodesteal 7\npginodesteal_x 9\n")
     before = counters()
     assert before == {"allocstall": 6, "pginodesteal": 7}
     vmstat.write_text("allocstall_dma 2\nallocstall_normal 9\n")
     assert difference(before, counters()) == {"allocstall": 5}
     slabinfo = tmp_path / "slabinfo"
-    monkeypatch.setattr(shrinker_ground, "SLABINFO", slabinfo)
+    monkeypatch.setattr(ground, "SLABINFO", slabinfo)
     assert cached("dentry") is None
     slabinfo.write_text("slabinfo - version: 2.1\ndentry_x 1 2 3\ndentry   40  60 192\n")
     assert cached("dentry") == 40 and cached("xfs_inode") is None
@@ -264,4 +258,4 @@ def test_only_what_a_part_needs_is_made_ready(tmp_path: Path) -> None:
         assert not list(tmp_path.iterdir())
     options = parse([*SHRINKER, "--load", "part=mix,copy=1M,tree=3,objects=1"])
     with WORKLOAD.prepared(options, ground):
-        assert (tmp_path / shrinker_copy.LARGE).stat().st_size == 1 << 20
+        assert (tmp_path / copying.LARGE).stat().st_size == 1 << 20

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from contract import start_up
 from errors import run_command
-from workloads import shrinker_copy, shrinker_files, shrinker_mix
-from workloads.shrinker_ground import Scene, cached, counters, difference
+from workloads.shrinking import copying, making, mixing
+from workloads.shrinking.ground import Scene, cached, counters, difference
 from workloads.telling import keep, say
 
 PARTS = ("copy", "fsmark", "bonnie", "mix")
@@ -24,10 +24,10 @@ PARTS = ("copy", "fsmark", "bonnie", "mix")
 def works(options: argparse.Namespace) -> dict[str, Callable[[Scene], None]]:
     """What each part does."""
     return {
-        "copy": lambda scene: shrinker_copy.work(scene, options.objects),
-        "fsmark": lambda scene: shrinker_files.fsmark(scene, options.files),
-        "bonnie": lambda scene: shrinker_files.bonnie(scene, options.bonnie),
-        "mix": lambda scene: shrinker_mix.work(scene, options.seconds, options.tree),
+        "copy": lambda scene: copying.work(scene, options.objects),
+        "fsmark": lambda scene: making.fsmark(scene, options.files),
+        "bonnie": lambda scene: making.bonnie(scene, options.bonnie),
+        "mix": lambda scene: mixing.work(scene, options.seconds, options.tree),
     }
 
 
@@ -55,7 +55,7 @@ def look(scene: Scene, when: str) -> None:
 
 def main(argv: list[str]) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python3 -m workloads.shrinker_load")
+    parser = argparse.ArgumentParser(prog="python3 -m workloads.shrinking.load")
     for name in ("--folder", "--figures"):
         parser.add_argument(name, type=Path, required=True)
     parser.add_argument("--parts", nargs="+", choices=PARTS, required=True)
@@ -76,4 +76,4 @@ def main(argv: list[str]) -> int:
 
 if __name__ == "__main__":
     # The interpreter's own end would swap in all that it has, page by page, to throw it away.
-    os._exit(run_command("shrinker_load", lambda: main(sys.argv[1:])))
+    os._exit(run_command("shrinker", lambda: main(sys.argv[1:])))

@@ -3,7 +3,7 @@
 
 from contract.run_files import HEARTBEAT
 from contract.workload import Curve, Description, Figure, FigureTable, Panel, TableRow
-from workloads import shrinker_copy, shrinker_files, shrinker_mix
+from workloads.shrinking import copying, making, mixing
 
 PRIMARY = {
     "copy": Figure("compile", "compile beside the copy", "s", 1, "lower"),
@@ -29,7 +29,7 @@ MORE = {
     "mix": (
         *(
             Figure(f"{kind}-p99", f"99th percentile of a step to {kind}", "µs", 0, "lower")
-            for kind in shrinker_mix.KINDS
+            for kind in mixing.KINDS
         ),
         Figure("stall-rate", "allocation stalls a second", "1/s", 2, "lower"),
     ),
@@ -104,7 +104,7 @@ def tables(part: str, said: dict[str, int]) -> tuple[FigureTable, ...]:
         )
         walks = tuple(
             TableRow(words, tuple(f"{key}-{which}" for key in ("files", "walk", "read")))
-            for which, words in shrinker_copy.WALKS.items()
+            for which, words in copying.WALKS.items()
         )
         return (
             FigureTable(
@@ -121,10 +121,10 @@ def tables(part: str, said: dict[str, int]) -> tuple[FigureTable, ...]:
             ),
         )
     if part == "fsmark":
-        loops = [f"fsmark-{n}" for n in range(1, shrinker_files.LOOPS + 1)]
+        loops = [f"fsmark-{n}" for n in range(1, making.LOOPS + 1)]
         return (
             FigureTable(
-                f"fs_mark, {shrinker_files.THREADS} threads, empty files",
+                f"fs_mark, {making.THREADS} threads, empty files",
                 ("files", "files/s", *(f"loop {n}" for n in range(1, len(loops) + 1))),
                 (TableRow("made", ("files-fsmark", "fsmark", *loops)),),
                 ("", "higher", *[""] * len(loops)),
@@ -135,7 +135,7 @@ def tables(part: str, said: dict[str, int]) -> tuple[FigureTable, ...]:
         phases = {"create": "ops", "stat": "read", "delete": "del"}
         return (
             FigureTable(
-                f"bonnie++, {said['bonnie'] * shrinker_files.UNIT:,} empty files",
+                f"bonnie++, {said['bonnie'] * making.UNIT:,} empty files",
                 ("s",),
                 tuple(
                     TableRow(f"{order} {what}", (f"bonnie-{key}-{phase}",))
@@ -145,14 +145,14 @@ def tables(part: str, said: dict[str, int]) -> tuple[FigureTable, ...]:
                 ("lower",),
             ),
         )
-    shares = tuple(shrinker_mix.SHARES)
+    shares = tuple(mixing.SHARES)
     return (
         FigureTable(
             "Readers, writers and an allocator (µs)",
             ("steps", *shares),
             tuple(
                 TableRow(kind, (f"{kind}-steps", *(f"{kind}-{share}" for share in shares)))
-                for kind in shrinker_mix.KINDS
+                for kind in mixing.KINDS
             ),
             ("", *["lower"] * len(shares)),
         ),

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from workloads import shrinker_sources
-from workloads.shrinker_copy import LARGE, TREE
-from workloads.shrinker_ground import (
+from workloads.shrinking import sources
+from workloads.shrinking.copying import LARGE, TREE
+from workloads.shrinking.ground import (
     Scene,
     counters,
     difference,
@@ -124,7 +124,7 @@ def reader(folder: Path, number: int, headers: int) -> Iterator[Step]:
         pieces = os.fstat(large.fileno()).st_size // READ
 
         def step() -> None:
-            name = shrinker_sources.header(chance.randrange(headers))
+            name = sources.header(chance.randrange(headers))
             with (folder / TREE / name).open("rb", buffering=0) as small:
                 small.read()
             large.seek(READ * chance.randrange(pieces))

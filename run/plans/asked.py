@@ -21,7 +21,7 @@ from contract.plan import ASKED, KEPT, TABLES, are_growing, machine_file, read_t
 from contract.spelling import absent, defaults, flag, in_table, spelled
 from contract.variant import Variant
 from contract.workload import DESKTOP
-from run.machine_file import of_plan
+from run.plans.machine_file import of_plan
 from workloads.registry import find, with_gitks
 
 T = TypeVar("T")

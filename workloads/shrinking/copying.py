@@ -9,8 +9,8 @@ import os
 import time
 from pathlib import Path
 
-from workloads import shrinker_sources
-from workloads.shrinker_ground import (
+from workloads.shrinking import sources
+from workloads.shrinking.ground import (
     Scene,
     Timed,
     cached,
@@ -27,7 +27,7 @@ MIB = 1 << 20
 
 def prepare(folder: Path, objects: int, headers: int, mib: int) -> None:
     """The tree, and the file that is copied; the next sync writes both."""
-    shrinker_sources.make(folder / TREE, objects, headers)
+    sources.make(folder / TREE, objects, headers)
     (folder / BUILT).mkdir()
     block = bytes(MIB)
     with (folder / LARGE).open("wb") as file:
@@ -94,7 +94,7 @@ def both(scene: Scene, objects: int) -> None:
 
 
 def _compile(number: int) -> list[str]:
-    source = shrinker_sources.source(Path(TREE), number)
+    source = sources.source(Path(TREE), number)
     built = f"{BUILT}/s{number}.o"
     return ["gcc", "-O1", "-pipe", "-I", TREE, "-c", str(source), "-o", built]
 

@@ -13,7 +13,7 @@ import threading
 import time
 from pathlib import Path
 
-from workloads.shrinker_ground import NEVER_RAN, Scene, inodes_used, telling
+from workloads.shrinking.ground import NEVER_RAN, Scene, inodes_used, telling
 from workloads.telling import say, searched
 
 FSMARK, BONNIE = "fsmark", "bonnie"
