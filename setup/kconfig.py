@@ -78,6 +78,7 @@ RECOMMENDED = (
     "CONFIG_TASK_DELAY_ACCT",
     "CONFIG_TASK_IO_ACCOUNTING",
     "CONFIG_STACKTRACE",
+    "CONFIG_UNWINDER_ORC|CONFIG_UNWINDER_FRAME_POINTER",
     "CONFIG_FTRACE",
     "CONFIG_EVENT_TRACING|CONFIG_ENABLE_DEFAULT_TRACERS",
     "CONFIG_LRU_GEN",
@@ -162,6 +163,11 @@ def missing(
 def recommended(config: Path) -> list[str]:
     """The options without which the test says less, and this config lacks."""
     return _lacking(read(config), RECOMMENDED, ("y", "m"))
+
+
+def guesses_stacks(config: Path) -> bool:
+    """Whether its stacks have functions that have long returned (arch/x86 unwind_guess.c)."""
+    return read(config).get("CONFIG_UNWINDER_GUESS") == "y"
 
 
 def swaps_lacking(config: Path) -> dict[str, str]:

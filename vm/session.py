@@ -13,7 +13,7 @@ from typing import Any
 from contract.run_files import ABORTED, CONSOLE_LOG, EVENTS, HANG, HUNG, WORK, more_disks
 from contract.run_record import close, read_events, write_meta, write_status
 from errors import UserError
-from setup import cache, disk, rsync_daemon
+from setup import cache, disk, kconfig, rsync_daemon
 from setup.kernels import Kernel
 from vm import hang_dump, relay
 from vm.classify import classify
@@ -160,10 +160,15 @@ def outside_facts(guest: Guest, errand: Errand) -> dict[str, Any]:
             "spec": kernel.spec,
             "image_digest": kernel.image_digest,
             "config_digest": kernel.config_digest,
+            **({"unwinder": "guess"} if _guesses_stacks(kernel) else {}),
         },
         "append": guest.append,
         **({"seed": errand.seed} if guest.clock == GUEST else {}),
     }
+
+
+def _guesses_stacks(kernel: Kernel) -> bool:
+    return kernel.config is not None and kconfig.guesses_stacks(kernel.config)
 
 
 class Session:

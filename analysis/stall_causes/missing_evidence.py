@@ -41,6 +41,11 @@ def _missing(run: Run, evidence: Evidence) -> Iterator[str]:
         yield "No stack was recorded: the clocks alone tell."
     elif not any(look.stack for look in evidence.looks):
         yield "No stack could be read (root only): wait channels and clocks tell."
+    if run.fact("kernel", "unwinder") == "guess":
+        yield (
+            "This kernel guesses its stacks (CONFIG_UNWINDER_GUESS): causes that they tell may be "
+            "others'."
+        )
     if run.fact("evidence", "delayacct") is False:
         yield "Delay accounting was off: waits for block devices have no clock."
     if evidence.trace is None:

@@ -73,6 +73,14 @@ def test_the_workload_s_own_disks_have_a_clause_of_their_own(tmp_path: Path) -> 
     assert not any("own disks" in clause for clause in alone.machine)
 
 
+def test_guessed_stacks_are_doubted(tmp_path: Path) -> None:
+    note = "This kernel guesses its stacks"
+    guessed = judged(tmp_path / "guessed", evidence([SWAPPING]), kernel={"unwinder": "guess"})
+    assert any(one.startswith(note) for one in guessed.notes)
+    known = judged(tmp_path / "known", evidence([SWAPPING]), kernel={"release": "6.12"})
+    assert not any(one.startswith(note) for one in known.notes)
+
+
 def test_a_trace_that_ends_early_is_no_zero(tmp_path: Path) -> None:
     files = evidence([SWAPPING], trace=BUSY | {"kswapd_awake_us": 500_000})
     whole = judged(tmp_path / "whole", files)

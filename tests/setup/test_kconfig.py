@@ -160,3 +160,11 @@ def test_the_algorithm_of_a_kernel_s_own_choice(tmp_path: Path) -> None:
     kconfig.check(kernel_with(config, tmp_path), "ext4", True, read("zram,algorithm=lz4"))
     with pytest.raises(UserError, match="CONFIG_ZRAM_BACKEND_ZSTD"):
         kconfig.check(kernel_with(config, tmp_path), "ext4", True, read("zram,algorithm=zstd"))
+
+
+def test_a_kernel_that_guesses_its_stacks_is_known(tmp_path: Path) -> None:
+    assert not kconfig.guesses_stacks(kconfig.FRAGMENT)
+    config = tmp_path / "config"
+    config.write_text("# CONFIG_UNWINDER_ORC is not set\nCONFIG_UNWINDER_GUESS=y\n")
+    assert kconfig.guesses_stacks(config)
+    assert "CONFIG_UNWINDER_ORC|CONFIG_UNWINDER_FRAME_POINTER" in kconfig.recommended(config)
