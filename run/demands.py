@@ -49,7 +49,11 @@ def check_device(options: Options) -> None:
 
 
 def _check_disk(options: Options, size: int, name: str) -> None:
-    need, room = find(options.workload).needs(options), stack_build.room(size)
+    need = find(options.workload).needs(options)
+    try:
+        room = stack_build.room(size)
+    except UserError as error:  # too small for any stack
+        raise UserError(f"{name}: {error}", hint="name a larger one", status=Exit.USAGE) from None
     files = f"{need.files:,} files of {need.bytes // MIB:,} MiB"
     if need.bytes > room.bytes:
         has = f"{room.bytes // MIB:,} MiB"

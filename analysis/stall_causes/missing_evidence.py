@@ -41,7 +41,7 @@ def _missing(run: Run, evidence: Evidence) -> Iterator[str]:
         yield "No stack was recorded: the clocks alone tell."
     elif not any(look.stack for look in evidence.looks):
         yield "No stack could be read (root only): wait channels and clocks tell."
-    if run.fact("kernel", "unwinder") == "guess":
+    elif run.fact("kernel", "unwinder") == "guess":
         yield (
             "This kernel guesses its stacks (CONFIG_UNWINDER_GUESS): causes that they tell may be "
             "others'."

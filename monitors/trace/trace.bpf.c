@@ -251,10 +251,10 @@ int BPF_PROG(kswapd_sleep, int nid)
  * for each, and looks itself whether it shall be silent (__GFP_NOWARN).
  */
 #define FAILED "page allocation failure:"
-/* __GFP_DIRECT_RECLAIM, the same from 4.4 to 7.3: who may not reclaim fails for other reasons. */
+/* __GFP_DIRECT_RECLAIM, as 5.10 to 7.3 have it: who may not reclaim fails for other reasons. */
 #define MAY_RECLAIM 0x400
 /*
- * __GFP_NORETRY, the same from 4.13 to 7.3: of an order beyond PAGE_ALLOC_COSTLY_ORDER it fails
+ * __GFP_NORETRY, as 5.10 to 7.3 have it: of an order beyond PAGE_ALLOC_COSTLY_ORDER it fails
  * where compaction is deferred, without a reclaim of its own. Whether it had one is not told.
  */
 #define NO_RETRY 0x10000

