@@ -25,7 +25,7 @@ def host_memory(which: str = "MemTotal") -> int:
 def check(options: Options) -> None:
     """UserError (2) if a VM's memory or disk cannot be, or the device is too small."""
     if options.device is not None:
-        check_device(options)
+        _check_device(options)
         return
     has = host_memory()
     if has and options.most_memory + QEMU_BYTES > has:
@@ -39,7 +39,7 @@ def check(options: Options) -> None:
         _check_disk(one, WORK_DISK_BYTES, "a VM's disk")
 
 
-def check_device(options: Options) -> None:
+def _check_device(options: Options) -> None:
     """UserError (2) if the workload does not fit on the device, or into this machine's memory."""
     chosen = find(options.workload)
     chosen.check(replace(options, device=None, memory=host_memory() or options.memory))

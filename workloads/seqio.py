@@ -108,9 +108,9 @@ def waits(where: str, since: str = "", until: str = "") -> tuple[Recorded, ...]:
 
 def stalls(where: str, since: str = "", until: str = "") -> tuple[Recorded, ...]:
     """The five figures of the mail, between two moments; where: in their keys."""
-    of_tasks, of_kswapd = waits(where, since, until)[:2], waits(where, since, until)[2:]
+    found = waits(where, since, until)
     freed = Recorded(f"pg-rclm-{where}", ("direct_reclaim_pages",), since, until)
-    return (*of_tasks, freed, *of_kswapd)
+    return (*found[:2], freed, *found[2:])
 
 
 def stalls_table(title: str, where: str) -> FigureTable:
