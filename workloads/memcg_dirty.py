@@ -17,7 +17,7 @@ from errors import Exit, UserError
 from monitors.streams import Stream
 from workloads import memcg, memcg_dirty_load
 from workloads.beside import heartbeat, program
-from workloads.seqio import waits
+from workloads.reclaim import waits
 from workloads.telling import begin_of, end_of
 from workloads.workload import Ground, Needs, Parameter, Workload, defaults
 

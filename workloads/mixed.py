@@ -14,6 +14,7 @@ from contract.workload import Description, Figure, FigureTable, TableRow
 from errors import Exit, UserError
 from monitors.streams import Stream
 from workloads import desktop, raid, seqio
+from workloads.reclaim import stalls, stalls_table
 from workloads.workload import Ground, Parameter, Workload, defaults
 
 NAME = "mixed"
@@ -63,9 +64,9 @@ def describe(options: Options) -> Description:
                 ("MiB", "MB/s"),
                 (TableRow("", ("mib-written", rate.key)),),
             ),
-            seqio.stalls_table("Stalls of the page allocator and kswapd", "all"),
+            stalls_table("Stalls of the page allocator and kswapd", "all"),
         ),
-        recorded=seqio.stalls("all"),
+        recorded=stalls("all"),
     )
 
 

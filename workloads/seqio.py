@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from contract.options import Options
 from contract.run_files import HEARTBEAT
 from contract.values import Refused, power_of_two, size, sized
-from contract.workload import Description, Figure, FigureTable, Recorded, TableRow
+from contract.workload import Description, Figure, FigureTable, TableRow
 from errors import Exit, UserError
 from monitors.streams import Stream
 from workloads import raid, seqio_load
 from workloads.beside import program
+from workloads.reclaim import reclaims, stalls, stalls_table
 from workloads.seqio_load import MODES, SET_UP
 from workloads.telling import begin_of, end_of
 from workloads.workload import Ground, Parameter, Workload, defaults
@@ -30,15 +31,9 @@ MOST = 64  # processes
 ROOM = 24 << 30  # of four disks of 8 GiB with their file system
 # Each of so many files is whole records of 64 KiB.
 WHOLE = MOST * seqio_load.RECORD_KIB << 10
-# What the page allocator and kswapd wait in: up to 5.15 for congestion, since 5.16 (8cd7c588decf)
-# in a throttle for a reason of its own. As analysis.reclaim_tables has them.
-WAITS = ("congestion_wait", "wait_iff_congested", "throttled_*")
-WAITED = tuple(f"{wait}_n" for wait in WAITS)
-KSWAPD_WAITED = tuple(f"kswapd_{name}" for name in WAITED)
 PHASES = ("write", "read")
 # iozone's two points: after the file system is made, and when all is done.
 GATHERED = {"setup": (begin_of(SET_UP), end_of(SET_UP)), "io": ("", "")}
-COLUMNS = ("pg-Stall", "pg-Wait ms", "pg-Rclm", "ksd-stall", "ksd-wait ms")
 
 
 def total(text: str) -> int:
@@ -89,48 +84,6 @@ def programs(options: Options, ground: Ground) -> list[Stream]:
     """The load."""
     said = WORKLOAD.values(options)
     return [loading(ground, said["total"] // MIB, said["least"], said["most"])]
-
-
-def waits(where: str, since: str = "", until: str = "") -> tuple[Recorded, ...]:
-    """How often tasks waited and how many ms, then kswapd, between two moments; where: in keys."""
-
-    def us(names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(f"{name[:-1]}us" for name in names)
-
-    span = (since, until)
-    return (
-        Recorded(f"pg-stall-{where}", WAITED, *span),
-        Recorded(f"pg-wait-{where}", us(WAITED), *span, divisor=1000),
-        Recorded(f"ksd-stall-{where}", KSWAPD_WAITED, *span),
-        Recorded(f"ksd-wait-{where}", us(KSWAPD_WAITED), *span, divisor=1000),
-    )
-
-
-def stalls(where: str, since: str = "", until: str = "") -> tuple[Recorded, ...]:
-    """The five figures of the mail, between two moments; where: in their keys."""
-    found = waits(where, since, until)
-    freed = Recorded(f"pg-rclm-{where}", ("direct_reclaim_pages",), since, until)
-    return (*found[:2], freed, *found[2:])
-
-
-def stalls_table(title: str, where: str) -> FigureTable:
-    """They in a row, for a row a kernel."""
-    keys = tuple(one.key for one in stalls(where))
-    return FigureTable(title, COLUMNS, (TableRow("", keys),))
-
-
-def reclaims(where: str, since: str, until: str) -> tuple[Recorded, ...]:
-    """Waits in all, those of the allocator's slow path, and what direct reclaims came to."""
-    slow, every = ("slow_path_waits_n",), (*WAITED, *KSWAPD_WAITED)
-    span = (since, until)
-    return (
-        Recorded(f"waits-{where}", every, *span),
-        Recorded(f"slow-{where}", slow, *span),
-        Recorded(f"slow-share-{where}", slow, *span, share_of=every),
-        Recorded(f"reclaims-{where}", ("direct_reclaims",), *span),
-        Recorded(f"failed-{where}", ("reclaims_without_page",), *span),
-        Recorded(f"progress-{where}", ("reclaims_progress_without_page",), *span),
-    )
 
 
 def describe(options: Options) -> Description:

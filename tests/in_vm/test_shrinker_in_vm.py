@@ -25,7 +25,8 @@ def shrunk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """The campaign folder of a small shrinker, all parts of it."""
     out = tmp_path_factory.mktemp("shrinker") / "out"
     load = f"copy={COPIED}M,objects={OBJECTS},tree={HEADERS},files={FILES},bonnie={BONNIE}"
-    return one_small_run(out, request.param, "shrinker", f"{load},seconds=2", within_s=RUN_S)
+    more = ("--swap", "zram")
+    return one_small_run(out, request.param, "shrinker", f"{load},seconds=2", *more, within_s=RUN_S)
 
 
 def meta(campaign: Path) -> dict[str, Any]:
@@ -35,7 +36,7 @@ def meta(campaign: Path) -> dict[str, Any]:
 
 def test_what_was_made_copied_and_compiled_is_in_the_figures(shrunk: Path) -> None:
     figures = meta(shrunk)["figures"]
-    assert meta(shrunk)["fs"] == "xfs"
+    assert (meta(shrunk)["fs"], meta(shrunk)["swap"]["kind"]) == ("xfs", "zram")
     assert (figures["copied"], figures["objects"]) == (COPIED, OBJECTS)
     assert figures["files-fsmark"] == FILES
     assert figures["files-bonnie"] == 1024 * BONNIE

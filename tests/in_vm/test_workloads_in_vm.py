@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Workloads beside the desktop: a known load, and what their tables make of it.
 
-An old kernel with control groups of version 1, a new one with version 2.
+An old kernel with control groups of version 1 and no swap, a new one with version 2 and zswap.
 """
 
 import json
@@ -21,14 +21,17 @@ WRITTEN = SIZE * WRITERS
 
 
 @pytest.fixture(
-    scope="module", params=[("debian:5.10", "1"), ("debian:7.3", "any")], ids=lambda p: p[0]
+    scope="module",
+    params=[("debian:5.10", "1", "none"), ("debian:7.3", "any", "zswap")],
+    ids=lambda p: p[0],
 )
 def dirty(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The campaign folder of a small memcg-dirty."""
-    kernel, version = request.param
+    kernel, version, swap = request.param
     out = tmp_path_factory.mktemp("dirty") / "out"
     load = f"limit={LIMIT}M,size={SIZE}M,writers={WRITERS},version={version}"
-    return one_small_run(out, kernel, "memcg-dirty", load, "--memory", "512M", within_s=RUN_S)
+    more = ("--memory", "512M", "--swap", swap)
+    return one_small_run(out, kernel, "memcg-dirty", load, *more, within_s=RUN_S)
 
 
 def meta(campaign: Path) -> dict[str, Any]:
@@ -82,6 +85,13 @@ def test_the_version_is_told(dirty: Path) -> None:
     assert about["figures"]["version"] == (2 if left_open else 1)
     settled = "control groups of version 2" if left_open else None
     assert about["workload"].get("settled") == settled
+
+
+def test_its_swap_is_the_one_that_was_asked_for(dirty: Path) -> None:
+    swap = meta(dirty)["swap"]
+    is_new = meta(dirty)["figures"]["version"] == 2
+    assert swap["kind"] == ("zswap" if is_new else "none")
+    assert (swap["size_kib"] > 0) == is_new
 
 
 def test_the_heartbeats_inside_and_outside_beat(dirty: Path) -> None:
