@@ -78,6 +78,12 @@ def library(qemu: str) -> Path:
     return cache.built("disk-model", name, build)
 
 
+def preloaded(library: Path) -> dict[str, str]:
+    """What makes a program take the library; what the user has preloaded stays, behind it."""
+    found = filter(None, (str(library), os.environ.get("LD_PRELOAD")))
+    return {"LD_PRELOAD": ":".join(found)}
+
+
 def _try(qemu: str, made: Path) -> None:
     """Unusable if this QEMU ends for it, cannot count instructions, or has no io_uring."""
     with tempfile.NamedTemporaryFile(dir=made.parent) as disk:
@@ -86,7 +92,7 @@ def _try(qemu: str, made: Path) -> None:
         command += ["-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off,align=off"]
         command += ["-drive", f"if=none,id=disk,file={disk.name},format=raw,aio=io_uring"]
         model = DiskModel(True, 100, 1 << 20, 1, 32, 1)
-        told = {"LD_PRELOAD": str(made), "DISK_MODEL_SAY": "1"}
+        told = {**preloaded(made), "DISK_MODEL_SAY": "1"}
         told |= environment([(model, disk.fileno())])
         what = "QEMU does not take the disk model"
         # What the loader cannot take it leaves out, and says so.

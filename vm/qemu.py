@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """QEMU's command line: one commented list, the same for all kernels of a comparison."""
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from vm.disk_model import DiskModel, environment
+from vm.disk_model import DiskModel, environment, preloaded
 
 PROGRAM = "qemu-system-x86_64"
 MACHINE = "q35"
@@ -81,9 +80,7 @@ class Spec:
             return {}
         models = [(disk.model, disk.descriptor) for disk in self.disks if disk.model]
         clock = {"DISK_MODEL_OWN_CLOCK": "1"} if self.mips else {}
-        # What the user has preloaded stays, behind the model.
-        preloaded = ":".join(filter(None, (str(self.library), os.environ.get("LD_PRELOAD"))))
-        return {"LD_PRELOAD": preloaded, **clock, **environment(models)}
+        return {**preloaded(self.library), **clock, **environment(models)}
 
 
 def command_line(spec: Spec) -> list[str]:

@@ -39,6 +39,20 @@ def test_it_is_made_once(cache: Path) -> None:
     assert disk_model.library(PROGRAM) == made and made.stat().st_mtime_ns == before
 
 
+def test_it_is_tried_with_what_the_user_has_preloaded(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A library of the user's that ends QEMU there would end it in each run."""
+    source, users = tmp_path / "users.c", tmp_path / "users.so"
+    ends = 'if (getenv("DISK_MODEL")) _exit(3);'
+    includes = "#include <stdlib.h>\n#include <unistd.h>\n"
+    source.write_text(f"{includes}__attribute__((constructor)) static void end(void) {{{ends}}}\n")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", users, source], check=True)
+    monkeypatch.setenv("LD_PRELOAD", str(users))
+    with pytest.raises(Unusable, match="QEMU does not take the disk model"):
+        disk_model.library(PROGRAM)
+
+
 def test_what_it_is_told(tmp_path: Path) -> None:
     with open(tmp_path / "disk", "wb") as disk:
         words = environment([(LAPTOP, disk.fileno())])["DISK_MODEL"].split()
