@@ -6,7 +6,7 @@ metrics; no value is not available.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.figures.metrics import BY_KEY, counted, deadlines, failed, measure
@@ -59,16 +59,22 @@ def _late(run: Run, one: Late) -> float | None:
     return found.worst if one.of == "worst" else float(found.missed)
 
 
-def over_runs(runs: Sequence[Run], table: FigureTable) -> Means:
-    """Over those that ended by themselves: what a run measured until it failed is no result.
+def over_runs(runs: Sequence[Run], tables: Sequence[FigureTable]) -> list[Means]:
+    """Of each table, over the runs that ended by themselves: until it failed is no result.
 
     Unless the table says that it is one (`of_failed`).
     """
-    of = [run for run in runs if counted(run) and (table.of_failed or not failed(run))]
-    each = [of_run(run, [table]) for run in of]
+    told = [(failed(run), of_run(run, tables)) for run in runs if counted(run)]
+    return [
+        _means(table, [found for bad, found in told if table.of_failed or not bad])
+        for table in tables
+    ]
+
+
+def _means(table: FigureTable, each: Sequence[Mapping[str, float]]) -> Means:
     found: dict[str, Mean] = {}
     for key in keys([table]):
         values = [one[key] for one in each if key in one]
         if values:
             found[key] = Mean(math.fsum(values) / len(values), len(values))
-    return Means(len(of), found)
+    return Means(len(each), found)

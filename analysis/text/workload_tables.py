@@ -9,7 +9,7 @@ from textwrap import wrap
 
 from analysis.figures import observer_faults
 from analysis.figures.metrics import metrics_of
-from analysis.figures.workload_tables import Means, of_run, over_runs
+from analysis.figures.workload_tables import Means, keys, of_run, over_runs
 from analysis.reading.load import Campaign, Run, first_described
 from analysis.reading.words import plain, plural
 from analysis.text.layout import blocks, grid, paragraph
@@ -66,10 +66,10 @@ class _Place:
 
 def run_lines(run: Run, width: int) -> Iterator[str]:
     """The tables of one run, an empty line before each."""
+    found = of_run(run, run.workload.tables)
     for table in run.workload.tables:
-        found = of_run(run, [table])
         digits = _digits(run.workload, table, [found])
-        cells = {key: _figure(value, digits[key]) for key, value in found.items()}
+        cells = {key: _figure(found[key], digits[key]) for key in keys([table]) if key in found}
         yield from ["", *_form(table, cells, width)]
 
 
@@ -81,8 +81,8 @@ def campaign_lines(
     for variant in variants:
         runs = trusted.get(variant, [])
         workload = first_described(campaign.variants()[variant]).workload
-        for table in workload.tables:
-            means = over_runs(runs, table)
+        each = over_runs(runs, workload.tables)
+        for table, means in zip(workload.tables, each, strict=True):
             cells = _cells(means, _digits(workload, table, [means.values]))
             of = f"{plain(labels[variant], LABEL)}, mean of {plural(means.runs, 'run')}"
             yield from [*_form(table, cells, width, of + FAILED_TOO * table.of_failed), ""]
@@ -112,9 +112,10 @@ def by_variant(compared: Compared, variants: Sequence[str]) -> list[ByVariant]:
     if not workload.tables:
         return []
     runs = observer_faults.trusted(compared.campaign.variants())
+    each = {one: over_runs(runs.get(one, []), workload.tables) for one in variants}
     found = []
-    for table in workload.tables:
-        means = {one: over_runs(runs.get(one, []), table) for one in variants}
+    for at, table in enumerate(workload.tables):
+        means = {one: each[one][at] for one in variants}
         digits = _digits(workload, table, [one.values for one in means.values()])
         base = means.get(compared.baseline, Means(0, {})) if len(variants) > 1 else Means(0, {})
         places = [place for row in table.rows for place in _places(table, row)]
