@@ -213,16 +213,21 @@ def _traffic(machine: Machine, begin: float, end: float, length: float) -> list[
 
 
 def _own_disks(machine: Machine, begin: float, end: float, length: float) -> list[str]:
-    """What the workload's own disks did together; how busy they were, nothing here can tell."""
+    """What the workload's own disks did together; busy is one that has a request in flight."""
     disks = machine.own_disks
     said = []
     for name, what in (("read_sectors", "read"), ("write_sectors", "written")):
         each = [machine.moved(f"{disk}_{name}", begin, end, "diskstats") for disk in disks]
-        known = [moved for moved in each if moved is not None]
+        known = [one for one in each if one is not None]
         if known and len(known) == len(disks):
             rate = sum(known) / SECTORS_PER_MIB * 1.048576 / length
             said.append(f"{rate:.1f} MB/s {what}")
-    return [f"on the workload's own disks {' and '.join(said)}"] if said else []
+    moved = " and ".join(said)
+    busy = machine.moved("data_busy_us", begin, end)
+    if busy is None:
+        return [f"on the workload's own disks {moved}"] if said else []
+    share = f"{min(1.0, busy / 1e6 / length):.0%}".replace("%", " %")
+    return [f"the workload's own disks busy {share}{' with ' if said else ''}{moved}"]
 
 
 def _times(machine: Machine, begin: float, end: float) -> list[str]:

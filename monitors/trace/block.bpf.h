@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The part of trace.bpf.c that times requests of the disk and bios of the crypt device. */
+/* The part of trace.bpf.c that times requests of disks and bios of the crypt device. */
 #ifndef BLOCK_BPF_H
 #define BLOCK_BPF_H
 
@@ -22,10 +22,18 @@ struct {
 	__type(value, struct in_flight);
 } crypt_bios SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u64);
+	__type(value, struct in_flight);
+} data_requests SEC(".maps");
+
 /*
  * Busy: at each begin and end the time since the one before is added to disk_busy_ns if the disk
  * had a request in flight, to crypt_busy_ns if the crypt device had a bio in flight, and to
- * crypt_alone_ns if only that had. In this order: what is in flight now was so since the stamp, or
+ * crypt_alone_ns if only that had, to data_busy_ns if one of the workload's own disks had a request
+ * in flight. In this order: what is in flight now was so since the stamp, or
  * the stamp is newer than now. Before 5.12 there is no compare-and-exchange: two CPUs that come
  * here within the same 100 ns or so both add the time since the event before.
  */
@@ -34,6 +42,7 @@ static __always_inline __u64 account(bool exact)
 	__u64 now = bpf_ktime_get_ns();
 	__s64 disk = sum_now(SUM_DISK_IN_FLIGHT) - sum_now(SUM_DISK_DROPPED);
 	__s64 crypt = sum_now(SUM_CRYPT_IN_FLIGHT) - sum_now(SUM_CRYPT_DROPPED);
+	__s64 data = sum_now(SUM_DATA_IN_FLIGHT) - sum_now(SUM_DATA_DROPPED);
 	__u64 stamp = sum_now(SUM_BLOCK_STAMP);
 	__s64 since = now - stamp;
 
@@ -53,6 +62,8 @@ static __always_inline __u64 account(bool exact)
 		if (disk <= 0)
 			add(SUM_CRYPT_ALONE_NS, since);
 	}
+	if (data > 0)
+		add(SUM_DATA_BUSY_NS, since);
 	return now;
 }
 
@@ -113,21 +124,40 @@ static __always_inline void *beginning(__u64 *ctx, bool queue_first)
 	return found;
 }
 
-static __always_inline void request_begin(__u64 *ctx, bool again, bool exact)
+static __always_inline bool is(struct gendisk *disk, const volatile struct number *number)
 {
-	struct request *rq = beginning(ctx, watched.request_second);
+	return disk->major == number->major && disk->first_minor == number->minor;
+}
+
+static __always_inline struct gendisk *disk_of(struct request *rq)
+{
 	struct request___before_5_17 *old = (void *)rq;
-	__u32 operation = rq->cmd_flags & REQ_OP_MASK;
-	struct gendisk *disk;
 
 	if (bpf_core_field_exists(old->rq_disk))
-		disk = old->rq_disk;
-	else
-		disk = rq->q->disk;
-	if (disk->major != watched.disk_major || disk->first_minor != watched.disk_minor)
-		return;
-	if (operation <= REQ_OP_WRITE)
+		return old->rq_disk;
+	return rq->q->disk;
+}
+
+static __always_inline void disk_begin_of(__u64 *ctx, bool again, bool exact)
+{
+	struct request *rq = beginning(ctx, watched.request_second);
+	__u32 operation = rq->cmd_flags & REQ_OP_MASK;
+
+	if (is(disk_of(rq), &watched.disk) && operation <= REQ_OP_WRITE)
 		begin(&disk_requests, (__u64)rq, operation, SUM_DISK_IN_FLIGHT, again, exact);
+}
+
+static __always_inline void data_begin_of(__u64 *ctx, bool again, bool exact)
+{
+	struct request *rq = beginning(ctx, watched.request_second);
+	__u32 operation = rq->cmd_flags & REQ_OP_MASK;
+	struct gendisk *disk = disk_of(rq);
+	bool found = false;
+
+	for (int i = 0; i < DATA_DISKS; i++)
+		found |= is(disk, &watched.data[i]);
+	if (found && operation <= REQ_OP_WRITE)
+		begin(&data_requests, (__u64)rq, operation, SUM_DATA_IN_FLIGHT, again, exact);
 }
 
 static __always_inline void bio_begin(__u64 *ctx, bool again, bool exact)
@@ -137,9 +167,9 @@ static __always_inline void bio_begin(__u64 *ctx, bool again, bool exact)
 	__u32 operation = bio->bi_opf & REQ_OP_MASK;
 
 	if (bpf_core_field_exists(bio->bi_bdev)) {
-		if (bio->bi_bdev->bd_dev != ((__u32)watched.crypt_major << 20 | (__u32)watched.crypt_minor))
+		if (bio->bi_bdev->bd_dev != ((__u32)watched.crypt.major << 20 | (__u32)watched.crypt.minor))
 			return;
-	} else if (old->bi_disk->major != watched.crypt_major || old->bi_disk->first_minor != watched.crypt_minor) {
+	} else if (!is(old->bi_disk, &watched.crypt)) {
 		return;
 	}
 	if (operation <= REQ_OP_WRITE && bio->bi_iter.bi_size)
@@ -156,12 +186,18 @@ static __always_inline void bio_begin(__u64 *ctx, bool again, bool exact)
 
 /* Each twice: what one of them misses, since it is at work on this CPU already, the other sees. */
 #define BLOCK_PROGRAMS(suffix, exact) \
-	PROGRAM(disk_begin##suffix, "block_rq_issue", request_begin(ctx, false, exact)) \
-	PROGRAM(disk_again##suffix, "block_rq_issue", request_begin(ctx, true, exact)) \
+	PROGRAM(disk_begin##suffix, "block_rq_issue", disk_begin_of(ctx, false, exact)) \
+	PROGRAM(disk_again##suffix, "block_rq_issue", disk_begin_of(ctx, true, exact)) \
 	PROGRAM(disk_end##suffix, "block_rq_complete", \
 		end(&disk_requests, ctx[0], SUM_DISK_IN_FLIGHT, SUM_DISK_READS, exact)) \
 	PROGRAM(disk_missed##suffix, "block_rq_complete", \
 		end(&disk_requests, ctx[0], SUM_DISK_IN_FLIGHT, SUM_DISK_READS, exact)) \
+	PROGRAM(data_begin##suffix, "block_rq_issue", data_begin_of(ctx, false, exact)) \
+	PROGRAM(data_again##suffix, "block_rq_issue", data_begin_of(ctx, true, exact)) \
+	PROGRAM(data_end##suffix, "block_rq_complete", \
+		end(&data_requests, ctx[0], SUM_DATA_IN_FLIGHT, SUM_DATA_READS, exact)) \
+	PROGRAM(data_missed##suffix, "block_rq_complete", \
+		end(&data_requests, ctx[0], SUM_DATA_IN_FLIGHT, SUM_DATA_READS, exact)) \
 	PROGRAM(crypt_begin##suffix, "block_bio_queue", bio_begin(ctx, false, exact)) \
 	PROGRAM(crypt_again##suffix, "block_bio_queue", bio_begin(ctx, true, exact)) \
 	PROGRAM(crypt_end##suffix, "block_bio_complete", \

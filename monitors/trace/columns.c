@@ -58,6 +58,7 @@ static struct column crypt[] = {
 	DEVICE("crypt", CRYPT),
 	{ "crypt_alone_us", SUM_CRYPT_ALONE_NS, 1000, CRYPT_ALONE },
 };
+static struct column data[] = { DEVICE("data", DATA) };
 static struct column failures[] = { { "alloc_failures", SUM_ALLOC_FAILURES, 1, SHUT } };
 
 struct group groups[GROUPS] = {
@@ -82,6 +83,9 @@ struct group groups[GROUPS] = {
 	[CRYPT] = { "trace of crypt", NEEDS(TP_BIO_QUEUE, TP_BIO_COMPLETE),
 		    PROGRAMS("crypt_end", "crypt_missed", "crypt_begin", "crypt_again"),
 		    COLUMNS(crypt), false },
+	[DATA] = { "trace of data", NEEDS(TP_RQ_ISSUE, TP_RQ_COMPLETE),
+		   PROGRAMS("data_end", "data_missed", "data_begin", "data_again"), COLUMNS(data),
+		   false },
 	[FAILURES] = { "alloc_failures", NEEDS(TRACEPOINTS), PROGRAMS("alloc_failed"),
 		       COLUMNS(failures), false },
 	[WITHOUT_PAGE] = { "reclaims without a page", NEEDS(TP_RETRY), PROGRAMS("retried"),

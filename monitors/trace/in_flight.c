@@ -30,7 +30,7 @@ struct look {
 
 struct one {
 	const char *name;
-	int map, inflight, suspended;
+	int map, inflight[DATA_DISKS], files, suspended;
 	volatile long long *begun, *dropped;
 	struct look looks[LOOKS]; /* those in a row that found too much, the last one first */
 	int count;
@@ -40,7 +40,7 @@ struct begun {
 	uint64_t when, key;
 };
 
-static struct one devices[2];
+static struct one devices[3];
 static int watched;
 static struct begun entries[MOST];
 
@@ -55,13 +55,24 @@ static int open_in(const char *folder, const char *name)
 void in_flight_watch(const char *name, const char *folder, int map, volatile long long *sums,
 		     enum sum begun, enum sum dropped, struct list *missing)
 {
-	struct one *one = &devices[watched];
+	int inflight = open_in(folder, "inflight");
+	struct one *one = devices;
 
-	one->inflight = open_in(folder, "inflight");
-	if (one->inflight < 0) {
+	if (inflight < 0) {
 		list_add(missing, "requests in flight: %s/inflight: %s", folder, strerror(errno));
 		return;
 	}
+	while (one < devices + watched && one->map != map)
+		one++;
+	if (one < devices + watched) {
+		if (one->files < DATA_DISKS)
+			one->inflight[one->files++] = inflight;
+		else
+			close(inflight);
+		return;
+	}
+	one->inflight[0] = inflight;
+	one->files = 1;
 	one->suspended = open_in(folder, "dm/suspended");
 	memset(entries, 1, sizeof(entries)); /* touched: it is needed when memory is short */
 	one->name = name;
@@ -88,6 +99,21 @@ static long long sum_of(int fd)
 			return sum;
 		sum += number;
 	}
+}
+
+/* What its devices have in flight by sysfs; -1 if one cannot be read. */
+static long long there_are(const struct one *one)
+{
+	long long sum = 0;
+
+	for (int i = 0; i < one->files; i++) {
+		long long found = sum_of(one->inflight[i]);
+
+		if (found < 0)
+			return -1;
+		sum += found;
+	}
+	return sum;
 }
 
 /*
@@ -128,7 +154,7 @@ static void check(struct one *one, int64_t now)
 	long long excess = 0, there = 0, least, count = *one->begun - *one->dropped;
 	int needed;
 
-	if (count > 0 && (there = sum_of(one->inflight)) >= 0 &&
+	if (count > 0 && (there = there_are(one)) >= 0 &&
 	    (one->suspended < 0 || !sum_of(one->suspended))) {
 		/* Once more: what has ended meanwhile is no excess. */
 		long long again = *one->begun - *one->dropped;
@@ -171,7 +197,8 @@ void in_flight_close(struct list *problems)
 		if (*one->dropped)
 			list_add(problems, "trace: %lld ends of %s were not seen", *one->dropped,
 				 one->name);
-		close(one->inflight);
+		while (one->files)
+			close(one->inflight[--one->files]);
 		if (one->suspended >= 0)
 			close(one->suspended);
 	}

@@ -24,7 +24,7 @@ static bool has(const char *folder, const char *name)
 	return access(path, F_OK) == 0;
 }
 
-static bool number_of(const char *folder, int *major, int *minor)
+static bool number_of(const char *folder, struct number *number)
 {
 	char path[320];
 	FILE *file;
@@ -34,7 +34,7 @@ static bool number_of(const char *folder, int *major, int *minor)
 	file = fopen(path, "re");
 	if (!file)
 		return false;
-	found = fscanf(file, "%d:%d", major, minor) == 2;
+	found = fscanf(file, "%d:%d", &number->major, &number->minor) == 2;
 	fclose(file);
 	return found;
 }
@@ -43,27 +43,41 @@ static bool number_of(const char *folder, int *major, int *minor)
  * Disks have requests, LVs and other dm devices, md and the common device of NVMe paths only pass
  * bios on: they have no hardware queues. Disks have them since 5.0, loop devices too.
  */
-static void watch_device(const char *prefix, struct group *group, const struct device *devices,
-			 int count, int *major, int *minor, struct list *missing)
+static void watch_device(struct group *group, const struct device *device, struct number *number,
+			 struct list *missing)
 {
 	char folder[256];
 
-	while (count && strcmp(devices->prefix, prefix))
-		devices++, count--;
-	if (!count) {
-		list_add(missing, "trace of %s: no such device here", prefix);
+	folder_of(folder, sizeof(folder), device->name);
+	if (!number_of(folder, number)) {
+		list_add(missing, "%s %s: %s", group->what, device->name, strerror(errno));
 		group->wanted = false;
-		return;
-	}
-	folder_of(folder, sizeof(folder), devices->name);
-	if (!number_of(folder, major, minor)) {
-		list_add(missing, "trace of %s %s: %s", prefix, devices->name, strerror(errno));
-		group->wanted = false;
-	} else if (group == &groups[DISK] && !has(folder, "mq")) {
-		list_add(missing, "trace of %s %s: it has no requests of its own", prefix,
-			 devices->name);
+	} else if (group != &groups[CRYPT] && !has(folder, "mq")) {
+		list_add(missing, "%s %s: it has no requests of its own", group->what,
+			 device->name);
 		group->wanted = false;
 	}
+}
+
+/* All whose prefix begins so. */
+static int watch_devices(const char *prefix, struct group *group, const struct device *devices,
+			 int count, struct number *numbers, int room, struct list *missing)
+{
+	int found = 0;
+
+	for (; count; devices++, count--) {
+		if (strncmp(devices->prefix, prefix, strlen(prefix)))
+			continue;
+		if (found == room) {
+			list_add(missing, "%s %s: more than %d are not watched", group->what,
+				 devices->name, room);
+			break;
+		}
+		watch_device(group, devices, &numbers[found++], missing);
+	}
+	if (!found)
+		group->wanted = false;
+	return found;
 }
 
 void want(const struct device *devices, int count, const struct kernel_types *types,
@@ -84,10 +98,12 @@ void want(const struct device *devices, int count, const struct kernel_types *ty
 	}
 	watched->request_second = types->request_second;
 	watched->bio_second = types->bio_second;
-	watch_device("disk", &groups[DISK], devices, count, &watched->disk_major,
-		     &watched->disk_minor, missing);
-	watch_device("crypt", &groups[CRYPT], devices, count, &watched->crypt_major,
-		     &watched->crypt_minor, missing);
+	if (!watch_devices("disk", &groups[DISK], devices, count, &watched->disk, 1, missing))
+		list_add(missing, "%s: no such device here", groups[DISK].what);
+	if (!watch_devices("crypt", &groups[CRYPT], devices, count, &watched->crypt, 1, missing))
+		list_add(missing, "%s: no such device here", groups[CRYPT].what);
+	/* Most workloads have none. */
+	watch_devices(OWN, &groups[DATA], devices, count, watched->data, DATA_DISKS, missing);
 #ifdef __x86_64__
 	if (!has("/sys/bus/event_source/devices/kprobe", "type")) {
 		list_add(missing, "alloc_failures: no PMU kprobe");

@@ -40,7 +40,7 @@ int kernel_types(struct kernel_types *); /* 0, or -errno where the kernel has no
 /* ---- columns.c: trace.tsv's columns */
 
 /* The spans that may be open when a row is made. */
-enum open { SHUT, KSWAPD_AWAKE, DISK_BUSY, CRYPT_BUSY, CRYPT_ALONE, OPEN };
+enum open { SHUT, KSWAPD_AWAKE, DISK_BUSY, CRYPT_BUSY, CRYPT_ALONE, DATA_BUSY, OPEN };
 
 /* Of struct sums as 64-bit numbers: `of`, then `waits`. */
 #define NUMBERS (sizeof(struct sums) / sizeof(long long))
@@ -73,6 +73,7 @@ enum {
 	COMPACTION,
 	DISK,
 	CRYPT,
+	DATA,
 	FAILURES,
 	/* Behind those that they count by. */
 	WITHOUT_PAGE,
@@ -84,6 +85,8 @@ extern struct group groups[GROUPS];
 void throttled_columns(const struct kernel_types *);
 
 /* ---- offer.c: which groups are wanted, and what of them is missing */
+
+#define OWN "data-" /* what the prefixes of a workload's own disks begin with */
 
 void folder_of(char *folder, size_t room, const char *device);
 void want(const struct device *, int count, const struct kernel_types *, struct watched *,
@@ -102,6 +105,7 @@ void failures_open(int failures_map, int reclaimers_map, struct list *problems);
 
 /* ---- in_flight.c: requests and bios whose end was not seen */
 
+/* Of several devices with one map: one call of each. */
 void in_flight_watch(const char *name, const char *folder, int map, volatile long long *sums,
 		     enum sum begun, enum sum dropped, struct list *missing);
 void in_flight_check(int64_t now);

@@ -7,6 +7,7 @@
 #define FRAMES 24 /* return addresses that are kept of a failed allocation */
 #define COMM 16
 #define SLOW_PATHS 8 /* pieces of the page allocator in which it waits */
+#define DATA_DISKS 4 /* of a workload's own that are watched */
 
 /*
  * Signed 64-bit numbers, added to atomically. Times in ns, but what the kernel tells in µs. In
@@ -17,13 +18,16 @@ enum sum {
 	SUM_BLOCK_STAMP,
 	SUM_DISK_IN_FLIGHT,
 	SUM_CRYPT_IN_FLIGHT,
+	SUM_DATA_IN_FLIGHT,
 	SUM_DISK_DROPPED,
 	SUM_CRYPT_DROPPED,
+	SUM_DATA_DROPPED,
 	SUM_KSWAPD_AWAKE_NOW,
 	SUM_KSWAPD_AWAKE_NS,
 	SUM_DISK_BUSY_NS,
 	SUM_CRYPT_BUSY_NS,
 	SUM_CRYPT_ALONE_NS,
+	SUM_DATA_BUSY_NS,
 	SUM_OF_MOMENT,
 	/* What found no room in a map. */
 	SUM_NO_ROOM_SPAN = SUM_OF_MOMENT,
@@ -31,6 +35,7 @@ enum sum {
 	SUM_NO_ROOM_FAILURE,
 	SUM_NO_ROOM_DISK,
 	SUM_NO_ROOM_CRYPT,
+	SUM_NO_ROOM_DATA,
 	/* Of what lasts: how many, and right behind it how long. */
 	SUM_DIRECT_RECLAIMS,
 	SUM_DIRECT_RECLAIM_NS,
@@ -52,6 +57,10 @@ enum sum {
 	SUM_CRYPT_READ_NS,
 	SUM_CRYPT_WRITES,
 	SUM_CRYPT_WRITE_NS,
+	SUM_DATA_READS,
+	SUM_DATA_READ_NS,
+	SUM_DATA_WRITES,
+	SUM_DATA_WRITE_NS,
 	SUM_ALLOC_FAILURES,
 	SUM_SLOW_PATH_WAITS,
 	SUM_SLOW_PATH_US,
@@ -73,9 +82,13 @@ struct sums {
 	} waits[WAITS];
 };
 
+struct number {
+	int major, minor;
+};
+
 /* What the loader found out: the kernel's numbers of the devices, 0:0 if there is none. */
 struct watched {
-	int disk_major, disk_minor, crypt_major, crypt_minor;
+	struct number disk, crypt, data[DATA_DISKS];
 	/*
 	 * Whether what begins comes behind its queue: before 5.11 (a54895fa057c, which 5.10.262 has
 	 * too, and e8a676d61c07).

@@ -91,6 +91,9 @@ static int try_to_load(const struct watched *watched, bool plain)
 	for (struct group *group = groups; group < groups + GROUPS; group++)
 		for (const char *const *name = group->programs; group->wanted && *name; name++)
 			bpf_program__set_autoload(program(*name, plain), true);
+	/* Memory is the experiment: nothing is taken for disks that are not there. */
+	map = bpf_object__find_map_by_name(loaded, "data_requests");
+	bpf_map__set_autocreate(map, groups[DATA].wanted);
 	map = bpf_object__find_map_by_name(loaded, ".rodata.watched");
 	if (bpf_map__set_initial_value(map, watched, sizeof(*watched)))
 		return -errno;
@@ -107,7 +110,7 @@ static bool load(const struct watched *watched, bool *plain, struct list *missin
 
 		bpf_object__close(loaded);
 		loaded = NULL;
-		if ((group == &groups[DISK] || group == &groups[CRYPT]) && !*plain) {
+		if (group >= &groups[DISK] && group <= &groups[DATA] && !*plain) {
 			*plain = true;
 			continue;
 		}
@@ -173,6 +176,9 @@ static void watch_in_flight(const struct device *devices, int count, struct list
 		if (groups[CRYPT].wanted && !strcmp(devices->prefix, "crypt"))
 			in_flight_watch("crypt", folder, map_of("crypt_bios"), sums,
 					SUM_CRYPT_IN_FLIGHT, SUM_CRYPT_DROPPED, missing);
+		if (groups[DATA].wanted && !strncmp(devices->prefix, OWN, strlen(OWN)))
+			in_flight_watch("the workload's disks", folder, map_of("data_requests"), sums,
+					SUM_DATA_IN_FLIGHT, SUM_DATA_DROPPED, missing);
 	}
 }
 
@@ -265,7 +271,7 @@ static bool same_moment(const long long *before)
  */
 static void moment(long long *numbers, long long *open)
 {
-	long long now, since, disk, crypt;
+	long long now, since, disk, crypt, data;
 	int tries = 0;
 
 	memset(open, 0, OPEN * sizeof(*open));
@@ -278,11 +284,13 @@ static void moment(long long *numbers, long long *open)
 	} while (!same_moment(numbers));
 	disk = numbers[SUM_DISK_IN_FLIGHT] - numbers[SUM_DISK_DROPPED];
 	crypt = numbers[SUM_CRYPT_IN_FLIGHT] - numbers[SUM_CRYPT_DROPPED];
+	data = numbers[SUM_DATA_IN_FLIGHT] - numbers[SUM_DATA_DROPPED];
 	since = now > numbers[SUM_BLOCK_STAMP] ? now - numbers[SUM_BLOCK_STAMP] : 0;
 	open[KSWAPD_AWAKE] = numbers[SUM_KSWAPD_AWAKE_NOW] * now;
 	open[DISK_BUSY] = disk > 0 ? since : 0;
 	open[CRYPT_BUSY] = crypt > 0 ? since : 0;
 	open[CRYPT_ALONE] = crypt > 0 && disk <= 0 ? since : 0;
+	open[DATA_BUSY] = data > 0 ? since : 0;
 }
 
 void trace_cells(struct text *to)
@@ -310,7 +318,8 @@ void trace_close(void)
 {
 	static const char *const maps[] = { "spans of reclaim", "tasks in direct reclaim",
 					    "failed allocations", "requests of the disk",
-					    "bios of the crypt device" };
+					    "bios of the crypt device",
+					    "requests of the workload's disks" };
 
 	for (size_t i = 0; cell_count && i < ARRAY_SIZE(maps); i++)
 		if (sums[SUM_NO_ROOM_SPAN + i])

@@ -68,7 +68,11 @@ def test_the_workload_s_own_disks_have_a_clause_of_their_own(tmp_path: Path) -> 
     rows.append("\t".join(str(one) for one in (17.0, 0.0, 16602, 33203, 0, 66406)))
     table: dict[str, str | bytes] = {"diskstats.tsv": "\n".join(rows) + "\n"}
     one = card_of(judged(tmp_path / "two", evidence([SWAPPING]) | table))
-    assert "on the workload's own disks 0.5 MB/s read and 3.0 MB/s written" in one.machine
+    moved = "0.5 MB/s read and 3.0 MB/s written"
+    assert f"on the workload's own disks {moved}" in one.machine
+    traced = evidence([SWAPPING], trace={"data_busy_us": 420_000})
+    one = card_of(judged(tmp_path / "busy", traced | table))
+    assert f"the workload's own disks busy 42 % with {moved}" in one.machine
     alone = card_of(judged(tmp_path / "none", evidence([SWAPPING]) | {"diskstats.tsv": IO_MS}))
     assert not any("own disks" in clause for clause in alone.machine)
 

@@ -15,6 +15,7 @@ import pytest
 
 from analysis.figures.workload_tables import of_run
 from analysis.reading.load import Run, load_campaign
+from contract.run_files import more_disks
 from contract.run_record import read_events
 from graphs.report import make_report
 from run.arguments import parse
@@ -32,6 +33,7 @@ THROTTLED = [
 PROGRAM = "python3 /suite/tests/guest/waits_run.py"
 MODES = ("write", "rewrite", "read", "reread")
 RATE = 8  # MiB/s
+MIB = 1 << 20
 
 
 def loaded(campaign: Path) -> Run:
@@ -105,6 +107,33 @@ def test_the_array_spreads_it_over_its_disks(seqio: Run) -> None:
     each = written(seqio)
     assert 2 * TOTAL <= sum(each) < 2.2 * TOTAL
     assert max(each) < 1.3 * min(each)
+
+
+def counted(run: Run, name: str, *disks: str) -> float:
+    """By how much these disks' column of /proc/diskstats grew together."""
+    columns = [run.column("diskstats", f"{disk}_{name}") for disk in disks]
+    return sum(float(one[1][-1] - one[1][0]) for one in columns if one)
+
+
+def tells_its_disks(run: Run, rate: float) -> None:
+    """By their requests, which /proc/diskstats counts too; rate: bytes a second of each disk."""
+    own = more_disks(4)
+    for way in ("reads", "writes"):
+        for prefix, disks in (("data", own), ("disk", ["disk"])):
+            requests = counted(run, way, *disks)
+            assert grown(run, f"{prefix}_{way}") == pytest.approx(requests, rel=0.05, abs=4)
+    sectors = counted(run, "read_sectors", *own) + counted(run, "write_sectors", *own)
+    elapsed = json.loads((run.path / "status.json").read_text())["elapsed_s"]
+    busy = grown(run, "data_busy_us") / 1e6
+    assert 0 < sectors * 512 / (4 * rate) <= 1.02 * busy and busy <= elapsed
+
+
+def test_how_busy_its_disks_were_is_told(seqio: Run) -> None:
+    tells_its_disks(seqio, 8 * MIB)
+
+
+def test_how_busy_the_disks_of_the_copy_were_is_told(mixed: Run) -> None:
+    tells_its_disks(mixed, 58_000_000)
 
 
 def test_figures_of_the_trace_are_its_sums(seqio: Run) -> None:

@@ -5,6 +5,7 @@ That the programs load and count is asserted in a guest, never on this host
 (tests/in_vm/test_tracing_in_vm.py).
 """
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -125,3 +126,23 @@ def test_what_is_in_flight_for_the_programs_alone_is_dropped(tmp_path: Path) -> 
         bios.say(f"begin {newest} {28 * second}")
         assert bios.say(f"check {30 * second}") == (2, {newer, newest})
         assert bios.say(f"check {31 * second}") == (3, {newest})
+
+
+def test_devices_of_one_map_are_added_up(tmp_path: Path) -> None:
+    """Four disks: two with a request each, two without."""
+    reads, folders = [1, 0, 1, 0], []
+    for number, read in enumerate(reads):
+        folders.append(tmp_path / str(number))
+        folders[-1].mkdir()
+        (folders[-1] / "inflight").write_text(f"{read} 0\n")
+    made = driver("in_flight_driver", "trace/in_flight.c", "text.c")
+
+    def told(said: list[str]) -> list[str]:
+        words = "".join(f"{line}\n" for line in said)
+        done = subprocess.run([made, *folders], input=words, capture_output=True, text=True)
+        return done.stdout.splitlines()
+
+    begun = [f"begin {key} {key * SECOND}" for key in (1, 2)]
+    checks = [f"check {at * SECOND}" for at in range(20, 21 + LOOKS)]
+    assert set(told([*begun, *checks])[2:]) == {"0 1 2"}
+    assert told([*begun, f"begin 3 {3 * SECOND}", *checks])[-1] == "1 2 3"

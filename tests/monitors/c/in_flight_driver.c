@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The entries of a map, here: `begin KEY WHEN` puts one in, `check NOW` looks, and each command is
- * answered with the keys that are there and how many were dropped.
+ * answered with the keys that are there and how many were dropped. Arguments: the devices' folders.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -63,10 +63,9 @@ int main(int argc, char **argv)
 	unsigned long long one, other;
 	char line[128];
 
-	if (argc != 2)
-		return 2;
-	in_flight_watch("crypt", argv[1], 3, sums, SUM_CRYPT_IN_FLIGHT, SUM_CRYPT_DROPPED,
-			&problems);
+	for (int i = 1; i < argc; i++)
+		in_flight_watch("crypt", argv[i], 3, sums, SUM_CRYPT_IN_FLIGHT, SUM_CRYPT_DROPPED,
+				&problems);
 	while (fgets(line, sizeof(line), stdin)) {
 		if (sscanf(line, "begin %llu %llu", &one, &other) == 2) {
 			entries[count].key = one;
