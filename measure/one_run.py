@@ -23,14 +23,14 @@ from errors import Exit, UserError, run_command
 from measure import delay_accounting, echo_check, knobs, machine_facts, swap_facts
 from measure.observers import Observers
 from monitors.launch import RecorderProcess
-from setup import crypt_lvm, mapper, stack_build
+from setup.crypt_lvm import activation, mapper, ownership, stack_build
+from setup.crypt_lvm.stack import Stack
 from setup.device_check import check_device
 from setup.observers import program
-from setup.stack import Stack
 from workloads import beside, registry
 from workloads.workload import Ground, Workload
 
-SCRATCH = crypt_lvm.MOUNT
+SCRATCH = activation.MOUNT
 # Between the first observer being told when the workload begins, and its begin: for the telling
 # the runner itself may have to be swapped in (6.17: 0.8 s).
 AHEAD_S = 2.0
@@ -109,7 +109,7 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
     events.write("phase", name="prepare")
     events.write("meta", workload=chosen.describe(options).as_meta(), **machine_facts.facts())
     events.write("phase", name="crypt")
-    with crypt_lvm.prepared(
+    with ownership.prepared(
         options.device,
         fs=options.fs,
         crypt=options.crypt,

@@ -9,9 +9,9 @@ from typing import Any
 from contract.swap import DISK, NONE, ZRAM, ZSWAP, Swap
 from errors import UserError
 from measure.knobs import selected
+from setup.crypt_lvm.stack import Stack
+from setup.crypt_lvm.swaps import ZSWAP_PARAMETERS
 from setup.device_check import same, unescape
-from setup.stack import Stack
-from setup.swaps import ZSWAP_PARAMETERS
 
 ROOT = Path("/")
 # Documentation/admin-guide/blockdev/zram.rst: fields of mm_stat (bytes but for the pages) and of

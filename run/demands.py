@@ -7,7 +7,7 @@ from pathlib import Path
 
 from contract.options import Options
 from errors import Exit, UserError
-from setup import stack_build
+from setup.crypt_lvm import stack_build
 from setup.device_check import device_size, is_block
 from vm.room import WORK_DISK_BYTES
 from workloads.registry import find

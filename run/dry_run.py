@@ -16,7 +16,8 @@ from run.clock import at_once, modelled, wanted
 from run.identity import identified
 from run.measure_command import guest_command, measure_argv
 from run.run_folders import folder
-from setup import crypt_lvm, device_check, image, kernels, stack_build
+from setup import device_check, image, kernels
+from setup.crypt_lvm import activation, stack_build
 from vm.qemu import GUEST
 from vm.room import WORK_DISK_BYTES
 from vm.session import append
@@ -68,7 +69,7 @@ def lines(options: Options) -> list[str]:
             f"packages: {packages}{install}",
             f"device: {options.device}, unless it is in use or not empty{destroy}",
             f"as of now: {verdict(options)}",
-            f"build on it: {build}, mounted at {crypt_lvm.MOUNT}",
+            f"build on it: {build}, mounted at {activation.MOUNT}",
             f"swap: {options.variants[0].swap.words}",
             "all other swap of this machine: off, and on again after",
             *workload,
@@ -135,7 +136,7 @@ def _history(options: Options) -> list[str]:
         return []
     size = f"{options.commits:,} commits" if options.commits else "all of its commits"
     source = options.repo or "made, as long as linux-2.6's" if options.commits else options.repo
-    return [f"history: {size} ({source}), cloned to {crypt_lvm.MOUNT}/linux-2.6"]
+    return [f"history: {size} ({source}), cloned to {activation.MOUNT}/linux-2.6"]
 
 
 def _load(options: Options) -> str:
@@ -210,7 +211,7 @@ def verdict(options: Options) -> str:
     """What a run would say of the device now; only reads."""
     assert options.device is not None
     try:
-        crypt_lvm.check_mount()
+        activation.check_mount()
         device_check.check_device(options.device, destroy_data=options.destroy_data)
     except UserError as error:
         return f"refused: {error}"

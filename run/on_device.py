@@ -22,7 +22,8 @@ from run.live import View
 from run.measure_command import measure_argv
 from run.preparation import music_folder
 from run.screen import Screen
-from setup import crypt_lvm, device_check, history, observers, swaps
+from setup import device_check, history, observers
+from setup.crypt_lvm import activation, ownership, swaps
 from vm import room
 from workloads.registry import find, stream_names
 
@@ -59,10 +60,10 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
     observers.program()  # what cannot be measured is not to be touched
     # A live run's programs are let be. A dead one's keep its file system, and its mapping would
     # have the device refused as in use, for ever.
-    crypt_lvm.refuse_others(options.device)
+    ownership.refuse_others(options.device)
     chosen.undo()
-    crypt_lvm.clear_dead(options.device)
-    crypt_lvm.check_mount()
+    ownership.clear_dead(options.device)
+    activation.check_mount()
     device_check.check_device(options.device, destroy_data=options.destroy_data)
     repo = None
     if options.gitks:
@@ -108,7 +109,7 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
                     knobs.put_back(event.get("knobs", ()))
                 chosen.undo()
             finally:
-                crypt_lvm.clear_dead(options.device)
+                ownership.clear_dead(options.device)
     return run_dir, state, why
 
 

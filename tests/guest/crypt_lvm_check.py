@@ -20,14 +20,18 @@ sys.path.insert(0, str(ROOT))
 
 from contract.swap import read  # noqa: E402
 from errors import Exit, UserError  # noqa: E402
-from setup import crypt_lvm, mapper  # noqa: E402
+from setup.crypt_lvm import activation, creation, mapper, ownership  # noqa: E402
+from setup.crypt_lvm.stack import load, state_path  # noqa: E402
+from setup.crypt_lvm.status import status  # noqa: E402
 from setup.device_check import MIB, check_device, swaps  # noqa: E402
-from setup.stack import state_path  # noqa: E402
 
 MOUNT = Path("/run/scratch-check")
 checks = 0
 # Where a process that is to be killed gets stuck: in mkswap of the volume, of the zram device.
-MKSWAP = {"create": "setup.stack_build.run = stuck\n", "swap": "setup.swaps.run = stuck\n"}
+MKSWAP = {
+    "create": "setup.crypt_lvm.stack_build.run = stuck\n",
+    "swap": "setup.crypt_lvm.swaps.run = stuck\n",
+}
 
 
 def check(truth: object, what: str) -> None:
@@ -48,7 +52,7 @@ def refused(dev: str, *words: str, destroy_data: str | None = None) -> UserError
     caught = []
     for attempt in (
         lambda: check_device(dev, destroy_data=destroy_data),
-        lambda: crypt_lvm.create(dev, destroy_data=destroy_data),
+        lambda: creation.create(dev, destroy_data=destroy_data),
     ):
         try:
             attempt()
@@ -85,9 +89,9 @@ def is_empty(dev: str) -> bool:
 def life(dev: str, fs: str, crypt: bool = True) -> None:
     """One whole life of a stack, each step taken twice."""
     print(f"{dev}: {fs}{'' if crypt else ', no crypt'}", flush=True)
-    stack = crypt_lvm.create(dev, fs=fs, crypt=crypt)
-    check(crypt_lvm.create(dev, fs=fs, crypt=crypt) == stack, "create again gives the same stack")
-    check(crypt_lvm.status(dev)["state"] == "created", "status: created")
+    stack = creation.create(dev, fs=fs, crypt=crypt)
+    check(creation.create(dev, fs=fs, crypt=crypt) == stack, "create again gives the same stack")
+    check(status(dev)["state"] == "created", "status: created")
     check(stack.fs_device == "/dev/crypt-volume/crypt-logical", stack.fs_device)
     check((stack.crypt == "/dev/mapper/crypt-partition") is crypt, f"crypt: {stack.crypt}")
     if crypt:
@@ -97,9 +101,9 @@ def life(dev: str, fs: str, crypt: bool = True) -> None:
         check(len(key) == 128 and len(set(key)) > 8, "the key has 512 bits and looks random")
         for path in mapper.RUN.rglob("*"):
             assert not path.is_file() or key not in path.read_text(errors="replace"), path
-    crypt_lvm.activate(stack, MOUNT)
-    crypt_lvm.activate(stack, MOUNT)
-    check(crypt_lvm.status(dev)["state"] == "active", "status: active")
+    activation.activate(stack, MOUNT)
+    activation.activate(stack, MOUNT)
+    check(status(dev)["state"] == "active", "status: active")
     check(os.path.ismount(MOUNT), "mounted")
     check(f" {fs} " in sh("findmnt", "-no", "SOURCE,FSTYPE,TARGET", str(MOUNT)), f"as {fs}")
     only = [path for path, _priority in swaps()]
@@ -107,13 +111,13 @@ def life(dev: str, fs: str, crypt: bool = True) -> None:
     (MOUNT / "file").write_bytes(os.urandom(MIB))
     refused_text = str(error_of(lambda: check_device(dev, destroy_data=dev)))
     check(" is held by " in refused_text or " is in use by " in refused_text, refused_text)
-    crypt_lvm.deactivate(stack)
-    crypt_lvm.deactivate(stack)
+    activation.deactivate(stack)
+    activation.deactivate(stack)
     check(not os.path.ismount(MOUNT), "unmounted")
-    crypt_lvm.activate(stack, MOUNT)
+    activation.activate(stack, MOUNT)
     check((MOUNT / "file").stat().st_size == MIB, "what was written is there after activate again")
-    crypt_lvm.destroy(stack)
-    crypt_lvm.destroy(stack)
+    creation.destroy(stack)
+    creation.destroy(stack)
     check(is_empty(dev), "the device is empty again")
 
 
@@ -147,7 +151,7 @@ def other_swap(priority: int | None) -> Iterator[str]:
 def refusals(dev: str, small: str, large: str) -> None:
     """Every refused case on the real thing. large: a file for whose blocks there is no room."""
     print("refusals", flush=True)
-    error = error_of(lambda: crypt_lvm.create(large))
+    error = error_of(lambda: creation.create(large))
     check("No space left" in str(error) and "all of its blocks" in str(error), str(error))
     nothing_left()
     refused("/dev/no-such-disk", "/dev/no-such-disk", "No such file")
@@ -163,9 +167,9 @@ def refusals(dev: str, small: str, large: str) -> None:
     refused(dev, f"mounted on {MOUNT}", destroy_data=dev)
     sh("umount", str(MOUNT))
     MOUNT.rmdir()
-    stack = crypt_lvm.create(dev, destroy_data=dev)
-    check(crypt_lvm.status(dev)["state"] == "created", "--destroy-data spelled again overrides")
-    crypt_lvm.destroy(stack)
+    stack = creation.create(dev, destroy_data=dev)
+    check(status(dev)["state"] == "created", "--destroy-data spelled again overrides")
+    creation.destroy(stack)
     sh("mkswap", dev)
     refused(dev, "a swap area")
     sh("swapon", dev)
@@ -183,7 +187,7 @@ def refusals(dev: str, small: str, large: str) -> None:
     sh("swapon", partition)
     refused(dev, f"partition {Path(partition).name} is in use as swap", destroy_data=dev)
     sh("swapoff", partition)
-    crypt_lvm.destroy(crypt_lvm.create(dev, destroy_data=dev))
+    creation.destroy(creation.create(dev, destroy_data=dev))
     check(is_empty(dev), "a partition table goes with --destroy-data")
     with open(dev, "r+b") as handle:
         handle.seek(-5000, os.SEEK_END)
@@ -206,14 +210,14 @@ def other_swaps(dev: str) -> None:
     print("other swap", flush=True)
     with other_swap(7):
         before = swaps()
-        with crypt_lvm.prepared(dev, mount=MOUNT) as stack:
+        with ownership.prepared(dev, mount=MOUNT) as stack:
             check(len(swaps()) == 1, "only our swap is on")
             check(stack.mount == str(MOUNT), "prepared says where it is mounted")
         check(swaps() == before, f"restored: {before}")
     with other_swap(None):
         before = swaps()
         try:
-            with crypt_lvm.prepared(dev, mount=MOUNT):
+            with ownership.prepared(dev, mount=MOUNT):
                 raise SystemExit(15)
         except SystemExit:
             check(swaps() == before, "restored after an exception")
@@ -228,20 +232,20 @@ def failures(dev: str) -> None:
         loops = sh("losetup", "--all", "--noheadings", "--output", "NAME").split()
         for tool in ("mkswap", "swapon"):
             with broken(tool):
-                error = error_of(lambda: crypt_lvm.prepared(dev, mount=MOUNT).__enter__())
+                error = error_of(lambda: ownership.prepared(dev, mount=MOUNT).__enter__())
             check(f"{tool}" in str(error) and "broken on purpose" in str(error), str(error))
             nothing_left(*loops)
             check(swaps() == before and is_empty(dev), f"all undone after {tool} failed")
         killed(dev, "create")
         check(state_path(dev).exists(), "a record outlives SIGKILL in create")
-        stack = crypt_lvm.load(dev)
+        stack = load(dev)
         assert stack
-        crypt_lvm.destroy(stack)
+        creation.destroy(stack)
         nothing_left(*loops)
         check(swaps() == before and is_empty(dev), "destroy undoes a killed create")
         killed(dev, "activate")
         check(state_path(dev).exists(), "a record outlives SIGKILL in activate")
-        with crypt_lvm.prepared(dev, mount=MOUNT):
+        with ownership.prepared(dev, mount=MOUNT):
             check(len(swaps()) == 1, "prepared takes over what a killed run left")
         check(swaps() == before, "and the swap that the killed run turned off is on again")
 
@@ -266,20 +270,21 @@ def broken(tool: str) -> Iterator[None]:
 def killed(dev: str, stage: str, kind: str = "disk") -> None:
     """A process of its own prepares dev and is killed by SIGKILL in the given stage."""
     program = (
-        "import sys, time; from pathlib import Path; from setup import crypt_lvm, mapper\n"
-        "from contract import swap; import setup.stack_build, setup.swaps\n"
+        "import sys, time; from pathlib import Path\n"
+        "from setup.crypt_lvm import mapper, ownership\n"
+        "from contract import swap; import setup.crypt_lvm.stack_build, setup.crypt_lvm.swaps\n"
         "real = mapper.run\n"
         "def stuck(*c, **k):\n    if c[0] == 'mkswap':\n"
         "        print('here', flush=True); time.sleep(600)\n    return real(*c, **k)\n"
         f"{MKSWAP.get(stage, '')}"
         f"mount, asked = Path({str(MOUNT)!r}), swap.read({kind!r})\n"
-        f"with crypt_lvm.prepared({dev!r}, mount=mount, swap=asked):\n"
+        f"with ownership.prepared({dev!r}, mount=mount, swap=asked):\n"
         "    print('here', flush=True); time.sleep(600)\n"
     )
     child = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE)
     assert child.stdout and child.stdout.readline() == b"here\n"
     if stage == "activate":
-        error = error_of(lambda: crypt_lvm.prepared(dev, mount=MOUNT).__enter__())
+        error = error_of(lambda: ownership.prepared(dev, mount=MOUNT).__enter__())
         check(f"pid {child.pid}" in str(error), f"a second run is refused: {error}")
     child.send_signal(signal.SIGKILL)
     child.wait()
@@ -309,13 +314,13 @@ def kinds_of_swap(dev: str) -> None:
         before = swaps()
         loops = sh("losetup", "--all", "--noheadings", "--output", "NAME").split()
         for kind, size in (("zram,size=64M", 64), ("zram", 0), ("none", None)):
-            with crypt_lvm.prepared(dev, mount=MOUNT, swap=read(kind)) as stack:
+            with ownership.prepared(dev, mount=MOUNT, swap=read(kind)) as stack:
                 only = [path for path, _priority in swaps()]
                 check(only == ([] if size is None else [stack.swapped_to]), f"{kind}: {only}")
-                check(crypt_lvm.status(dev)["state"] == "active", "status: active")
+                check(status(dev)["state"] == "active", "status: active")
                 if size is not None:
                     check(Path(stack.swapped_to).name not in there, f"on {stack.swapped_to}")
-                    error = error_of(lambda stack=stack: crypt_lvm.activate(stack, MOUNT))
+                    error = error_of(lambda stack=stack: activation.activate(stack, MOUNT))
                     check("deactivate first" in str(error), str(error))
                 if size:
                     disk = Path("/sys/block") / Path(only[0]).name / "disksize"
@@ -324,23 +329,23 @@ def kinds_of_swap(dev: str) -> None:
         for stage in ("swap", "activate"):
             killed(dev, stage, "zram,size=64M")
             check(len(zrams()) == len(there) + 1, f"{zrams()} after SIGKILL in {stage}")
-            left = crypt_lvm.load(dev)
+            left = load(dev)
             assert left
-            crypt_lvm.destroy(left)
+            creation.destroy(left)
             nothing_left(*loops)
             as_before(f"after SIGKILL in {stage}")
         asked = read("zswap,pool=30")
         if parameters:
-            with crypt_lvm.prepared(dev, mount=MOUNT, swap=asked) as stack:
+            with ownership.prepared(dev, mount=MOUNT, swap=asked) as stack:
                 changed = {"enabled": "Y", "max_pool_percent": "30"}
                 check(zswap() == parameters | changed, f"zswap: {zswap()}")
                 check(swaps()[0][0].startswith("/dev/"), "the volume is swapped to")
             as_before("zswap")
             killed(dev, "activate", str(asked))
-            crypt_lvm.clear_dead(dev)
+            ownership.clear_dead(dev)
             as_before("zswap after SIGKILL")
         else:
-            error = error_of(lambda: crypt_lvm.prepared(dev, mount=MOUNT, swap=asked).__enter__())
+            error = error_of(lambda: ownership.prepared(dev, mount=MOUNT, swap=asked).__enter__())
             check("this kernel has no zswap" in str(error), str(error))
         nothing_left(*loops)
 
@@ -349,11 +354,11 @@ def names_taken(dev: str) -> None:
     """A name that is taken by the user: an own prefix for all."""
     print("names taken", flush=True)
     mapper.run("dmsetup", "create", "crypt-partition", stdin=b"0 8 error\n")
-    stack = crypt_lvm.create(dev)
+    stack = creation.create(dev)
     check(stack.prefix == "desktop-freeze-1-", f"prefix: {stack.prefix}")
     check(stack.vg == "desktop-freeze-1-crypt-volume", stack.vg)
-    crypt_lvm.activate(stack, MOUNT)
-    crypt_lvm.destroy(stack)
+    activation.activate(stack, MOUNT)
+    creation.destroy(stack)
     check("crypt-partition" in mapper.mapped(), "the user's own mapping is still there")
     sh("dmsetup", "remove", "crypt-partition")
 

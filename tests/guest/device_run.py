@@ -18,7 +18,7 @@ from typing import Any
 from contract.run_files import latency_log
 from contract.run_record import Events, read_events
 from run.arguments import parse
-from setup.mapper import RUN
+from setup.crypt_lvm.mapper import RUN
 
 SUITE = Path(__file__).resolve().parents[2]
 FILES = Path("/mnt/files")

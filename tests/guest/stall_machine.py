@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from setup import mapper
+from setup.crypt_lvm import mapper
 
 MIB_SECTORS = 2048
 FILE_BYTES = 16 << 20

@@ -20,7 +20,8 @@ from contract.run_record import Events
 from measure.machine_facts import block_name
 from measure.tracepoints import gfp_flags
 from run.arguments import parse
-from setup import crypt_lvm, observers
+from setup import observers
+from setup.crypt_lvm import activation, creation
 
 READS = 200
 HUGE = Path("/proc/sys/vm/nr_hugepages")
@@ -188,7 +189,7 @@ def main() -> int:
     options = parse(sys.argv[1:])
     events = Events(Path(str(options.run_dir)) / "events.jsonl")
     device = str(options.device)
-    stack = crypt_lvm.create(device, fs="ext4")
+    stack = creation.create(device, fs="ext4")
     crypt = str(stack.crypt)
     devices = {"disk": block_name(device), "crypt": block_name(crypt)}
     os.sync()
@@ -218,7 +219,7 @@ def main() -> int:
     with watch.part("crypt"):
         read_directly(crypt, READS)
     # Not before: a file system just mounted reads and writes on its own.
-    crypt_lvm.activate(stack, MOUNT)
+    activation.activate(stack, MOUNT)
     with watch.part("writes"):
         write_directly(MOUNT / "file", READS)
         os.sync()
@@ -258,7 +259,7 @@ def main() -> int:
     info = fds(trace.pid)
     events.write("problems", problems=trace.close())
     events.write("cost", cells_us=cells_us, failures_us=failures_us, fds=info)
-    crypt_lvm.destroy(stack)
+    creation.destroy(stack)
     events.write("status", state="completed", why="checked")
     return 0
 

@@ -95,7 +95,7 @@ def test_the_first_word_stays(
         return "completed", "done"
 
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr("setup.crypt_lvm.prepared", Prepared)
+    monkeypatch.setattr("setup.crypt_lvm.ownership.prepared", Prepared)
     monkeypatch.setattr(one_run, "stack_facts", lambda *_: {})
     monkeypatch.setattr(one_run, "watched", lambda *_: {"disk": "vdb"})
     monkeypatch.setattr(one_run, "workload", work)
@@ -196,7 +196,7 @@ class Here:
             self.cleared.append((self.out / "v/1/status.json").exists())
 
         monkeypatch.setattr("os.geteuid", lambda: 0)
-        monkeypatch.setattr("setup.crypt_lvm.clear_dead", clear)
+        monkeypatch.setattr("setup.crypt_lvm.ownership.clear_dead", clear)
         monkeypatch.setattr("setup.device_check.check_device", lambda *_, **__: None)
         monkeypatch.setattr(on_device, "View", View)
         monkeypatch.setattr(on_device, "command", lambda *_: ["sh", "-c", script])
@@ -229,7 +229,7 @@ def test_a_live_runs_programs_are_let_be(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
     undo = partial(undone.append, True)
     monkeypatch.setattr(on_device, "find", lambda _: replace(desktop.WORKLOAD, undo=undo))
-    monkeypatch.setattr("setup.crypt_lvm.refuse_others", refuse)
+    monkeypatch.setattr("setup.crypt_lvm.ownership.refuse_others", refuse)
     with pytest.raises(UserError, match="in use by another run"):
         here.run()
     assert (here.cleared, undone) == ([], [])

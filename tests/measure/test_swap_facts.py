@@ -8,7 +8,7 @@ import pytest
 from contract import swap
 from errors import UserError
 from measure import swap_facts
-from setup.stack import Stack
+from setup.crypt_lvm.stack import Stack
 
 HEAD = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
 

@@ -18,10 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from errors import Exit, UserError
-from setup import crypt_lvm, device_check, mapper, stack_build, swaps
+from setup import device_check
+from setup.crypt_lvm import activation, creation, mapper, ownership, stack_build, swaps
+from setup.crypt_lvm.stack import Stack, process_of, save_state, state_lock, state_path
+from setup.crypt_lvm.stack_build import split
 from setup.device_check import MIB, MINIMUM, check_device
-from setup.stack import Stack, process_of, save_state, state_lock, state_path
-from setup.stack_build import split
 
 ROOT = Path(__file__).resolve().parents[2]
 PATH = device_check.SBIN
@@ -186,7 +187,7 @@ def test_a_refusal_leaves_nothing_behind(image: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(mapper, "require_kernel", lambda crypt: None)
     with open(image, "r+b") as handle:
         handle.write(b"data")
-    with pytest.raises(UserError, match="not empty"), crypt_lvm.prepared(image):
+    with pytest.raises(UserError, match="not empty"), ownership.prepared(image):
         pytest.fail("must not get here")
     assert not state_path(image).exists()
     assert device_check.loops_of(image) == []
@@ -207,7 +208,7 @@ def test_a_failing_step_is_undone_and_named(image: str, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(mapper, "open_crypt", fail)
     with pytest.raises(UserError) as caught:
-        crypt_lvm.create(image)
+        creation.create(image)
     if "losetup" in str(caught.value) or "no direct IO" in str(caught.value):
         pytest.skip(f"no loop devices here: {caught.value}")
     assert str(caught.value).endswith("the last line") and "noise;" not in str(caught.value)
@@ -235,7 +236,7 @@ def test_data_that_came_after_a_dead_run_are_kept(loop: str, crypt: bool) -> Non
     with state_lock():
         save_state(loop, state)
     subprocess.run([tool("mkfs.ext4"), "-q", "-L", "precious", loop], check=True)
-    crypt_lvm.clear_dead(loop)
+    ownership.clear_dead(loop)
     assert not state_path(loop).exists()
     refused(loop, "an ext4 file system labelled precious")
 
@@ -251,7 +252,7 @@ def test_a_file_without_direct_io_is_refused(image: str, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(stack_build, "run", buffered)
     with pytest.raises(UserError) as caught:
-        crypt_lvm.create(image)
+        creation.create(image)
     if "losetup" in str(caught.value):
         pytest.skip(f"no loop devices here: {caught.value}")
     assert str(caught.value).startswith(f"{image}: no direct IO there")
@@ -309,15 +310,15 @@ def test_names_as_device_mapper_spells_them() -> None:
 
 
 def test_where_the_file_system_goes_nothing_else_may_be(tmp_path: Path) -> None:
-    crypt_lvm.check_mount(tmp_path / "none")
+    activation.check_mount(tmp_path / "none")
     (tmp_path / "empty").mkdir()
-    crypt_lvm.check_mount(tmp_path / "empty")
+    activation.check_mount(tmp_path / "empty")
     (tmp_path / "empty/theirs").write_text("")
     for place in ("empty", "empty/theirs"):
         with pytest.raises(UserError, match=r"there and not an empty folder .*move it away"):
-            crypt_lvm.check_mount(tmp_path / place)
+            activation.check_mount(tmp_path / place)
     with pytest.raises(UserError, match="in use as a mount point"):
-        crypt_lvm.check_mount(Path("/proc"))
+        activation.check_mount(Path("/proc"))
 
 
 def test_a_process_is_told_from_a_later_one_of_its_pid() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""setup.swaps on a /sys of files: what is made is noted first, and undone; nothing else is."""
+"""The swap of a stack on a /sys of files: what is made is noted first, and undone; nothing else."""
 
 import shutil
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 
 from contract import swap
 from errors import UserError
-from setup import swaps
+from setup.crypt_lvm import swaps
 
 ALL = {"enabled": "N", "max_pool_percent": "20", "compressor": "lzo"}
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from errors import UserError
-from setup import mapper
-from setup.mapper import RUN
+from setup.crypt_lvm import mapper
+from setup.crypt_lvm.mapper import RUN
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,17 @@ def save_state(dev: str, state: dict[str, Any], **changes: Any) -> None:
 
 def stack_of(state: dict[str, Any]) -> Stack:
     return Stack(**state["stack"])
+
+
+def load(dev: str) -> Stack | None:
+    """The stack that was created on dev, or None."""
+    state = load_state(dev)
+    return stack_of(state) if state else None
+
+
+def is_whole(stack: Stack) -> bool:
+    """Whether both of its volumes are there."""
+    return all(name in mapper.mapped() for name in stack.logical)
 
 
 @contextlib.contextmanager

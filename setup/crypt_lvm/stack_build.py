@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from errors import UserError
-from setup import mapper
+from setup.crypt_lvm import mapper
+from setup.crypt_lvm.mapper import lvm, run
+from setup.crypt_lvm.stack import Stack, save_state, stack_of
 from setup.device_check import FS_MINIMUM, MIB, SWAP_MINIMUM, is_block, zero_ends
-from setup.mapper import lvm, run
-from setup.stack import Stack, save_state, stack_of
 
 FILE_SYSTEMS = ("ext4", "ext3", "ext2", "xfs")
 SWAP_BYTES = 2 << 30

@@ -2,7 +2,7 @@
 """The swap of a test: the volume, zram, the volume behind zswap, or none; all other swap off.
 
 After it the others are on again with the priorities that they had. What is to be undone is noted
-in the stack's record (setup.stack) before it is done: `zram`, the device that is made,
+in the stack's record (crypt_lvm.stack) before it is done: `zram`, the device that is made,
 `zram_loaded`, that its module is, and `zswap`, the parameters as they were. A zram device that was
 not made here is never touched but as other swap. Sources:
 Documentation/admin-guide/blockdev/zram.rst, admin-guide/mm/zswap.rst.
@@ -16,9 +16,9 @@ from typing import Any
 
 from contract.swap import DISK, ZRAM, ZSWAP, Swap
 from errors import UserError, write_kernel_file
+from setup.crypt_lvm.mapper import run
+from setup.crypt_lvm.stack import save_state
 from setup.device_check import same, swaps
-from setup.mapper import run
-from setup.stack import save_state
 
 # swapoff reads everything back in, on a slow disk and with little memory.
 PATIENCE_S = 900

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whose a stack is: a run's own goes with it, a dead run's is taken down, others' are refused."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from contract.swap import ON_DISK, Swap
+from errors import UserError
+from setup.crypt_lvm import swaps
+from setup.crypt_lvm.activation import MOUNT, activate, check_mount
+from setup.crypt_lvm.creation import create, destroy
+from setup.crypt_lvm.mapper import uninterrupted
+from setup.crypt_lvm.stack import Stack, is_whole, load, load_state, process_of, stack_of
+from setup.crypt_lvm.stack_build import SWAP_BYTES
+
+
+@contextlib.contextmanager
+def prepared(
+    dev: str,
+    *,
+    fs: str = "ext4",
+    crypt: bool = True,
+    swap_bytes: int = SWAP_BYTES,
+    destroy_data: str | None = None,
+    mount: Path = MOUNT,
+    swap: Swap = ON_DISK,
+) -> Iterator[Stack]:
+    """Create and activate a stack of this process's own; take all down on every way out.
+
+    What a dead run left on dev is taken down first. A live run's, or one made by hand, is refused.
+    """
+    clear_dead(dev)
+    check_mount(mount)
+    swaps.require(swap)
+    try:
+        stack = create(
+            dev,
+            fs=fs,
+            crypt=crypt,
+            swap_bytes=swap_bytes,
+            destroy_data=destroy_data,
+            owner=os.getpid(),
+        )
+        activate(stack, mount, swap)
+        yield load(dev) or stack
+    finally:
+        with uninterrupted():
+            left = load_state(dev)
+            if left and left["owner"] == process_of(os.getpid()):
+                destroy(stack_of(left))
+
+
+def clear_dead(dev: str) -> None:
+    """Take down what a dead run left on dev; refuse a live run's, or one made by hand."""
+    refuse_others(dev)
+    if state := load_state(dev):
+        destroy(stack_of(state))
+
+
+def refuse_others(dev: str) -> None:
+    """UserError for a live run's stack on dev, or one made by hand."""
+    state = load_state(dev)
+    if not state:
+        return
+    owner = state["owner"]
+    if owner and process_of(owner["pid"]) == owner:
+        raise UserError(f"{dev} is in use by another run (pid {owner['pid']})")
+    if owner is None and is_whole(stack_of(state)):
+        raise UserError(
+            f"{dev} holds a stack that was made by hand",
+            hint=f"python3 -m setup.crypt_lvm destroy {dev}",
+        )
