@@ -28,18 +28,18 @@ from analysis.reading.words import plain
 from analysis.verdicts.choice import LISTED_RUNS
 from contract.run_files import REPORT
 from errors import Exit, run_command
-from graphs.bundle import bundle
+from graphs.bundle import manifest
 from graphs.report import make_report
 
 
 def check(path: Path) -> int:
     """Compare a bundle with its manifest; the exit status."""
-    problems = bundle.check(path)
+    problems = manifest.check(path)
     for problem in problems:
         print(f"graphs: {path}: {plain(problem)}", file=sys.stderr)
     if not problems:
         print(f"{path}: every file is as the manifest says")
-        for remark in bundle.remarks(path):
+        for remark in manifest.remarks(path):
             print(f"{path}: {plain(remark)}")
     return int(Exit.MISSING) if problems else int(Exit.OK)
 

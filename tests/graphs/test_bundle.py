@@ -27,7 +27,8 @@ from analysis.verdicts import export
 from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
 from errors import UserError
-from graphs.bundle import bundle
+from graphs.bundle import bundle, manifest
+from graphs.bundle.shape import LIMIT, NAME
 from graphs.redaction import secret_names
 from graphs.redaction.secret_names import Secrets
 from run.arguments import parse
@@ -72,7 +73,7 @@ def _annas_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundle, "own_secrets", lambda: own)
 
 
-def packed(folder: Path, limit: int = bundle.LIMIT) -> tuple[Compared, Path]:
+def packed(folder: Path, limit: int = LIMIT) -> tuple[Compared, Path]:
     compared = compare(load_campaign(folder), force=True)
     report = folder / "report"
     report.mkdir(exist_ok=True)
@@ -113,7 +114,7 @@ def test_whoever_receives_it_recomputes_the_table_to_the_digit(tmp_path: Path) -
     assert "6.1/4 (no status.json)" in compare_text.text(again) and "2.cut-1" in compare_text.text(
         again
     )
-    assert bundle.check(path) == [] and bundle.remarks(path) == []
+    assert manifest.check(path) == [] and manifest.remarks(path) == []
     assert again.campaign.plan == compared.campaign.plan
     assert again.campaign.configs == compared.campaign.configs
 
@@ -122,7 +123,7 @@ def test_sha256sum_agrees(tmp_path: Path) -> None:
     label = "back\\slash\nnewline"
     make_run(tmp_path / "c" / label / "1", "6.1", 3)
     _, path = packed(tmp_path / "c")
-    assert bundle.check(path) == []
+    assert manifest.check(path) == []
     with tarfile.open(path) as tar:
         tar.extractall(tmp_path / "out")
     done = subprocess.run(
@@ -138,7 +139,7 @@ def test_sha256sum_agrees(tmp_path: Path) -> None:
 def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
     first = packed(make_campaign(tmp_path / "a", 2, 2))[1].read_bytes()
     shutil.copytree(tmp_path / "a", tmp_path / "b", copy_function=shutil.copyfile)
-    (tmp_path / "b" / "report" / bundle.NAME).unlink()
+    (tmp_path / "b" / "report" / NAME).unlink()
     assert packed(tmp_path / "b")[1].read_bytes() == first
     assert not list((tmp_path / "b" / "report").glob(".*"))
     with tarfile.open(fileobj=io.BytesIO(first)) as tar:
@@ -292,11 +293,11 @@ def test_without_room_for_all_runs_it_is_a_part_and_says_so(tmp_path: Path) -> N
     assert ("6.1", 1) in held or ("6.1", 2) in held or ("6.1", 3) in held  # the baseline's median
     text = " ".join(content(path)["bug-report/report.txt"].decode().split())
     assert f"{len(held)} of 12 runs" in text and "THIS IS A PART" in text
-    assert bundle.remarks(path) == [
+    assert manifest.remarks(path) == [
         f"holds {len(held)} of 12 runs: the table cannot be recomputed from it "
         "(compare.json has the figures of all)"
     ]
-    assert bundle.check(path) == []
+    assert manifest.check(path) == []
     figures = json.loads(content(path)["bug-report/compare.json"])
     assert figures == json.loads(export.json_text(compared))
 
@@ -323,7 +324,7 @@ def test_a_long_log_loses_its_middle_unless_figures_come_from_it(tmp_path: Path)
 
 def test_strangers_labels_come_through(tmp_path: Path) -> None:
     compared, path = packed(make_campaign(tmp_path / "c", 7, 1, is_hostile=True))
-    assert bundle.check(path) == []
+    assert manifest.check(path) == []
     assert compare_text.text(compare(load_campaign(path), force=True)) == compare_text.text(
         compared
     )
@@ -335,15 +336,15 @@ def test_a_variant_called_like_a_file_of_the_bundle_is_refused(tmp_path: Path, l
     with pytest.raises(UserError, match=re.escape(repr(label))) as caught:
         packed(tmp_path / "c")
     assert "\n" not in str(caught.value)
-    assert not (tmp_path / "c" / "report" / bundle.NAME).exists()
+    assert not (tmp_path / "c" / "report" / NAME).exists()
 
 
 def test_it_replaces_the_old_one_whole_or_not_at_all(tmp_path: Path) -> None:
     folder = make_campaign(tmp_path / "c", 1)
-    (folder / "report" / bundle.NAME).mkdir(parents=True)
-    with pytest.raises(UserError, match=bundle.NAME):
+    (folder / "report" / NAME).mkdir(parents=True)
+    with pytest.raises(UserError, match=NAME):
         packed(folder)
-    assert [path.name for path in (folder / "report").iterdir()] == [bundle.NAME]
+    assert [path.name for path in (folder / "report").iterdir()] == [NAME]
 
 
 def rewritten(path: Path, change: "dict[str, bytes | None]") -> Path:
@@ -378,10 +379,10 @@ def test_check_names_what_is_missing_added_altered(small: Path) -> None:
         ({"bug-report/MANIFEST": None}, ["no MANIFEST: nothing in it can be checked"]),
     )
     for change, wanted in cases:
-        assert bundle.check(rewritten(small, change)) == wanted
-    outside = bundle.check(rewritten(small, {"x": b""}))
+        assert manifest.check(rewritten(small, change)) == wanted
+    outside = manifest.check(rewritten(small, {"x": b""}))
     assert outside[0] == "x: lies outside of the bundle's folder"
-    broken = bundle.check(rewritten(small, {"bug-report/MANIFEST": b"what\n\n"}))
+    broken = manifest.check(rewritten(small, {"bug-report/MANIFEST": b"what\n\n"}))
     assert broken[0] == "MANIFEST: a line that cannot be read: what"
 
 
@@ -439,7 +440,7 @@ def test_what_is_no_bundle_is_one_line_and_writes_nothing(
     with pytest.raises(UserError) as caught:
         load_campaign(path)
     assert "\n" not in str(caught.value) and str(path) in str(caught.value)
-    assert bundle.check(path)
+    assert manifest.check(path)
     outside = [one for one in tmp_path.rglob("*") if "evil" in one.name or one.is_symlink()]
     assert not outside and not Path("/tmp/evil").exists()
 
@@ -462,7 +463,7 @@ def test_a_truncated_bundle_is_one_clear_line(small: Path, cut: float) -> None:
     with pytest.raises(UserError) as caught:
         archive.unpacked(path)
     assert re.fullmatch(r".*cut\.tar\.gz: .*", str(caught.value))
-    assert all(line and "\n" not in line for line in bundle.check(path) or [""])
+    assert all(line and "\n" not in line for line in manifest.check(path) or [""])
 
 
 @given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
@@ -472,7 +473,7 @@ def test_a_flipped_bit_is_never_a_traceback(small: Path, place: float, bit: int)
     raw[at] ^= 1 << bit
     path = small.with_name("flipped.tar.gz")
     path.write_bytes(raw)
-    problems = bundle.check(path)
+    problems = manifest.check(path)
     assert not any("\n" in line for line in problems)
     # Bits of gzip's header, and of codes that its data do not use, change nothing that is in it.
     assert problems or gzip.decompress(raw) == gzip.decompress(small.read_bytes())

@@ -12,7 +12,7 @@ from analysis.reading.load import load_campaign
 from analysis.text import compare_text
 from analysis.verdicts import export
 from analysis.verdicts.compare import compare
-from graphs.bundle import bundle
+from graphs.bundle import bundle, manifest
 from graphs.page import page
 from graphs.pictures.names import OWN, of_campaign
 from graphs.report import Report, make_report
@@ -73,7 +73,7 @@ def test_the_page_has_both_in_one_file(made: tuple[Path, Report]) -> None:
 
 def test_the_bundle_is_read_as_the_campaign_was(made: tuple[Path, Report]) -> None:
     packed = made[0] / "report" / "bug-report.tar.gz"
-    assert not bundle.check(packed)
+    assert not manifest.check(packed)
     with tarfile.open(packed) as archive:
         members = {name.partition("/")[2] for name in archive.getnames()}
         member = archive.extractfile("bug-report/report.txt")

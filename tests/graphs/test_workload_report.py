@@ -16,7 +16,7 @@ from analysis.verdicts import export
 from analysis.verdicts.choice import extremes, median_run
 from analysis.verdicts.compare import compare
 from contract.workload import FigureTable, Late, TableRow
-from graphs.bundle import bundle
+from graphs.bundle import manifest
 from graphs.page import chart_data, page
 from graphs.pictures import classical
 from graphs.report import make_report
@@ -246,7 +246,7 @@ def test_the_report_and_what_the_bundle_says_again(tmp_path: Path, hostile: bool
     assert {"sawtooth.png", "sawtooth-smooth.gp", "sawtooth-01.dat"} <= names
     assert not any(name.startswith("gitk") for name in names)
     packed = tmp_path / "report" / "bug-report.tar.gz"
-    assert not bundle.check(packed)
+    assert not manifest.check(packed)
     with tarfile.open(packed) as archive:
         members = {name.partition("/")[2] for name in archive.getnames()}
         member = archive.extractfile("bug-report/report.txt")

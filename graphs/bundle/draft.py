@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One try at a bundle: its files in order, as many as there is room for, and what is left out."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from analysis.reading.files import read_file
+from analysis.reading.load import Run
+from analysis.reading.places import LARGEST_FACTS
+from analysis.reading.words import plain, plural, some
+from analysis.text import compare_text
+from analysis.verdicts import export
+from analysis.verdicts.compared import Compared
+from contract.run_files import CONFIG, PLAN_FILE
+from graphs.bug_report import report
+from graphs.bundle import pictures
+from graphs.bundle.manifest import NAME as MANIFEST
+from graphs.bundle.manifest import manifest, redactions
+from graphs.bundle.packed_runs import Chosen, PackedFile, Packer, choose, packed_file
+from graphs.bundle.shape import CONFIGS, LIMIT, NAME, PICTURES
+from graphs.bundle.uncounted_runs import uncounted
+from graphs.redaction import result_files
+from graphs.redaction.redact import Redactor
+
+NAMED = 40  # runs and files that a remark names
+
+
+@dataclass
+class Draft:
+    """One try to fit everything into `room` bytes, beside the texts that list what is there."""
+
+    compared: Compared
+    view: Compared
+    redactor: Redactor
+    report: Path
+    room: int
+    remarks: list[str] = field(default_factory=list)
+
+    def members(self, ranked: list[Run], tried: list[Run], packer: Packer) -> list[PackedFile]:
+        """Every file of the bundle, in order."""
+        head = [
+            packed_file(f"compare.{end}", render(self.view).encode("utf-8", "replace"), b"")
+            for end, render in (
+                ("txt", compare_text.text),
+                ("csv", export.csv_text),
+                ("json", export.json_text),
+            )
+        ]
+        head += self._causes()
+        named = self._plan() + [
+            self._file(variant, path, place)
+            for variant, path, place in uncounted(self.compared.whole)
+        ]
+        configs = self._configs()
+        pictures = self._pictures()
+        room = self.room - sum(one.room for one in [*head, *named, *configs, *pictures])
+        chosen = choose(tried, packer, room, whole=len(tried) == len(ranked))
+        known = {(run.variant, run.number) for run in tried}
+        chosen.left_out += [
+            f"{r.variant}/{r.number}" for r in ranked if (r.variant, r.number) not in known
+        ]
+        runs = [one for each in sorted(chosen.members) for one in chosen.members[each]]
+        pictures += self._timelines(room - sum(one.room for one in runs))
+        self._remark(chosen)
+        held, total = len(chosen.members), len(ranked)
+        contents = report.Contents(
+            frozenset((self.redactor.text(variant), n) for variant, n in chosen.members),
+            total,
+            self.remarks,
+            [one.path for one in pictures],
+        )
+        text = report.build(self.view, contents, self.redactor.text)
+        # What it quotes was redacted; a name that only its whole shows is redacted here.
+        first = packed_file("report.txt", self.redactor.text(text).encode("utf-8", "replace"), b"")
+        body = [first, *head, *pictures, *named, *configs, *runs]
+        body.insert(1, packed_file("REDACTIONS.txt", redactions(body, self.redactor.given)))
+        return [body[0], packed_file(MANIFEST, manifest(body, held, total)), *body[1:]]
+
+    def _file(self, variant: str, path: Path, place: str) -> PackedFile:
+        raw = read_file(path, [], LARGEST_FACTS) or b""
+        found = result_files.redacted(path.name, raw, self.redactor)
+        return packed_file(f"{self.redactor.text(variant)}/{place}", found, raw)
+
+    def _plan(self) -> list[PackedFile]:
+        """The plan, and the copy of the machine's file that it names."""
+        text = self.compared.whole.plan.text.encode("utf-8", "replace")
+        own = {PLAN_FILE: text, self.view.whole.plan.machine_copy: self.compared.whole.machine}
+        return [
+            packed_file(name, result_files.redacted(PLAN_FILE, raw, self.redactor), raw)
+            for name, raw in own.items()
+            if raw
+        ]
+
+    def _causes(self) -> list[PackedFile]:
+        raw = export.causes_json(self.view).encode("utf-8", "replace")
+        found = result_files.redacted(export.CAUSES_JSON, raw, self.redactor)
+        return [packed_file(export.CAUSES_JSON, found, raw)] if raw else []
+
+    def _configs(self) -> list[PackedFile]:
+        """The .config of each variant, as far as there is room for them."""
+        room, members, out = min(CONFIGS, self.room // 3), [], []
+        for variant, runs in self.compared.whole.variants().items():
+            if variant in self.compared.whole.configs:
+                config = self._file(variant, runs[0].path.parent / CONFIG, CONFIG)
+                if config.room <= room:
+                    members.append(config)
+                    room -= config.room
+                else:
+                    out.append(config.path)
+        if out:
+            self.remarks.append(f"Not in it for want of room: {_named(out)}.")
+        return members
+
+    def _pictures(self) -> list[PackedFile]:
+        if not pictures.are_clean(self.compared.whole.runs, self.redactor):
+            self.remarks.append(
+                "The pictures show a name that is redacted and are not in it; "
+                f"`python3 -m graphs {NAME}` draws them anew."
+            )
+            return []
+        found = [
+            packed_file(name, content)
+            for name, content in pictures.main_pictures(self.report, self.compared)
+        ]
+        return self._that_fit(found, min(PICTURES, self.room // 3))
+
+    def _timelines(self, room: int) -> list[PackedFile]:
+        if not pictures.are_clean(self.compared.whole.runs, self.redactor):
+            return []
+        timelines = pictures.few_timelines(self.report, self.compared)
+        return self._that_fit([packed_file(name, content) for name, content in timelines], room)
+
+    def _that_fit(self, pictures: list[PackedFile], room: int) -> list[PackedFile]:
+        found: list[PackedFile] = []
+        out: list[PackedFile] = []
+        for one in pictures:
+            fits = one.room <= room
+            (found if fits else out).append(one)
+            room -= one.room if fits else 0
+        if out:
+            names = _named([one.path for one in out])
+            self.remarks.append(f"Pictures not in it for want of room: {names}.")
+        return found
+
+    def _remark(self, chosen: Chosen) -> None:
+        """Say what of the runs is not in the bundle."""
+        size = f"{LIMIT / 1e6:g} MB"
+        if chosen.left_out:
+            names = _named([self.redactor.text(name) for name in chosen.left_out])
+            self.remarks.insert(
+                0,
+                f"THIS IS A PART: {plural(len(chosen.left_out), 'run')} did not fit into {size}: "
+                f"{names}. The table cannot be recomputed from this bundle; compare.json has the "
+                "figures of every run.",
+            )
+        if chosen.narrow:
+            self.remarks.append(
+                f"For want of room ({size}) its *.tsv hold only the counters that the figures and "
+                "pictures use; figures are recomputed to the digit all the same. What the kernel "
+                "did differently is recomputed of these counters only: compare.txt, compare.csv "
+                "and compare.json here are of all."
+            )
+        if chosen.without_evidence:
+            self.remarks.append(
+                f"For want of room ({size}) it holds no evidence (tasks.tsv and the like): why the "
+                "runs stalled is in causes.json and compare.json, and cannot be recomputed; nor "
+                "can a workload's figures that are read off trace.tsv, which compare.txt has. Of "
+                "failed allocations it holds those whose stack is known (allocfail.tsv)."
+            )
+        if chosen.shortened:
+            self.remarks.append(f"Long logs without their middle: {_named(chosen.shortened)}.")
+        if self.compared.whole.incomplete or self.compared.whole.set_aside:
+            self.remarks.append(
+                "Of runs that are incomplete or were cut short it holds the facts, no logs."
+            )
+
+
+def _named(names: list[str]) -> str:
+    return some([plain(name, 100) for name in names], NAMED)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is compared, as a bundle shows it: without secrets, of all that will be in it."""
+
+from dataclasses import replace
+
+from analysis.reading.files import read_file
+from analysis.reading.load import Campaign, Run
+from analysis.reading.places import LARGEST_FACTS
+from analysis.verdicts.by_workload import by_workload
+from analysis.verdicts.compare import compare
+from analysis.verdicts.compared import Compared
+from contract.plan import parse_plan
+from contract.run_files import CONFIG, PLAN_FILE
+from graphs.bug_report import facts
+from graphs.bundle.packed_runs import texts
+from graphs.bundle.uncounted_runs import uncounted
+from graphs.redaction import result_files
+from graphs.redaction.redact import Redactor
+
+
+def learn(campaign: Campaign, runs: list[Run], redactor: Redactor) -> None:
+    """Show everything that will be in the bundle to the redactor."""
+    result_files.learn(PLAN_FILE, campaign.plan.text.encode("utf-8", "replace"), redactor)
+    result_files.learn(PLAN_FILE, campaign.machine, redactor)
+    for variant, config in campaign.configs.items():
+        redactor.learn(variant)
+        result_files.learn(CONFIG, config.encode("utf-8", "replace"), redactor)
+    for run in campaign.runs:
+        redactor.learn_value([run.variant, run.meta, run.status])
+    for run in runs:
+        for name, content in texts(run.path):
+            result_files.learn(name, content, redactor)
+    for _, path, _ in uncounted(campaign):
+        result_files.learn(path.name, read_file(path, [], LARGEST_FACTS) or b"", redactor)
+
+
+def redacted(compared: Compared, redactor: Redactor) -> Compared:
+    """What is compared, without secrets; judged again if a name in the verdicts was one."""
+    old = compared.whole
+    toml = result_files.redacted(PLAN_FILE, old.plan.text.encode("utf-8", "replace"), redactor)
+    campaign = replace(
+        old,
+        runs=[_redacted_run(run, redactor) for run in old.runs],
+        incomplete=redactor.value(old.incomplete),
+        set_aside=redactor.value(old.set_aside),
+        problems=redactor.value(old.problems),
+        plan=parse_plan(toml)[0] if old.plan.text else old.plan,
+        configs={
+            redactor.text(name): _redacted_config(old.configs[name], redactor)
+            for one in compared.each
+            for name in one.variants[: facts.KERNELS]
+            if name in old.configs
+        },
+    )
+    if all(_is_clean(one, redactor) for one in compared.each):
+        parts = zip(compared.each, by_workload(campaign), strict=True)
+        first, *others = (replace(one, campaign=part, whole=campaign) for one, part in parts)
+        return replace(first, others=others)
+    found = {
+        path: replace(why, notes=redactor.value(why.notes))
+        for path, why in compared.causes.runs.items()
+    }
+    return compare(
+        campaign,
+        baseline=[redactor.text(one.baseline) for one in compared.each],
+        force=any(one.forced for one in compared.each),
+        causes=found,
+        counters=compared.counters.figures,
+    )
+
+
+def _is_clean(compared: Compared, redactor: Redactor) -> bool:
+    """Whether nothing that the verdicts say is a secret."""
+    words = [compared.variants, compared.labels, compared.sentences, compared.notes]
+    words += [compared.workload.as_meta(), compared.forced]
+    return bool(redactor.value(words) == words)
+
+
+def _redacted_config(config: str, redactor: Redactor) -> str:
+    raw = result_files.redacted(CONFIG, config.encode("utf-8", "replace"), redactor)
+    return raw.decode("utf-8", "replace")
+
+
+def _redacted_run(run: Run, redactor: Redactor) -> Run:
+    streams = {redactor.text(name): stream for name, stream in run.streams.items()}
+    return replace(
+        run,
+        variant=redactor.text(run.variant),
+        meta=redactor.value(run.meta),
+        status=redactor.value(run.status),
+        warnings=redactor.value(run.warnings),
+        streams={name: replace(stream, name=name) for name, stream in streams.items()},
+    )
