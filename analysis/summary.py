@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from analysis.reading.load import load_campaign
-from analysis.text.run_summary import details, summary, try_compare
+from analysis.text.summary_files import details, summary, try_compare
 from errors import run_command
 
 

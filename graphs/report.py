@@ -13,7 +13,7 @@ from analysis.reading.load import Campaign, Run
 from analysis.reading.words import plain, plural
 from analysis.text import compare_text, meanwhile
 from analysis.text.campaign_summary import left_out
-from analysis.text.run_summary import details, summary, try_compare
+from analysis.text.summary_files import details, summary, try_compare
 from analysis.verdicts import cause_table, export
 from analysis.verdicts.choice import LISTED_RUNS, extremes, in_order, median_run
 from analysis.verdicts.compared import Compared

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Results as plain text of at most 75 columns, ready to paste into a mail.
-
-Of one run it says what was measured, not whether a kernel is better: one run is a sign, not a
-finding. Of a campaign it prints the verdicts and a line for each run; with --all each run.
-"""
+"""One run in letters: its freeze in a sentence, its facts, streams and counters."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -27,101 +23,52 @@ from analysis.figures.stalls import (
 )
 from analysis.reading.facts import swap_kind
 from analysis.reading.latency_log import number
-from analysis.reading.load import Campaign, Run, first_described
+from analysis.reading.load import Run
 from analysis.reading.words import NOT_AVAILABLE, mib, number_word, plain, plural, seconds
 from analysis.stall_causes.causes import RunCauses
 from analysis.text import causes as causes_text
 from analysis.text import workload_tables
-from analysis.text.campaign_summary import left_out, overview, run_elapsed, worst_stream
+from analysis.text.campaign_summary import run_elapsed, worst_stream
 from analysis.text.layout import WIDTH, entry, paragraph
 from analysis.text.machine import cpus, disk, known, listed, reference, size, swap, workload
-from analysis.verdicts import cause_table
-from analysis.verdicts.by_workload import by_workload
-from analysis.verdicts.cause_table import Causes
-from analysis.verdicts.choice import LISTED_RUNS, in_order, median_run, ranked_by
-from analysis.verdicts.compare import compare
-from analysis.verdicts.compared import Compared
 from analysis.verdicts.sentences import amount
-from contract.run_files import COMPLETED, HEARTBEAT, PLAYER
+from contract.run_files import HEARTBEAT, PLAYER
 from contract.swap import ZRAM, ZSWAP
 from contract.workload import DESKTOP
-from errors import UserError
 
 NAME = 12  # columns of a stream's name
 MIB = float(1 << 20)
 
 
-def summary(
-    campaign: Campaign, judged: Compared | UserError | None = None, causes: Causes | None = None
-) -> str:
-    """The text of summary.txt: the run, or of several the page of analysis.text.campaign_summary.
-
-    `judged`: the verdicts, or the reason why there are none; `causes`: cause_table.collect's, if
-    it is known already. UserError if no run is complete.
-    """
-    if causes is None and isinstance(judged, Compared):
-        causes = judged.causes.runs
-    causes = cause_table.collect(campaign) if causes is None else causes
-    if len(campaign.runs) > 1:
-        body = list(overview(campaign, judged, causes))
-    else:
-        body = [line for one in left_out(campaign) for line in [*paragraph(one), ""]]
-        body += [*paragraph("One run is a sign, not a finding."), ""]
-        run = _first(campaign)
-        body += [
-            *_run(run, 1, causes.get(run.path)),
-            *causes_text.worst_card(causes.get(run.path)),
-        ]
-    return _page(campaign, body)
-
-
-def details(campaign: Campaign, everything: bool = False, causes: Causes | None = None) -> str:
-    """The text of details.txt: what summary.txt says of a single run, of each of them.
-
-    With many runs only of the failed ones and of each variant's median run, unless `everything`.
-    """
-    _first(campaign)
-    causes = cause_table.collect(campaign) if causes is None else causes
-    by_variant = campaign.variants()
-    parts = by_workload(campaign)
-    runs = [run for part in parts for variant in in_order(part) for run in by_variant[variant]]
-    body: list[str] = []
-    if len(runs) > LISTED_RUNS and not everything:
-        medians = [median_run(each) for each in by_variant.values()]
-        shown = [run for run in runs if run.state != COMPLETED or run in medians]
-        primary = {ranked_by(metrics_of(first_described(one.runs).workload)[0]) for one in parts}
-        text = (
-            f"{len(shown):,} of {len(runs):,} runs: of each variant the one with the median "
-            f"{' or '.join(sorted(primary))}, and those that did not complete. All of them: "
-            "python3 -m analysis.summary DIR --all"
-        )
-        runs, body = shown, [*paragraph(text), ""]
-    for run in runs:
-        body += [*_run(run, len(by_variant[run.variant]), causes.get(run.path)), ""]
-    return _page(campaign, body[:-1])
+def section(run: Run, runs: int, why: RunCauses | None) -> Iterator[str]:
+    """The run's lines; runs: how many its variant has, why: what its stalls waited for."""
+    name = _name(run, runs)
+    yield name
+    yield "-" * len(name)
+    yield from paragraph(_headline(run))
+    yield ""
+    yield from _facts(run)
+    yield ""
+    yield from _stream_table(run)
+    yield from workload_tables.run_lines(run, WIDTH)
+    yield ""
+    yield from _measured(run)
+    yield from causes_text.summary_lines(run, why)
+    yield from _sound(run)
+    yield from _echo(run)
+    yield from _counters(run)
+    yield from _kernel_log(run)
+    yield from _observers(run)
+    for warning in run.warnings:
+        yield from entry("with care", plain(warning))
 
 
-def _first(campaign: Campaign) -> Run:
-    """A run; UserError if none is complete."""
-    if not campaign.runs:
-        raise UserError(
-            f"{campaign.path}: no run has a status.json: {plain(', '.join(campaign.incomplete))}",
-            hint="a run that was cut short has nothing to report",
-        )
-    return campaign.runs[0]
-
-
-def _page(campaign: Campaign, body: list[str]) -> str:
-    title = plain(f"Desktop freezes: {campaign.path.resolve().name}", 75)
-    return "\n".join(line.rstrip() for line in [title, "=" * len(title), "", *body]) + "\n"
-
-
-def run_name(run: Run, runs: int) -> str:
+def _name(run: Run, runs: int) -> str:
     """'6.12' or '6.12, run 2 of 3'."""
     return plain(run.label, 60) + (f", run {run.number} of {runs}" if runs > 1 else "")
 
 
-def headline(run: Run) -> str:
+def _headline(run: Run) -> str:
     """The freeze in a sentence."""
     subjects = run.subjects
     longest = worst_stream(subjects or list(run.streams.values()))
@@ -139,28 +86,6 @@ def headline(run: Run) -> str:
     elif subjects:
         text += f"; it stood still for {seconds(stalled_seconds(run))} in all"
     return text + "."
-
-
-def _run(run: Run, runs: int, why: RunCauses | None) -> Iterator[str]:
-    name = run_name(run, runs)
-    yield name
-    yield "-" * len(name)
-    yield from paragraph(headline(run))
-    yield ""
-    yield from _facts(run)
-    yield ""
-    yield from _stream_table(run)
-    yield from workload_tables.run_lines(run, WIDTH)
-    yield ""
-    yield from _measured(run)
-    yield from causes_text.summary_lines(run, why)
-    yield from _sound(run)
-    yield from _echo(run)
-    yield from _counters(run)
-    yield from _kernel_log(run)
-    yield from _observers(run)
-    for warning in run.warnings:
-        yield from entry("with care", plain(warning))
 
 
 def _measured(run: Run) -> Iterator[str]:
@@ -345,16 +270,3 @@ def _observers(run: Run) -> Iterator[str]:
     problems = run.fact("observer_problems")
     for problem in problems if isinstance(problems, list) else []:
         yield from entry("with care", f"observer: {plain(problem)}")
-
-
-def try_compare(
-    campaign: Campaign,
-    baseline: str | None = None,
-    force: bool = False,
-    causes: Causes | None = None,
-) -> Compared | UserError:
-    """The verdicts, or the reason why there are none."""
-    try:
-        return compare(campaign, baseline=baseline, force=force, causes=causes)
-    except UserError as error:
-        return error

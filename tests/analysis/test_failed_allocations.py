@@ -11,7 +11,7 @@ from analysis.figures.echo import echoes
 from analysis.figures.failed_allocations import Found, attachment, flag_names, look
 from analysis.figures.metrics import measure
 from analysis.reading.load import Run, load_campaign
-from analysis.text.run_summary import summary
+from analysis.text.summary_files import summary
 from analysis.verdicts.compare import compare
 from graphs.allocation_failures import told
 from graphs.report import make_report

@@ -14,7 +14,7 @@ from analysis.figures.stalls import totals, worst
 from analysis.reading.counter_tables import parse_table
 from analysis.reading.latency_log import ROUNDING, parse_events, parse_lines
 from analysis.reading.load import load_campaign
-from analysis.text.run_summary import summary
+from analysis.text.summary_files import summary
 from errors import UserError
 from tests.make_results import line_log, meta, table, write_run
 from tests.support.loading import one_run

@@ -13,7 +13,7 @@ from analysis.figures.metrics import PRIMARY
 from analysis.figures.observer_faults import of_run as disturbed
 from analysis.reading.load import Run, load_campaign
 from analysis.text import compare_text
-from analysis.text.run_summary import summary
+from analysis.text.summary_files import summary
 from analysis.verdicts import export
 from analysis.verdicts.compare import compare
 from tests.make_results import line_log, meta, write_run

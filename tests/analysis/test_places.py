@@ -10,7 +10,7 @@ import pytest
 from analysis.reading.files import LARGEST, read_file
 from analysis.reading.load import load_campaign
 from analysis.reading.places import natural
-from analysis.text.run_summary import summary
+from analysis.text.summary_files import summary
 from errors import UserError
 from tests.make_results import make_campaign, meta, write_run
 from tests.support.loading import one_run

@@ -8,7 +8,7 @@ import pytest
 
 from analysis.reading.load import Campaign, load_campaign
 from analysis.summary import main
-from analysis.text.run_summary import details, summary, try_compare
+from analysis.text.summary_files import details, summary, try_compare
 from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
 from errors import UserError

@@ -14,7 +14,7 @@ from analysis.figures.metrics import METRICS, PRIMARY, lost, measure, metrics_of
 from analysis.reading.load import load_campaign
 from analysis.reading.workload import MOST_FIGURES, read_figures, read_workload
 from analysis.text import compare_text
-from analysis.text.run_summary import details, summary, try_compare
+from analysis.text.summary_files import details, summary, try_compare
 from analysis.verdicts import export
 from analysis.verdicts.compare import compare
 from contract.workload import Description, Figure, Late, Recorded, TableRow

@@ -19,7 +19,7 @@ from analysis.stall_causes.causes import Card, RunCauses
 from analysis.text import causes as causes_text
 from analysis.text import compare_text
 from analysis.text.layout import WIDTH
-from analysis.text.run_summary import details, summary
+from analysis.text.summary_files import details, summary
 from analysis.verdicts import cause_table, export
 from analysis.verdicts.cause_table import Causes
 from analysis.verdicts.compare import compare

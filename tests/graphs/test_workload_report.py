@@ -11,7 +11,7 @@ import pytest
 
 from analysis.reading.load import load_campaign
 from analysis.text import compare_text, workload_tables
-from analysis.text.run_summary import details, summary, try_compare
+from analysis.text.summary_files import details, summary, try_compare
 from analysis.verdicts import export
 from analysis.verdicts.choice import extremes, median_run
 from analysis.verdicts.compare import compare
