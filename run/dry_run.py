@@ -18,9 +18,9 @@ from run.measure_command import guest_command, measure_argv
 from run.run_folders import folder
 from setup import device_check, image, kernels
 from setup.crypt_lvm import activation, stack_build
+from vm.guest import append
 from vm.qemu import GUEST
 from vm.room import WORK_DISK_BYTES
-from vm.session import append
 from workloads import registry
 
 

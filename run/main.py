@@ -23,6 +23,7 @@ from run.run_folders import folder, refuse_another_host
 from run.runner import Outcome, Runner
 from setup import cache
 from vm import probe, room, session
+from vm.guest_facts import host_facts
 from vm.qemu import GUEST
 
 CACHES = "XDG_CACHE_HOME=DIR"  # by which the cache is elsewhere
@@ -73,7 +74,7 @@ def in_vms(
         machine.keep()
     labels = [one.label for one in opened.stored()]
     for one in ready:
-        refuse_another_host(opened.path, labels, session.host_facts(one.guest))
+        refuse_another_host(opened.path, labels, host_facts(one.guest))
     variants = opened.enter([(one.variant, one.guest.kernel) for one in ready])
     by_label = {
         variant.label: Ready(variant, one.guest)

@@ -9,8 +9,8 @@ from contract.options import ROWS, Options
 from contract.run_files import appended_files
 from contract.spelling import spelled
 from contract.variant import Variant
+from vm.guest import Errand
 from vm.qemu import GUEST, HOST, MUSIC_ADDRESS
-from vm.session import Errand
 from workloads.registry import find, stream_names
 
 GUEST_PROGRAM = "/suite/run_test.sh"

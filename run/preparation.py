@@ -19,8 +19,8 @@ from errors import UserError
 from run.clock import accelerator, timing
 from setup import disk, history, image, initramfs, kconfig, kernels, music, observers
 from vm import probe
+from vm.guest import Guest
 from vm.qemu import GUEST
-from vm.session import Guest
 from workloads import registry
 
 T = TypeVar("T")

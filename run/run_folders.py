@@ -46,7 +46,7 @@ def ended(run: Path) -> str | None:
 def refuse_another_host(place: Path, labels: Iterable[str], facts: Mapping[str, Any]) -> None:
     """UserError if runs made here and now could not be compared with those of these variants.
 
-    facts: as meta.json has them (vm.session.host_facts). Better said now than after hours of runs.
+    facts: as meta.json has them (vm.guest_facts). Better said now than after hours of runs.
     """
     for label in labels:
         for number in sorted(completed(place / label))[:1]:

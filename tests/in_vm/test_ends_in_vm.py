@@ -28,7 +28,7 @@ from tests.support.vms import (
     wait_for,
     wait_for_start,
 )
-from vm import session
+from vm import watch
 from vm.machine import Machine
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
@@ -206,7 +206,7 @@ def test_the_hosts_disk_is_full(tmp_path: Path) -> None:
 
 
 def test_a_kernel_that_never_boots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "BOOT_DEADLINE_S", 8.0)
+    monkeypatch.setattr(watch, "BOOT_DEADLINE_S", 8.0)
     good = guest(*SMALL)
     image = bytearray(good.kernel.image.read_bytes())
     # The setup sectors stay: their code takes the CPU to protected mode, interrupts off, and jumps

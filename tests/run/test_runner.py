@@ -27,8 +27,8 @@ from run.runner import Outcome, Runner
 from tests.make_results import line_log, meta, write_run
 from tests.run.test_campaign import kernel
 from vm import session
+from vm.guest import Errand, Guest
 from vm.qemu import GUEST, HOST
-from vm.session import Errand, Guest
 
 Played = Callable[[str, int], tuple[str, float]]  # (label, attempt) -> state, stalled seconds
 

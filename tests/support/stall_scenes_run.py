@@ -15,6 +15,7 @@ from setup import cache, disk, image, initramfs, kernels
 from tests.support.vms import must_be_the_kernels
 from vm import disk_model, room, session
 from vm.disk_model import DiskModel
+from vm.guest import append
 from vm.machine import running
 from vm.qemu import PROGRAM, Disk, Ports, Spec
 
@@ -50,7 +51,7 @@ def play(kernel_spec: str, out: Path, scenes: list[str], deadline_s: float) -> d
                 accel="tcg",
                 kernel=kernel.image,
                 initrd=initrd,
-                append=session.append("tcg"),
+                append=append("tcg"),
                 memory=MEMORY,
                 cpus=1,
                 console_log=out / "console.log",

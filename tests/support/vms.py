@@ -23,6 +23,7 @@ from run.preparation import make_ready
 from setup import cache
 from vm import session
 from vm.classify import QEMU_DIED
+from vm.guest import Guest
 from vm.machine import Machine
 from vm.qemu import GUEST
 
@@ -72,7 +73,7 @@ def must_be_the_kernels(folder: Path) -> None:
 
 
 @functools.cache
-def guest(*argv: str) -> session.Guest:
+def guest(*argv: str) -> Guest:
     """Everything a run needs, made once for a test session."""
     return make_ready(parse(list(argv)))[0].guest
 
@@ -86,7 +87,7 @@ def run_in_vm(
     run_dir: Path,
     opts: Options,
     *,
-    ready: session.Guest | None = None,
+    ready: Guest | None = None,
     stopped: Callable[[], bool] = lambda: False,
     booted: "WhenUnderWay | None" = None,
     label: str = "test",

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What meta.json says of a guest that only its host knows."""
+
+from typing import Any
+
+from setup import kconfig
+from setup.kernels import Kernel
+from vm.guest import Errand, Guest
+from vm.host import cpu_model
+from vm.qemu import CACHE, CPU, GUEST, MACHINE
+from vm.room import WORK_DISK_BYTES
+
+
+def host_facts(guest: Guest) -> dict[str, Any]:
+    """What of meta.json the host, its QEMU and what is missing there decide."""
+    return {
+        "accelerator": guest.accel,
+        "accelerator_reason": guest.accel_reason,
+        "clock": {"kind": guest.clock, "why": guest.clock_reason},
+        "machine": {
+            "name": guest.machine,
+            "changed": list(guest.changed),
+            "qemu": guest.qemu_version,
+            "type": MACHINE,
+            "cpu": CPU[guest.accel],
+            **({"mips": guest.mips} if guest.clock == GUEST else {}),
+        },
+        "disk": _disk_facts(guest),
+        "host": {"cpu_model": cpu_model()},
+    }
+
+
+def _disk_facts(guest: Guest) -> dict[str, Any]:
+    of_disk: dict[str, Any] = {"model": "virtio-blk, sparse file"}
+    if guest.disk is not None:
+        of_disk = {
+            "model": "virtio-blk, a model of a disk (docs/MACHINES.md)",
+            "kind": "rotating" if guest.disk.rotates else "flash",
+            "parallel": guest.disk.parallel,
+            "depth": guest.disk.depth,
+            "queues": guest.disk.queues,
+        }
+    return {
+        "size_bytes": WORK_DISK_BYTES,
+        "cache": CACHE,
+        "iops": guest.disk_iops,
+        "bps": guest.disk_bps,
+        **of_disk,
+        **({"more": guest.more_disks} if guest.more_disks else {}),
+    }
+
+
+def outside_facts(guest: Guest, errand: Errand) -> dict[str, Any]:
+    """What meta.json says of the machine that only the host knows."""
+    kernel = guest.kernel
+    return {
+        **host_facts(guest),
+        "kernel": {
+            "spec": kernel.spec,
+            "image_digest": kernel.image_digest,
+            "config_digest": kernel.config_digest,
+            **({"unwinder": "guess"} if _guesses_stacks(kernel) else {}),
+        },
+        "append": guest.append,
+        **({"seed": errand.seed} if guest.clock == GUEST else {}),
+    }
+
+
+def _guesses_stacks(kernel: Kernel) -> bool:
+    return kernel.config is not None and kconfig.guesses_stacks(kernel.config)
