@@ -5,8 +5,6 @@ Everything needed to go on after a crash is on disk before a run begins, and eac
 plan.toml is a rename: a runner that is killed anywhere leaves a campaign that can be resumed.
 """
 
-import os
-import re
 import shlex
 import shutil
 import time
@@ -15,26 +13,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from contract.levels import ALPHA, MARGIN, can_decide
-from contract.option_rows import IN_MACHINE, PARAMETERS
-from contract.options import ROWS, Options
-from contract.plan import TABLES
-from contract.run_files import ABORTED, CONFIG, FORMAT_VERSION, PLAN_FILE
-from contract.spelling import absent
-from contract.swap import ON_DISK
+from contract.levels import can_decide
+from contract.options import Options
+from contract.run_files import ABORTED, CONFIG
 from contract.variant import Variant
 from errors import UserError
 from run import checkout
-from run.plans import machine_file
-from run.plans.stored import OWN, by_workload, read_plan, variants_of
-from run.run_folders import ELSEWHERE, completed, ended, folder, numbered, schedule, targets
+from run.plans import machine_file, written
+from run.plans.entries import entry_of, refuse_another, times_before
+from run.plans.fitting import refuse_misfits
+from run.plans.stored import by_workload, read_plan, variants_of
+from run.run_folders import completed, ended, folder, numbered, schedule, targets
 from setup.kernels import Kernel
 
-# Names that a campaign's or a bundle's own files and folders have: no variant's.
-RESERVED = re.compile(r"report|manifest|redactions|.*\.(txt|toml|csv|json|html|png|gz)", re.I)
-
-# What makes a run another, of what plan.toml has of a variant.
-MEASURED = ("append", "swap", *OWN, "knobs", "image_digest")
 OTHER_SEEDS = 1000  # no variant has so many runs
 
 
@@ -70,7 +61,7 @@ class Campaign:
         self._entries: list[dict[str, Any]] = list(self._plan.get("variant", []))
         self._runs: list[dict[str, Any]] = list(self._plan.get("run", []))
         self._targets: dict[str, int] = {}
-        self._refuse_what_would_not_fit()
+        refuse_misfits(self.path, options, self._plan)
 
     @property
     def asked(self) -> int:
@@ -150,12 +141,7 @@ class Campaign:
         A variant that is an earlier one once more has seeds of its own: it is a control, and would
         be the same runs again.
         """
-        place = next(n for n, one in enumerate(self._entries) if one["label"] == label)
-        asked, *earlier = (
-            [one.get(key) for key in MEASURED]
-            for one in (self._entries[place], *self._entries[:place])
-        )
-        return number + OTHER_SEEDS * earlier.count(asked)
+        return number + OTHER_SEEDS * times_before(self._entries, label)
 
     def begin(self, label: str, number: int) -> tuple[Path, int]:
         """Make that run's folder and enter it into plan.toml; it, and its place in the order."""
@@ -208,71 +194,12 @@ class Campaign:
         return label
 
     def _enter(self, variant: Variant, label: str, kernel: Kernel | None) -> None:
-        if RESERVED.fullmatch(label):
-            raise UserError(f"a variant cannot be called {label!r}", hint="choose another --label")
-        entry: dict[str, Any] = {"label": label, "kernel": variant.kernel}
-        if variant.append:
-            entry["append"] = variant.append
-        if variant.swap != ON_DISK:
-            entry["swap"] = str(variant.swap)
-        if variant.workload:
-            entry |= {key: getattr(variant, key) for key in OWN}
-        if kernel is not None:
-            entry["release"] = kernel.release
-            entry["version"] = kernel.label
-            if kernel.package:
-                entry["package"] = kernel.package
-            entry["image_digest"] = kernel.image_digest
-        if variant.knobs:
-            entry["knobs"] = dict(variant.knobs)
+        entry = entry_of(variant, label, kernel)
         before = next((one for one in self._entries if one.get("label") == label), None)
         if before is None:
             self._entries.append(entry)
-            return
-        for key in MEASURED:
-            old, new = before.get(key), entry.get(key)
-            if old != new and (key != "image_digest" or None not in (old, new)):
-                what = {"image_digest": "kernel"}.get(key, key)
-                was, now = old or "none", new or "none"
-                if key == "image_digest":
-                    was = f"{before.get('release')} {was[:12]}"
-                    now = f"{entry.get('release')} {now[:12]}"
-                raise UserError(
-                    f"{label}: its runs in {self.path} have another {what} ({was}, now {now})",
-                    hint="give this one a --label of its own",
-                )
-
-    def _refuse_what_would_not_fit(self) -> None:
-        """What differs could not be compared: better said now than after hours of runs."""
-        if self._options.resume is None and self._entries:
-            if self._options.looks or "stop_when_sure" in self._plan:
-                raise UserError(
-                    f"{self.path} holds a campaign, and --out cannot stop when sure",
-                    hint=f"--resume {self.path}",
-                )
-            if self._options.margin not in (None, self._plan.get("margin")):
-                raise UserError(
-                    f"{self.path}: its margin is {self._plan.get('margin')}",
-                    hint="a margin is chosen before the runs",
-                )
-        options = self._options
-        # An option that says nothing of what it is by itself asks for that.
-        silent = {name: row.before for name, row in ROWS.items() if row.silent}
-        asked = silent | options.parameters | ({} if options.device else options.in_machine)
-        gitks = any(one in options.with_gitks for one in by_workload(self._plan, self._entries))
-        stored: dict[str, Any] = {}
-        for name in TABLES:
-            if table := self._plan.get(name):
-                stored |= absent(name, gitks) | table
-        for key, value in asked.items():
-            may_differ = key in ROWS and ROWS[key].may_differ
-            # What a machine's file says is in the other keys, wherever it lies.
-            may_differ |= key == "machine" and ".toml" in f"{value} {stored.get(key)}"
-            if key in stored and stored[key] != value and not may_differ:
-                raise UserError(
-                    f"{self.path} holds runs with {key} {stored[key]}, and this asks for {value}",
-                    hint=ELSEWHERE,
-                )
+        else:
+            refuse_another(self.path, before, entry)
 
     def _keep_config(self, label: str, kernel: Kernel | None) -> None:
         kept = self.path / label / CONFIG
@@ -306,38 +233,14 @@ class Campaign:
         return min(first, max(counts, default=0))
 
     def _write(self) -> None:
-        import tomli_w  # --dry-run reads plans too, and has no .venv yet
-
-        o = self._options
-        stored = self._plan
-        parameters = {**o.parameters, **o.sources[PARAMETERS]}
-        # Those of the workloads of variants that this command did not name.
-        parameters |= {k: v for k, v in stored.get(PARAMETERS, {}).items() if k not in parameters}
-        margin = o.margin if o.margin is not None else stored.get("margin", MARGIN)
-        plan: dict[str, Any] = {
-            "format": FORMAT_VERSION,
-            "runs": max([self._plan.get("runs", 0), *self._targets.values()]),
-            "margin": margin,
-            "alpha": ALPHA,
-            "baseline": o.baseline or self._plan.get("baseline") or self._entries[0]["label"],
-            "command": self._plan.get("command", self._command),
-            "suite": checkout.commit(),
-            PARAMETERS: parameters,
-            IN_MACHINE: {}
-            if o.device
-            else {**stored.get(IN_MACHINE, {}), **o.in_machine, **o.sources[IN_MACHINE]},
-            "extended": self._extended,
-            "stop_when_sure": {"looks": list(self.looks)},
-            "variant": self._entries,
-            "run": self._runs,
-        }
-        for key in ("stop_when_sure", "extended"):
-            if not plan[key] or plan[key] == {"looks": []}:
-                del plan[key]
-        path = self.path / PLAN_FILE
-        aside = path.with_name(".plan.toml.new")
-        with open(aside, "wb") as file:
-            tomli_w.dump(plan, file)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.rename(path)
+        plan = written.plan_of(
+            self._options,
+            self._plan,
+            self._command,
+            runs=max(self._targets.values(), default=0),
+            looks=self.looks,
+            extended=self._extended,
+            variants=self._entries,
+            begun=self._runs,
+        )
+        written.write(self.path, plan)

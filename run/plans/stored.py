@@ -15,8 +15,6 @@ from contract.workload import DESKTOP
 from errors import UserError
 from run.run_folders import ELSEWHERE
 
-OWN = ("workload", "load", "memory")  # what a variant has of its own, if its workload is
-
 
 def read_plan(place: Path) -> dict[str, Any]:
     """The folder's plan.toml; empty if there is none. UserError if it cannot be read."""

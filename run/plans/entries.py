@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A campaign's [[variant]] tables in its plan.toml: what each says of its variant and kernel."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from contract.swap import ON_DISK
+from contract.variant import Variant
+from errors import UserError
+from setup.kernels import Kernel
+
+OWN = ("workload", "load", "memory")  # what a variant has of its own, if its workload is
+# What makes a run another, of what plan.toml has of a variant.
+MEASURED = ("append", "swap", *OWN, "knobs", "image_digest")
+# Names that a campaign's or a bundle's own files and folders have: no variant's.
+RESERVED = re.compile(r"report|manifest|redactions|.*\.(txt|toml|csv|json|html|png|gz)", re.I)
+
+
+def entry_of(variant: Variant, label: str, kernel: Kernel | None) -> dict[str, Any]:
+    """The table of a variant; UserError if it cannot be called so."""
+    if RESERVED.fullmatch(label):
+        raise UserError(f"a variant cannot be called {label!r}", hint="choose another --label")
+    entry: dict[str, Any] = {"label": label, "kernel": variant.kernel}
+    if variant.append:
+        entry["append"] = variant.append
+    if variant.swap != ON_DISK:
+        entry["swap"] = str(variant.swap)
+    if variant.workload:
+        entry |= {key: getattr(variant, key) for key in OWN}
+    if kernel is not None:
+        entry["release"] = kernel.release
+        entry["version"] = kernel.label
+        if kernel.package:
+            entry["package"] = kernel.package
+        entry["image_digest"] = kernel.image_digest
+    if variant.knobs:
+        entry["knobs"] = dict(variant.knobs)
+    return entry
+
+
+def refuse_another(place: Path, before: dict[str, Any], entry: dict[str, Any]) -> None:
+    """UserError if the runs in place are of another variant than this one of their label."""
+    for key in MEASURED:
+        old, new = before.get(key), entry.get(key)
+        if old != new and (key != "image_digest" or None not in (old, new)):
+            what = {"image_digest": "kernel"}.get(key, key)
+            was, now = old or "none", new or "none"
+            if key == "image_digest":
+                was = f"{before.get('release')} {was[:12]}"
+                now = f"{entry.get('release')} {now[:12]}"
+            raise UserError(
+                f"{entry['label']}: its runs in {place} have another {what} ({was}, now {now})",
+                hint="give this one a --label of its own",
+            )
+
+
+def times_before(entries: list[dict[str, Any]], label: str) -> int:
+    """How many of the variants before this one are the same by another label."""
+    place = next(n for n, one in enumerate(entries) if one["label"] == label)
+    asked, *earlier = (
+        [one.get(key) for key in MEASURED] for one in (entries[place], *entries[:place])
+    )
+    return earlier.count(asked)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The plan.toml that a campaign keeps in its folder, as it is written: whole, or not at all."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from contract.levels import ALPHA, MARGIN
+from contract.option_rows import IN_MACHINE, PARAMETERS
+from contract.options import Options
+from contract.run_files import FORMAT_VERSION, PLAN_FILE
+from run import checkout
+
+
+def plan_of(
+    options: Options,
+    stored: Mapping[str, Any],
+    command: str,
+    *,
+    runs: int,
+    looks: Sequence[int],
+    extended: list[int],
+    variants: list[dict[str, Any]],
+    begun: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """Its tables; stored: the plan that was there. What began the campaign, its command, stays."""
+    parameters = {**options.parameters, **options.sources[PARAMETERS]}
+    # Those of the workloads of variants that this command did not name.
+    parameters |= {k: v for k, v in stored.get(PARAMETERS, {}).items() if k not in parameters}
+    in_machine = {
+        **stored.get(IN_MACHINE, {}),
+        **options.in_machine,
+        **options.sources[IN_MACHINE],
+    }
+    plan: dict[str, Any] = {
+        "format": FORMAT_VERSION,
+        "runs": max(stored.get("runs", 0), runs),
+        "margin": options.margin if options.margin is not None else stored.get("margin", MARGIN),
+        "alpha": ALPHA,
+        "baseline": options.baseline or stored.get("baseline") or variants[0]["label"],
+        "command": stored.get("command", command),
+        "suite": checkout.commit(),
+        PARAMETERS: parameters,
+        IN_MACHINE: {} if options.device else in_machine,
+    }
+    if extended:
+        plan["extended"] = extended
+    if looks:
+        plan["stop_when_sure"] = {"looks": list(looks)}
+    return {**plan, "variant": variants, "run": begun}
+
+
+def write(place: Path, plan: Mapping[str, Any]) -> None:
+    """Put it into the campaign's folder, by a rename."""
+    import tomli_w  # --dry-run reads plans too, and has no .venv yet
+
+    path = place / PLAN_FILE
+    aside = path.with_name(".plan.toml.new")
+    with open(aside, "wb") as file:
+        tomli_w.dump(plan, file)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.rename(path)
