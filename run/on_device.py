@@ -20,7 +20,7 @@ from run import checkout
 from run.campaign import Campaign
 from run.live import View
 from run.measure_command import measure_argv
-from run.preparation import music_folder
+from run.preparation import music_source
 from run.screen import Screen
 from setup import device_check, history, observers
 from setup.crypt_lvm import activation, ownership, swaps
@@ -68,8 +68,7 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
     repo = None
     if options.gitks:
         repo = history.use(Path(options.repo)) if options.repo else history.build(options.commits)
-    remote = (options.music or "").startswith("rsync://")
-    source = str(options.music) if remote else str(music_folder(options))
+    source = music_source(options)
     commits = 0 if repo is None else options.commits or history.count(repo)
     label = options.variants[0].name(os.uname().release, ())
     campaign = Campaign(options, argv)

@@ -18,10 +18,12 @@ from contract.variant import Variant
 from errors import UserError
 from run.clock import accelerator, timing
 from setup import disk, history, image, initramfs, kconfig, kernels, music, observers
+from setup.kernels import Kernel
 from vm import probe
 from vm.guest import Guest
 from vm.qemu import GUEST
 from workloads import registry
+from workloads.workload import Workload
 
 T = TypeVar("T")
 Boot = tuple[str, Swap, tuple[str, ...]]  # kernel, swap and modules: what an initramfs is made of
@@ -34,20 +36,47 @@ class Ready(NamedTuple):
     guest: Guest
 
 
+class Asked(NamedTuple):
+    """A variant with its options, as if there were no other, and with its kernel."""
+
+    variant: Variant
+    options: Options
+    workload: Workload
+    spec: str  # the kernel that was asked for
+    kernel: Kernel
+
+    @property
+    def boot(self) -> Boot:
+        """What tells its initramfs from others."""
+        return self.spec, self.variant.swap, self.workload.modules
+
+
+class Made(NamedTuple):
+    """What the variants' guests are put together from; images: by their packages."""
+
+    initrds: dict[Boot, Path]
+    accel: str
+    accel_reason: str
+    images: dict[tuple[str, ...], Path]
+    history: Path | None
+
+
 def say(text: str) -> None:
     """Print a line; a reader that went away is no reason to end a measurement."""
     with contextlib.suppress(OSError):
         print(text, flush=True)
 
 
-def music_folder(options: Options) -> Path:
-    """The folder with the music: the user's, or a made one."""
+def music_source(options: Options) -> str:
+    """Where the music is: rsync:// of another machine, the user's folder, or a made one."""
     if options.music is None:
-        return music.build()
+        return str(music.build())
+    if options.music.startswith("rsync://"):
+        return options.music
     folder = Path(options.music)
     if not folder.is_dir():
         raise UserError(f"--music {options.music}: no such folder")
-    return folder.resolve()
+    return str(folder.resolve())
 
 
 def timed(what: str, work: Callable[[], T]) -> T:
@@ -88,80 +117,16 @@ def make_ready(
 
     What can be made at once is. pinned: the kernel to resolve for a variant.
     """
-
-    def initrds_and_accelerator() -> tuple[dict[Boot, Path], str, str]:
-        initrds = {
-            (spec, swap, more): timed(
-                f"initramfs of {kernel_of[spec].label}",
-                functools.partial(
-                    initramfs.build,
-                    kernel_of[spec],
-                    fs=options.fs,
-                    crypt=options.crypt,
-                    swap=swap,
-                    more=more,
-                ),
-            )
-            for spec, swap, more in dict.fromkeys(asked)
-        }
-        accel, why = timed(
-            "whether KVM works here",
-            lambda: probe.choose(
-                accelerator(options), kernel_of[asked[0][0]].image, initrds[asked[0]]
-            ),
-        )
-        return initrds, accel, why
-
-    def history_image() -> Path | None:
-        if not options.gitks:
-            return None
-        return disk.history_disk(repo or history.build(options.commits))
-
-    remote = options.music if (options.music or "").startswith("rsync://") else None
     say("making ready:")
     # What the user named comes first: if it will not do, nothing else has to be built to say so.
     repo = history.use(Path(options.repo)) if options.repo else None
-    source = remote or str(music_folder(options))
-    specs = [pinned(variant) for variant in options.variants]
-    kernel_of = {
-        spec: timed(
-            f"kernel {spec}", functools.partial(kernels.resolve, spec, mirror=options.mirror)
-        )
-        for spec in dict.fromkeys(specs)
-    }
-    alone = [options.of(variant) for variant in options.variants]
-    asked: list[Boot] = []
-    for spec, variant, one in zip(specs, options.variants, alone, strict=True):
-        workload = registry.find(one.workload)
-        asked.append((spec, variant.swap, workload.modules))
-        kconfig.check(
-            kernel_of[spec],
-            options.fs,
-            options.crypt,
-            variant.swap,
-            workload=workload.name,
-            needs=workload.config,
-        )
-    with ending_children(), concurrent.futures.ThreadPoolExecutor() as pool:
-        accel_job = pool.submit(initrds_and_accelerator)
-        image_job = pool.submit(
-            timed,
-            "guest image",
-            lambda: {
-                more: image.build(more, mirror=options.mirror)
-                for more in registry.packages_of(options)
-            },
-        )
-        history_job = pool.submit(timed, "history", history_image)
-        compiled = pool.submit(timed, "observers", observers.program)
-        jobs: list[concurrent.futures.Future[Any]] = [accel_job, image_job, history_job, compiled]
-        concurrent.futures.wait(jobs, return_when=concurrent.futures.FIRST_EXCEPTION)
-        for job in jobs:
-            if job.done():
-                job.result()
-    initrds, accel, why = accel_job.result()
-    say(f"  accelerator: {accel} ({why})")
-    clock = timing(options, accel)
+    source = music_source(options)
+    asked = _resolved(options, pinned)
+    for one in asked:
+        _check_kernel(one)
+    made = _made(options, asked, repo)
+    say(f"  accelerator: {made.accel} ({made.accel_reason})")
+    clock = timing(options, made.accel)
     say(f"  machine: {options.machine}, on the {clock.clock}'s clock ({clock.why})")
     changed = machine_model.changed(options.machine, options.in_machine)
     if clock.clock != GUEST and "cpu_mips" in changed:
@@ -169,21 +134,21 @@ def make_ready(
     music_image = disk.music_disk(Path(source)) if clock.clock == GUEST else None
     return [
         Ready(
-            variant,
+            one.variant,
             Guest(
-                kernel=kernel_of[spec],
-                initrd=initrds[boot],
-                root_image=image_job.result()[registry.packages(one.workload)],
-                history_image=history_job.result() if one.gitks else None,
+                kernel=one.kernel,
+                initrd=made.initrds[one.boot],
+                root_image=made.images[registry.packages(one.workload.name)],
+                history_image=made.history if one.options.gitks else None,
                 music=source,
-                accel=accel,
-                accel_reason=why,
+                accel=made.accel,
+                accel_reason=made.accel_reason,
                 qemu_version=probe.qemu_version(),
-                memory=one.memory,
+                memory=one.options.memory,
                 cpus=options.cpus,
                 disk_iops=options.disk_iops,
                 disk_bps=options.disk_bps,
-                append=variant.append,
+                append=one.variant.append,
                 machine=machine_model.name_of(options.machine),
                 changed=changed,
                 clock=clock.clock,
@@ -192,8 +157,89 @@ def make_ready(
                 disk=clock.disk,
                 library=clock.library,
                 music_image=music_image,
-                more_disks=registry.find(one.workload).more_disks,
+                more_disks=one.workload.more_disks,
             ),
         )
-        for variant, spec, boot, one in zip(options.variants, specs, asked, alone, strict=True)
+        for one in asked
     ]
+
+
+def _resolved(options: Options, pinned: Callable[[Variant], str]) -> list[Asked]:
+    """The variants with their kernels, each kernel looked for once."""
+    specs = [pinned(variant) for variant in options.variants]
+    kernel_of = {
+        spec: timed(
+            f"kernel {spec}", functools.partial(kernels.resolve, spec, mirror=options.mirror)
+        )
+        for spec in dict.fromkeys(specs)
+    }
+    alone = [options.of(variant) for variant in options.variants]
+    return [
+        Asked(variant, one, registry.find(one.workload), spec, kernel_of[spec])
+        for variant, one, spec in zip(options.variants, alone, specs, strict=True)
+    ]
+
+
+def _check_kernel(asked: Asked) -> None:
+    """UserError if the kernel's configuration lacks what the variant needs."""
+    kconfig.check(
+        asked.kernel,
+        asked.options.fs,
+        asked.options.crypt,
+        asked.variant.swap,
+        workload=asked.workload.name,
+        needs=asked.workload.config,
+    )
+
+
+def _made(options: Options, asked: list[Asked], repo: Path | None) -> Made:
+    """All that is built or tried out, side by side; the first failure ends it."""
+
+    def initrds_and_accelerator() -> tuple[dict[Boot, Path], str, str]:
+        initrds = _initrds(options, asked)
+        first = asked[0]
+        accel, why = timed(
+            "whether KVM works here",
+            lambda: probe.choose(accelerator(options), first.kernel.image, initrds[first.boot]),
+        )
+        return initrds, accel, why
+
+    def images() -> dict[tuple[str, ...], Path]:
+        return {
+            more: image.build(more, mirror=options.mirror) for more in registry.packages_of(options)
+        }
+
+    def history_image() -> Path | None:
+        if not options.gitks:
+            return None
+        return disk.history_disk(repo or history.build(options.commits))
+
+    with ending_children(), concurrent.futures.ThreadPoolExecutor() as pool:
+        accel_job = pool.submit(initrds_and_accelerator)
+        image_job = pool.submit(timed, "guest image", images)
+        history_job = pool.submit(timed, "history", history_image)
+        compiled = pool.submit(timed, "observers", observers.program)
+        jobs: list[concurrent.futures.Future[Any]] = [accel_job, image_job, history_job, compiled]
+        concurrent.futures.wait(jobs, return_when=concurrent.futures.FIRST_EXCEPTION)
+        for job in jobs:
+            if job.done():
+                job.result()
+    return Made(*accel_job.result(), image_job.result(), history_job.result())
+
+
+def _initrds(options: Options, asked: list[Asked]) -> dict[Boot, Path]:
+    """The initramfs of each kernel with what is to be loaded there, each once."""
+    return {
+        boot: timed(
+            f"initramfs of {one.kernel.label}",
+            functools.partial(
+                initramfs.build,
+                one.kernel,
+                fs=options.fs,
+                crypt=options.crypt,
+                swap=one.variant.swap,
+                more=one.workload.modules,
+            ),
+        )
+        for boot, one in {one.boot: one for one in asked}.items()
+    }
