@@ -5,6 +5,7 @@ import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from contract import values
 from contract.command_line import Parser, build_parser, check, filled
@@ -27,42 +28,59 @@ from run.variants import (
 from workloads.registry import resolved, with_gitks
 
 
+class Said(NamedTuple):
+    """A command line, alone and after its plans: of what is said twice the later word wins.
+
+    First comes the plan of the campaign that it goes on with, then the one that it names, then its
+    own words. What does not fit the runs that a campaign holds is refused later, by the campaign.
+    """
+
+    alone: argparse.Namespace
+    now: argparse.Namespace  # with the plan that it names
+    in_all: argparse.Namespace  # and with the campaign's own
+    named: AskedPlan
+    stored: AskedPlan
+
+
 def parse(argv: list[str]) -> Options:
     """Parse a command line; a usage error exits with status 2, as argparse does."""
     parser = build_parser()
     for word in argv:
         if not values.is_utf8(word):
             parser.error(f"not UTF-8, as a plan.toml has to be: {word!r}")
-    given = parser.parse_args(argv)
-    if given.resume is not None and given.out not in (None, given.resume):
-        parser.error("--resume DIR and --out are two folders: results go to DIR")
-    stored, named = _plans(parser, given)
-    named = _yielding(parser, named, given)
-    stored = _yielding(parser, stored, parser.parse_args([*named.argv, *argv]))
-    # What the command line says comes last, and so wins; a campaign's own folder refuses later
-    # what does not fit the runs that it holds.
-    args = parser.parse_args([*stored.argv, *named.argv, *argv])
-    check_variants(parser, given)
-    asked = [*named.variants, *said_variants(parser, given)]
-    check(parser, args, with_gitks(), [*stored.variants, *asked])
-    options = filled(args, with_gitks=with_gitks())
-    options = resolved(options, memory_said=args.memory is not None)
-    kept = loaded(stored.variants, options, None)
-    now = parser.parse_args([*named.argv, *argv])
-    unsaid = _unsaid_memory(now, args)
-    variants = asked_plan.merged(kept, loaded(asked, options, unsaid, kept))
+    said = _said(parser, argv)
+    check_variants(parser, said.alone)
+    asked = [*said.named.variants, *said_variants(parser, said.alone)]
+    check(parser, said.in_all, with_gitks(), [*said.stored.variants, *asked])
+    options = filled(said.in_all, with_gitks=with_gitks())
+    options = resolved(options, memory_said=said.in_all.memory is not None)
+    kept = loaded(said.stored.variants, options, None)
+    variants = asked_plan.merged(kept, loaded(asked, options, _unsaid_memory(said), kept))
     options = replace(options, variants=variants or (Variant("debian:stable"),))
     check_all(parser, options.variants)
     check_loads(options)
-    if now.fs is None:
+    if said.now.fs is None:
         options = with_fs(options, kept)
-    looks = _looks(parser, given, args, stored.looks, options)
-    options = replace(options, looks=looks, runs=looks[-1] if looks else args.runs or 1)
+    looks = _looks(parser, said, options)
+    options = replace(options, looks=looks, runs=looks[-1] if looks else said.in_all.runs or 1)
     if options.device is None:
         _check_machine(parser, options)
-    if given.cpu_mips and (options.clock == "host" or options.accel == "kvm"):
+    if said.alone.cpu_mips and (options.clock == "host" or options.accel == "kvm"):
         parser.error("--cpu-mips is of a clock of the guest's own, and this one is the host's")
     return options
+
+
+def _said(parser: Parser, argv: list[str]) -> Said:
+    """Its own words are read first: each plan yields to what comes after it."""
+    alone = parser.parse_args(argv)
+    if alone.resume is not None and alone.out not in (None, alone.resume):
+        parser.error("--resume DIR and --out are two folders: results go to DIR")
+    stored, named = _plans(parser, alone)
+    named = _yielding(parser, named, alone)
+    now = parser.parse_args([*named.argv, *argv])
+    stored = _yielding(parser, stored, now)
+    in_all = parser.parse_args([*stored.argv, *named.argv, *argv])
+    return Said(alone, now, in_all, named, stored)
 
 
 def _yielding(parser: Parser, plan: AskedPlan, later: argparse.Namespace) -> AskedPlan:
@@ -72,11 +90,11 @@ def _yielding(parser: Parser, plan: AskedPlan, later: argparse.Namespace) -> Ask
     return yielding(parser, plan, later)
 
 
-def _unsaid_memory(said: argparse.Namespace, args: argparse.Namespace) -> int | None:
+def _unsaid_memory(said: Said) -> int | None:
     """Bytes that a workload has which needs no more, unless somebody said so many just now."""
-    if said.memory is not None or args.device is not None:
+    if said.now.memory is not None or said.in_all.device is not None:
         return None
-    return filled(argparse.Namespace(**{**vars(args), "memory": None})).memory
+    return filled(argparse.Namespace(**{**vars(said.in_all), "memory": None})).memory
 
 
 def _check_machine(parser: Parser, options: Options) -> None:
@@ -115,26 +133,21 @@ def _read(parser: Parser, path: Path, *, resumed: bool = False) -> AskedPlan:
     return found
 
 
-def _looks(
-    parser: Parser,
-    given: argparse.Namespace,
-    args: argparse.Namespace,
-    stored: tuple[int, ...],
-    options: Options,
-) -> tuple[int, ...]:
+def _looks(parser: Parser, said: Said, options: Options) -> tuple[int, ...]:
     """The looks that are due: of the limit given now, else those that were planned."""
-    if given.runs is not None and given.stop_when_sure is not None:
+    runs, limit = said.alone.runs, said.in_all.stop_when_sure
+    if runs is not None and said.alone.stop_when_sure is not None:
         parser.error("--runs and --stop-when-sure do not go together")
-    if given.runs is not None and stored:
+    if runs is not None and said.stored.looks:
         parser.error("--runs: this campaign stops when sure (raise --stop-when-sure)")
-    if given.runs is not None or args.stop_when_sure is None:
-        return stored
+    if runs is not None or limit is None:
+        return said.stored.looks
     # Each workload has a baseline of its own.
     comparisons = len(options.variants) - len(options.workloads)
     if comparisons < 1:
         parser.error("--stop-when-sure compares: give two variants or more (of one workload)")
     try:
-        return looks_up_to(args.stop_when_sure, comparisons)
+        return looks_up_to(limit, comparisons)
     except ValueError as error:
         parser.error(f"--stop-when-sure: {error}")
 
