@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The command line of run_test.sh, made from the table of its options (contract.options)."""
+"""The command line of run_test.sh, made from the table of its options (contract.option_table)."""
 
 import argparse
 from collections.abc import Collection, Sequence
@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 
 from contract import machine_model
 from contract.option_rows import PROFILES, Row
-from contract.options import MADE, ROWS, Options
+from contract.option_table import ROWS
+from contract.options import MADE, Options
 from contract.spelling import defaults, flag
 from contract.swap import ON_DISK
 from contract.variant import RUNNING, Variant

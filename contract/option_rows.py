@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a row of the table of options says (contract.options), and the profiles."""
+"""What a row of the table of options says (contract.option_table), and the profiles."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -14,7 +14,7 @@ from typing import Any
 
 from contract.levels import ALPHA, MARGIN, level_of_a_look
 from contract.option_rows import IN_MACHINE, PARAMETERS, PLAN
-from contract.options import NOTED
+from contract.option_table import NOTED
 from contract.run_files import FORMAT_VERSION, PLAN_FILE
 from contract.spelling import in_table
 from contract.swap import ON_DISK, Swap

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Options as words of a command line and as keys of plan.toml, by their rows (contract.options)."""
+"""Options as words of a command line and as keys of plan.toml, by their rows (option_table)."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from contract.option_rows import MODELLED, PROFILED, Profile, Row
-from contract.options import ROWS
+from contract.option_table import ROWS
 
 
 def flag(name: str) -> str:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from contract import values
 from contract.command_line import Parser, build_parser, check, filled
 from contract.levels import looks as looks_up_to
-from contract.options import ROWS, Options
+from contract.option_table import ROWS
+from contract.options import Options
 from contract.run_files import PLAN_FILE
 from contract.spelling import flag
 from contract.variant import Variant

@@ -5,7 +5,8 @@ import shlex
 from pathlib import Path
 
 from contract.option_rows import IN_MACHINE, PARAMETERS
-from contract.options import ROWS, Options
+from contract.option_table import ROWS
+from contract.options import Options
 from contract.run_files import appended_files
 from contract.spelling import spelled
 from contract.variant import Variant

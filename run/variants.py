@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from contract.command_line import Parser, running
-from contract.options import ROWS, Options
+from contract.option_table import ROWS
+from contract.options import Options
 from contract.spelling import flag
 from contract.swap import NONE, ON_DISK
 from contract.variant import Variant

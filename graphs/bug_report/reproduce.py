@@ -16,7 +16,7 @@ from analysis.text.layout import WIDTH, indented, paragraph
 from analysis.verdicts.compared import Compared
 from contract import values
 from contract.option_rows import PARAMETERS
-from contract.options import ROWS
+from contract.option_table import ROWS
 from contract.plan import TABLES, Plan, machine_file
 from contract.spelling import absent, flag, in_table, spelled
 from contract.swap import ON_DISK

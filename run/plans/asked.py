@@ -16,7 +16,7 @@ from contract import machine_model, swap, values
 from contract.command_line import Parser
 from contract.levels import ALPHA
 from contract.option_rows import IN_MACHINE, MODELLED, PLAN, PROFILED, PROFILES
-from contract.options import ROWS
+from contract.option_table import ROWS
 from contract.plan import ASKED, KEPT, TABLES, are_growing, machine_file, read_tables
 from contract.spelling import absent, defaults, flag, in_table, spelled
 from contract.variant import Variant

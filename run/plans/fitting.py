@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from contract.options import ROWS, Options
+from contract.option_table import ROWS
+from contract.options import Options
 from contract.plan import TABLES
 from contract.spelling import absent
 from errors import UserError

@@ -38,7 +38,7 @@ for line in command(compare(load_campaign(sys.argv[2]))):
 def suite(tmp_path: Path) -> Path:
     """The suite, with the row."""
     copy = copied_to(tmp_path / "suite")
-    table = copy / "contract" / "options.py"
+    table = copy / "contract" / "option_table.py"
     before, crypt, after = table.read_text().partition("\n    crypt: bool")
     assert crypt
     table.write_text(before + ROW + crypt + after)

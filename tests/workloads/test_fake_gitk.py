@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from contract.option_rows import PROFILES
-from contract.options import ROWS
+from contract.option_table import ROWS
 from contract.spelling import absent
 from errors import UserError
 from fake_gitk import history as history_module

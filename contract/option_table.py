@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The one table of run_test.sh's options: a field of it is an option, its row says the rest.
+
+From it derive the parser (contract.command_line), the keys of plan.toml (contract.plan), the
+command line of what measures (run.measure_command), --dry-run, and "how to reproduce" in a bug
+report. A new option is one field here, and the code that heeds it.
+"""
+
+from dataclasses import dataclass, fields
+
+from contract import machine_model, swap, values
+from contract.option_rows import (
+    IN_MACHINE,
+    LOAD,
+    MACHINE,
+    MANY,
+    MODELLED,
+    PARAMETERS,
+    PLAN,
+    PROFILED,
+    PROFILES,
+    REST,
+    TESTED,
+    Row,
+    of_machine,
+    option,
+)
+from contract.swap import Swap
+from contract.workload import DESKTOP
+
+
+@dataclass(frozen=True)
+class OptionTable:
+    """An option a field."""
+
+    kernel: tuple[str, ...] = option(
+        TESTED,
+        "debian:SUITE, debian:VERSION (debian:7.2), host, a bzImage or vmlinuz with its "
+        "modules beside it, PATH,modules=DIR, or a kernel build tree (default: debian:stable); "
+        "may be repeated",
+        metavar="SPEC",
+        default=(),
+        repeated=True,
+        vm_only=True,
+    )
+    device: str | None = option(
+        TESTED,
+        "test this machine, on this unused and empty block device (or file); needs root",
+        metavar="DEV",
+    )
+    destroy_data: str | None = option(
+        TESTED,
+        "the device once more: it may hold data, which will be destroyed",
+        metavar="DEV",
+        device_only=True,
+    )
+    label: tuple[str, ...] = option(
+        TESTED,
+        "name of the variant in graphs and folders; one for each --kernel (and each --swap of it)",
+        values.label,
+        default=(),
+        repeated=True,
+    )
+    append: str | None = option(
+        TESTED,
+        "more of the kernel's command line, for each --kernel here",
+        values.append,
+        "TEXT",
+        vm_only=True,
+    )
+    swap: tuple[Swap, ...] = option(
+        TESTED,
+        "where each --kernel here swaps to: disk (default), zram[,size=SIZE][,algorithm=NAME], "
+        "zswap[,pool=PERCENT][,algorithm=NAME] or none (docs/CAMPAIGNS.md); repeated, each "
+        "kernel is tested with each",
+        swap.read,
+        "KIND",
+        default=(),
+        repeated=True,
+    )
+    knob: tuple[tuple[str, str], ...] = option(
+        TESTED,
+        "a file of /sys or /proc/sys to write before the workload ({disk}, {crypt}, {swap} "
+        "and {fs} in PATH stand for the block devices' names); may be repeated",
+        values.knob,
+        "PATH=VALUE",
+        default=(),
+        repeated=True,
+    )
+
+    runs: int = option(
+        MANY, "runs of each variant (default: 1)", values.count, "N", table=PLAN, campaign_only=True
+    )
+    plan: str | None = option(
+        MANY, "variants and the rest from a plan.toml", metavar="FILE", campaign_only=True
+    )
+    resume: str | None = option(
+        MANY,
+        "go on with that campaign: what is complete stays, what is missing is run",
+        metavar="DIR",
+        campaign_only=True,
+    )
+    jobs: int | None = option(
+        MANY,
+        "runs at a time, on the guest's clock (default: one for each core, as far as memory and "
+        "disk allow; docs/CAMPAIGNS.md)",
+        values.up_to(256),
+        "N",
+        campaign_only=True,
+    )
+    stop_when_sure: int | None = option(
+        MANY,
+        "go on until each comparison has a verdict, up to N runs of each variant",
+        values.count,
+        "N",
+        table=PLAN,
+        campaign_only=True,
+    )
+    baseline: str | None = option(
+        MANY, "the variant that the others are compared to", values.label, table=PLAN
+    )
+    margin: float | None = option(
+        MANY, "ratio that still counts as equal (default: 0.1)", values.margin, "R", table=PLAN
+    )
+
+    profile: str = option(
+        LOAD,
+        "how much of all: its defaults are in docs/MACHINES.md (default: standard)",
+        choices=tuple(sorted(PROFILES)),
+        default="standard",
+        table=PARAMETERS,
+    )
+    memory: int = option(
+        LOAD,
+        "memory of the VM",
+        values.memory,
+        "512M",
+        default=PROFILED,
+        table=PARAMETERS,
+        vm_only=True,
+        unsaid_zero=True,
+    )
+    workload: str = option(
+        LOAD,
+        "what loads the machine: desktop, or another one of docs/WORKLOADS.md",
+        values.workload,
+        "NAME",
+        default=DESKTOP,
+        table=PARAMETERS,
+        before=DESKTOP,
+        silent=True,
+    )
+    load: str = option(
+        LOAD,
+        "parameters of a workload that is not desktop, for example limit=50M,size=1G",
+        values.load,
+        "NAME=VALUE,…",
+        default="",
+        table=PARAMETERS,
+        before="",
+        silent=True,
+    )
+    # Each stream needs a port of the guest's virtio-serial bus.
+    gitk: int = option(
+        LOAD, "how many gitk's", values.up_to(16), "4", default=4, table=PARAMETERS, of_gitks=True
+    )
+    # Not told: the history is made outside.
+    commits: int = option(
+        LOAD,
+        "length of the history",
+        values.count,
+        "N",
+        default=PROFILED,
+        table=PARAMETERS,
+        told=False,
+        unsaid_zero=True,
+        of_gitks=True,
+    )
+    every: int = option(
+        LOAD, "commits per line", values.count, "100", default=100, table=PARAMETERS, of_gitks=True
+    )
+    passes: int = option(
+        LOAD,
+        "times that each gitk reads it",
+        values.count,
+        "N",
+        default=PROFILED,
+        table=PARAMETERS,
+        of_gitks=True,
+    )
+    touch: float = option(
+        LOAD,
+        "earlier commits looked up for each one loaded",
+        values.touch,
+        "F",
+        default=PROFILED,
+        table=PARAMETERS,
+        of_gitks=True,
+    )
+    step: int = option(
+        LOAD,
+        "commits loaded between two of its looks back, on average (default: 512)",
+        values.step,
+        "N",
+        default=512,
+        table=PARAMETERS,
+        before=12288,
+        of_gitks=True,
+    )
+    repo: str | None = option(
+        LOAD,
+        "a real git repository instead of a made one",
+        metavar="PATH",
+        table=PARAMETERS,
+        source=True,
+        of_gitks=True,
+    )
+    music: str | None = option(
+        LOAD,
+        "the music (default: made, incompressible)",
+        metavar="PATH|rsync://…",
+        table=PARAMETERS,
+        source=True,
+    )
+    fs: str = option(
+        LOAD, None, choices=("ext4", "ext3", "ext2", "xfs"), default="ext4", table=PARAMETERS
+    )
+    crypt: bool = option(LOAD, "LVM without dm-crypt below it", default=True, table=PARAMETERS)
+    atomic_order: int = option(
+        LOAD,
+        "add echoes whose replies need order-N atomic memory (docs/ATOMIC.md; no kernel from "
+        "5.10 to 7.2 takes order 3 for them)",
+        int,
+        choices=(2, 3),
+        default=0,
+        table=PARAMETERS,
+        unsaid_zero=True,
+        before=0,
+    )
+    # A reply is waited for up to 1 s, and 65,536 echoes can be told apart.
+    atomic_rate: int = option(
+        LOAD,
+        "so many echoes a second (default: 100)",
+        values.up_to(10_000),
+        "N",
+        default=100,
+        table=PARAMETERS,
+        needs="atomic_order",
+        unsaid_zero=True,
+        before=0,
+    )
+
+    accel: str = option(
+        MACHINE,
+        "default: auto",
+        choices=("auto", "kvm", "tcg"),
+        default="auto",
+        table=IN_MACHINE,
+        vm_only=True,
+        may_differ=True,
+    )
+    machine: str = option(
+        MACHINE,
+        f"{', '.join(machine_model.named())}, or a file (docs/MACHINES.md; default: laptop)",
+        machine_model.known,
+        "NAME|FILE.toml",
+        default="laptop",
+        table=IN_MACHINE,
+        vm_only=True,
+        before="host",
+    )
+    clock: str = option(
+        MACHINE,
+        "what the guest's clock counts: its own instructions, or the host's time (default: auto)",
+        choices=("auto", "guest", "host"),
+        default="auto",
+        table=IN_MACHINE,
+        vm_only=True,
+        before="host",
+    )
+    cpus: int = option(
+        MACHINE,
+        "CPUs of the VM",
+        values.count,
+        "N",
+        default=MODELLED,
+        table=IN_MACHINE,
+        vm_only=True,
+        before=2,
+    )
+    cpu_mips: int | None = of_machine(
+        "millions of instructions a second of the guest's clock", int, choices=machine_model.MIPS
+    )
+    disk_kind: str | None = of_machine(None, choices=machine_model.KINDS)
+    disk_iops: int | None = of_machine(
+        "accesses a second of the VM's disk, one after the other", values.count, "N"
+    )
+    disk_bps: int | None = of_machine("its bytes a second, for example 80M", values.size, "N")
+    disk_parallel: int | None = of_machine(
+        "accesses at a time (flash)", machine_model.READERS["disk_parallel"], "N"
+    )
+    disk_depth: int | None = of_machine(
+        "requests that it takes at a time", machine_model.READERS["disk_depth"], "N"
+    )
+    disk_queues: int | None = of_machine("queues of it", machine_model.READERS["disk_queues"], "N")
+    timeout: int = option(
+        MACHINE,
+        "end the run after S seconds",
+        values.count,
+        "S",
+        default=PROFILED,
+        table=IN_MACHINE,
+    )
+    live_lock_after: int = option(
+        MACHINE,
+        "end the run when all that should end prints next to nothing for S seconds while the "
+        "kernel only reclaims in vain or warns (docs/ATOMIC.md; default: 180; 0: never; not with "
+        "--no-evidence, which leaves out who looks)",
+        values.seconds_or_0,
+        "S",
+        default=180,
+        table=IN_MACHINE,
+    )
+
+    out: str | None = option(REST, "campaign folder (default: results/<time>)", metavar="DIR")
+    mirror: str | None = option(
+        REST,
+        "Debian mirror (default: the host's own)",
+        metavar="URL",
+        table=IN_MACHINE,
+        source=True,
+        vm_only=True,
+        may_differ=True,
+    )
+    evidence: bool = option(
+        REST,
+        "without the observer that tells what silent programs wait for",
+        default=True,
+        table=IN_MACHINE,
+        before=False,
+    )
+    dry_run: bool = option(REST, "say what would be done, touch nothing", default=False)
+    install: bool = option(REST, "install nothing; say what is missing", default=True)
+    bare: bool = option(
+        REST,
+        "with --device: measure only, with the standard library and pexpect; no live view, no "
+        "pictures (what the VM runs inside)",
+        default=False,
+        device_only=True,
+    )
+    run_dir: str | None = option(
+        REST, "with --bare: the folder of this run's own files", metavar="DIR", device_only=True
+    )
+
+
+ROWS: dict[str, Row] = {one.name: one.metadata["row"] for one in fields(OptionTable)}
+# Parameters that no option says, beside the options in a plan: what each is noted with.
+NOTED = {"history": ROWS["repo"], "music_kind": ROWS["music"]}
