@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A model of disks inside QEMU: the library of disk_model.c, made here, and what it is told.
+"""A model of disks inside QEMU: the library of disk_library/, made here, and what it is told.
 
 QEMU's own throttle counts requests on the host's clock, lets a tenth of a second's worth of them
 pass at once, and makes a request that goes on where the last one ended as dear as any other.
@@ -14,8 +14,8 @@ from pathlib import Path
 
 from setup import cache
 
-SOURCE = Path(__file__).with_suffix(".c")
-COMPILE = ("gcc", "-O2", "-Wall", "-shared", "-fPIC")
+SOURCES = Path(__file__).with_name("disk_library")
+COMPILE = ("gcc", "-O2", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden")
 LIBRARIES = ("-luring", "-lpthread")
 PROBE_S = 30.0
 SAYS = "disk model: on"
@@ -65,10 +65,13 @@ def library(qemu: str) -> Path:
         raise Unusable(f"{qemu}: {error.strerror}") from None
     if " " in str(cache.place()) or ":" in str(cache.place()):
         raise Unusable(f"no library can be preloaded from {cache.place()}: a blank or colon in it")
-    name = cache.key(SOURCE.read_text(), version) + ".so"
+    files = sorted(SOURCES.glob("*.[ch]"))
+    text = [part for path in files for part in (path.name, path.read_text())]
+    name = cache.key(*COMPILE, *text, version) + ".so"
 
     def build(path: Path) -> None:
-        command = [*COMPILE, "-o", str(path), str(SOURCE), *LIBRARIES]
+        sources = [str(one) for one in files if one.suffix == ".c"]
+        command = [*COMPILE, "-o", str(path), *sources, *LIBRARIES]
         try:
             _run(command, {}, "the disk model cannot be compiled")
         except Unusable as error:

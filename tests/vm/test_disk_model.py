@@ -102,9 +102,10 @@ def test_no_compiler_is_said_in_a_line(cache: Path, monkeypatch: pytest.MonkeyPa
 def test_source_that_does_not_compile_is_said(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = tmp_path / "broken.c"
+    broken = tmp_path / "sources" / "broken.c"
+    broken.parent.mkdir()
     broken.write_text("int io_uring_submit(void) { return nothing; }\n")
-    monkeypatch.setattr(disk_model, "SOURCE", broken)
+    monkeypatch.setattr(disk_model, "SOURCES", broken.parent)
     with pytest.raises(Unusable, match=r"cannot be compiled: .*error: .*nothing"):
         disk_model.library(PROGRAM)
 

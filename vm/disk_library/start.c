@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Disks whose requests take the time that a model says, on the clock of the guest that waits.
+ *
+ * Preloaded into QEMU. In the environment: DISK_MODEL, DEVICE INODE ROTATES PARALLEL ACCESS_NS
+ * BYTES_PER_S of each modelled disk, joined by ';' (disk.c says what they mean, requests.c how QEMU
+ * waits for them); DISK_MODEL_OWN_CLOCK, if the guest's clock counts instructions (main_loop.c).
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "disk.h"
+#include "main_loop.h"
+#include "qemu.h"
+
+__attribute__((constructor)) static void read_model(void)
+{
+	const char *text = getenv("DISK_MODEL");
+
+	/* Whoever starts QEMU has this library, too. */
+	if (strncmp(program_invocation_short_name, "qemu", 4))
+		return;
+	own_clock = getenv("DISK_MODEL_OWN_CLOCK") && runstate_is_running;
+	if (!text)
+		return;
+	if (!timer_init_full || !timer_mod_ns || !qemu_clock_get_ns || !runstate_is_running ||
+	    !qemu_add_vm_change_state_handler || !qemu_get_aio_context || !aio_poll ||
+	    !aio_bh_schedule_oneshot_full) {
+		fprintf(stderr, "disk model: this QEMU exports no timers\n");
+		exit(1);
+	}
+	for (const char *one = text; one; one = strchr(one, ';') ? strchr(one, ';') + 1 : NULL)
+		if (!read_disk(one)) {
+			fprintf(stderr, "disk model: cannot read DISK_MODEL=%s\n", text);
+			exit(1);
+		}
+	if (getenv("DISK_MODEL_SAY"))
+		fprintf(stderr, "disk model: on\n");
+}
