@@ -42,6 +42,11 @@ def a(noun: str) -> str:
     return f"{'an' if noun[:1].lower() in set('aeiou') else 'a'} {noun}"
 
 
+def several(subject: str) -> str:
+    """'heartbeats', and 'gitk's', as the mail has it."""
+    return f"{subject}'s" if subject == "gitk" else f"{subject}s"
+
+
 def plural(count: int, noun: str) -> str:
     """'1 skip', '2 skips'."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -106,8 +106,7 @@ def _causes(
         table = cause_table.cause_table(campaign, in_order(campaign), labels, causes)
     if not table.samples or len(table.variants) > IN_WORDS:
         return
-    yield "Stalled seconds by cause (mean of the runs that ended and have evidence):"
-    yield from [*causes_text.table_lines(table, WIDTH), ""]
+    yield from [*causes_text.section(table, campaign.subject, WIDTH), ""]
 
 
 def tally(compared: Compared) -> str:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from textwrap import wrap
 
+from analysis.figures.stalls import STALL
 from analysis.reading.load import Run
 from analysis.reading.words import plain, plural
 from analysis.stall_causes.causes import UNEXPLAINED, Card, RunCauses, words
@@ -18,6 +19,7 @@ SMALLEST = 0.005  # a share below it is not shown, but for what is unexplained
 MOST_STACKS = 2
 LONGEST_STACK = 8  # functions
 LABEL = 20  # columns of a variant's name in the table
+TOLD = "that ended and have evidence"
 NO_EVIDENCE = "no evidence was recorded: why it stalled is not known"
 
 
@@ -115,9 +117,25 @@ def worst_card(why: RunCauses | None) -> Iterator[str]:
         yield from paragraph(f"({more}: python3 -m analysis.causes DIR --worst {len(why.cards)})")
 
 
+def nothing(table: CauseTable, subject: str) -> str:
+    """That none of them was silent, if so; else an empty string."""
+    if not table.no_stall:
+        return ""
+    return f"No {subject} was silent for {STALL:.0f} s or more in the runs {TOLD}."
+
+
+def section(table: CauseTable, subject: str, width: int) -> Iterator[str]:
+    """The table under its title, or that there is nothing to divide; nothing without evidence."""
+    if words := nothing(table, subject):
+        yield from paragraph(words)
+    elif table.samples:
+        yield f"Stalled seconds by cause (mean of the runs {TOLD}):"
+        yield from table_lines(table, width)
+
+
 def table_rows(table: CauseTable) -> Iterator[tuple[str, list[str]]]:
     """A name and a cell for each variant: runs, causes in the order of CAUSES, all of them."""
-    if not table.samples:
+    if not table.samples or table.no_stall:
         return
     told = table.samples[UNEXPLAINED]
     yield "runs", [runs_cell(told[one]) for one in table.variants]

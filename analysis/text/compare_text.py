@@ -59,8 +59,7 @@ def _of_one(compared: Compared, width: int, colour: bool) -> str:
         lines += grid(spread_rows(compared), width, colour=colour)
     lines += workload_tables.variant_lines(compared, compared.variants, width)
     if compared.causes.samples:
-        lines += ["", "Stalled seconds by cause (mean of the runs that ended and have evidence):"]
-        lines += causes_text.table_lines(compared.causes, width)
+        lines += ["", *causes_text.section(compared.causes, compared.campaign.subject, width)]
     lines += vmstat.section(compared, width)
     lines += ["", "All metrics (mean ±sd of the runs that ended, change of the mean):"]
     lines += _metrics(compared, width, colour)

@@ -24,7 +24,7 @@ from analysis.figures.stalls import (
 from analysis.reading.facts import swap_kind
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
-from analysis.reading.words import NOT_AVAILABLE, mib, number_word, plain, plural, seconds
+from analysis.reading.words import NOT_AVAILABLE, mib, number_word, plain, plural, seconds, several
 from analysis.stall_causes.causes import RunCauses
 from analysis.text import causes as causes_text
 from analysis.text import workload_tables
@@ -80,8 +80,8 @@ def _headline(run: Run) -> str:
         text += f" (still silent when {when})"
     if len(subjects) > 1:
         text += (
-            f"; the {number_word(len(subjects))} {run.workload.subject}'s together stood still for "
-            f"{seconds(stalled_seconds(run))} (gaps of {STALL:.0f} s or more, added up)"
+            f"; the {number_word(len(subjects))} {several(run.workload.subject)} together stood "
+            f"still for {seconds(stalled_seconds(run))} (gaps of {STALL:.0f} s or more, added up)"
         )
     elif subjects:
         text += f"; it stood still for {seconds(stalled_seconds(run))} in all"

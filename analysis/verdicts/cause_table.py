@@ -57,6 +57,12 @@ class CauseTable:
         return {one: self._sum(one, list(SHORT)) for one in self.variants}
 
     @cached_property
+    def no_stall(self) -> bool:
+        """Whether the runs that tell were nowhere silent for so long: nothing is to be divided."""
+        known = [total for total in self.total.values() if total is not None]
+        return bool(known) and max(known) < LEAST
+
+    @cached_property
     def shown(self) -> list[str]:
         """The causes that are shown each for itself, "other" if there is any, "unexplained"."""
         small = self.samples.keys() - {UNEXPLAINED}

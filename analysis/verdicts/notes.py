@@ -8,7 +8,7 @@ import numpy as np
 from analysis.figures.metrics import Metric, counted, failed, lost
 from analysis.reading import facts
 from analysis.reading.load import Campaign, Run
-from analysis.reading.words import plain, plural, some
+from analysis.reading.words import plain, plural, several, some
 from analysis.verdicts.statistics import cliffs_delta
 from contract.workload import Description
 
@@ -31,7 +31,7 @@ def of_runs(campaign: Campaign, runs: list[Run]) -> list[str]:
     )
     bad = [run for run in runs if failed(run)]
     holes = [f"{r.variant}/{r.number} ({why})" for r in runs if not failed(r) and (why := lost(r))]
-    lines = f"Lines of {campaign.subject}'s are lost"
+    lines = f"Lines of {several(campaign.subject)} are lost"
     listed(f"{lines}, and stalls may be with them: no figures of gaps of", holes)
     listed("Failed, counted as the worst", [f"{r.variant}/{r.number} ({r.state})" for r in bad])
     listed(

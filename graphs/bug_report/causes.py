@@ -8,7 +8,7 @@ from analysis.reading.words import plain
 from analysis.stall_causes.causes import Card
 from analysis.text import causes as causes_text
 from analysis.text.causes import card_lines
-from analysis.text.layout import WIDTH, paragraph
+from analysis.text.layout import WIDTH
 from analysis.verdicts.compared import Compared
 
 
@@ -17,10 +17,8 @@ def section(compared: Compared, shown: list[str], clean: Callable[[str], str]) -
     table = compared.causes
     if not table.samples:
         return
-    yield from paragraph(
-        "Stalled seconds a run by cause, mean of the runs that ended and have evidence:"
-    )
-    yield from causes_text.table_lines(replace(table, variants=shown or compared.variants), WIDTH)
+    of_shown = replace(table, variants=shown or compared.variants)
+    yield from causes_text.section(of_shown, compared.campaign.subject, WIDTH)
     cards = [
         (why.cards[0], run)
         for run in compared.campaign.runs

@@ -28,9 +28,9 @@ class RunCards:
 
 
 def causes_chart(compared: Compared) -> dict[str, Any] | None:
-    """The causes that are shown with their looks, and each variant's seconds; None: no evidence."""
+    """The causes that are shown with their looks, and each variant's seconds, if any."""
     table = compared.causes
-    if not table.samples:
+    if not table.samples or table.no_stall:
         return None
     return {
         "causes": [
@@ -52,8 +52,13 @@ def _rounded(value: float | None) -> float | None:
 
 
 def causes_table(compared: Compared) -> list[tuple[str, list[str]]]:
-    """The rows of the table, a cell for each variant; empty without evidence."""
+    """The rows of the table, a cell for each variant; empty without evidence or stalls."""
     return list(causes_text.table_rows(compared.causes))
+
+
+def nothing(compared: Compared) -> str:
+    """That nobody was silent for so long, if so."""
+    return causes_text.nothing(compared.causes, compared.campaign.subject)
 
 
 def run_cards(compared: Compared) -> list[RunCards]:

@@ -15,7 +15,7 @@ from analysis.figures.stalls import PACED, STALL, kind, worst
 from analysis.reading import facts
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
-from analysis.reading.words import a, plain, seconds
+from analysis.reading.words import a, plain, seconds, several
 from analysis.verdicts.choice import (
     SHOWN,
     extremes,
@@ -113,6 +113,7 @@ def words(compared: Compared) -> dict[str, Any]:
         silences = f"any program from {STALL:.0f} s, {paced}"
     return {
         "name": subject,
+        "several": several(subject),
         "subject": a(subject),
         "thresholds": silences,
         "stalledDigits": BY_KEY[STALLED].digits,

@@ -111,6 +111,7 @@ def _workload(environment: Environment, compared: Compared, named: bool) -> Part
         ends=tables.ends(compared),
         configs=campaign["configs"],
         causes=causes.causes_table(compared),
+        no_stall=causes.nothing(compared),
         cards=causes.run_cards(compared),
         kernel_title=TITLE,
         kernel_words=MEANING,

@@ -217,6 +217,7 @@ def _runs(axes: Axes, sample: Sample, index: int, colour: str) -> None:
         edgecolor="white",
         lw=0.7,
         zorder=3,
+        clip_on=False,
     )
     if sample.mean is not None and len(sample.ended) > 1:
         axes.plot([sample.mean] * 2, [index - 0.32, index + 0.32], color="black", lw=2, zorder=4)

@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from analysis.reading.words import several
 from analysis.stall_causes.causes import UNEXPLAINED
 from analysis.verdicts.cause_table import OTHER, SHORT
 from analysis.verdicts.choice import SHOWN, extremes, median_run, shown_words
@@ -45,8 +46,8 @@ class _Layout:
 
 
 def draw(compared: Compared, path: Path) -> Path | None:
-    """Draw the picture; None if no run has evidence."""
-    if not compared.causes.samples:
+    """Draw the picture; None if no run has evidence, or none of them was silent for so long."""
+    if not compared.causes.samples or compared.causes.no_stall:
         return None
     return png.write(lambda: _figure(compared), path, hatch_linewidth=0.8)
 
@@ -142,8 +143,8 @@ def _head(figure: Figure, compared: Compared, layout: _Layout) -> None:
     title = fitted(f"Stalled seconds by cause: {name}", room / 1.15, 13, DPI)
     _text(figure, layout, LABELS[0], 26, title, fontsize=13, weight="bold")
     words = (
-        f"What the silent {compared.campaign.subject}'s waited for: all their stalls of 1 s and "
-        "more, added up; in % of the bar where there is room."
+        f"What the silent {several(compared.campaign.subject)} waited for: all their stalls of "
+        "1 s and more, added up; in % of the bar where there is room."
     )
     if len(layout.rows) < len(compared.variants):
         words = f"{shown_words(SHOWN, len(compared.variants), compared.metric)}."

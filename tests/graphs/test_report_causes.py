@@ -324,6 +324,22 @@ def test_without_evidence_there_is_no_chart(tmp_path: Path) -> None:
     assert 'id="causes-chart"' not in text and text.count("No evidence was recorded") == 1
 
 
+def test_where_nobody_stalled_there_is_nothing_to_divide(tmp_path: Path) -> None:
+    loaded = load_campaign(campaign(tmp_path / "c", {"a": [0.0, 0.0], "b": [0.0, "hung"]}))
+    causes = told(loaded, {"a": {"lock": 1.0}, "b": {"lock": 1.0}})
+    found = compare(loaded, causes=causes)
+    assert found.causes.total == {"a": 0.0, "b": 0.0}
+    assert stalled_by_cause.draw(found, tmp_path / "causes.png") is None
+    html = page.write(found, tmp_path / "index.html").read_text(encoding="utf-8")
+    assert 'id="causes-chart"' not in html
+    for text in (summary(loaded, found, causes), compare_text.text(found), html):
+        told_once = " ".join(text.split())
+        assert told_once.count("No gitk was silent for 1 s or more in the runs that ended") == 1
+        assert "Stalled seconds by cause" not in told_once
+    one = judged(tmp_path / "d", {"a": [0.0], "b": [2.0]}, {"a": {}, "b": {"lock": 1.0}})
+    assert not one.causes.no_stall and "Stalled seconds by cause" in compare_text.text(one)
+
+
 @pytest.mark.parametrize("variants", [1, 3, 12, 14])
 def test_the_bars_are_as_long_as_the_causes(variants: int, tmp_path: Path) -> None:
     names = [f"v{n:02d}" for n in range(variants)]

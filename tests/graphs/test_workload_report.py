@@ -54,7 +54,7 @@ def test_one_run_has_its_table_and_its_figures(tmp_path: Path) -> None:
     told = " ".join(text.split())
     assert "measured both dd inside the cgroup: 40.0 s" in told
     assert "measured rate inside the cgroup: 12.80 MB/s" in told
-    assert "heartbeat-inside was silent for 3.0 s at the worst; the two heartbeat's" in told
+    assert "heartbeat-inside was silent for 3.0 s at the worst; the two heartbeats" in told
     assert "workload two dd in a cgroup of 100 MiB, then the same two outside it" in told
     assert "heartbeat-inside 1 of 21 deadlines missed by more than 0.1 s" in told
     assert "audio" not in told
