@@ -7,12 +7,12 @@ usage: python3 -m graphs DIR|BUNDLE [-o REPORT] [--baseline LABEL] [--force] [--
 Reads a campaign or one run from a folder, or from a bug-report.tar.gz, and writes into DIR/report
 (beside BUNDLE: NAME-report): summary.txt and details.txt; compare.txt, .csv and .json;
 meanwhile.txt of a workload that tells its tables' figures while it runs; comparison.png; of a
-workload that lets something be drawn over-time.png, over-time-2.png …; causes.png and causes.json,
-if there is evidence; timeline-VARIANT-N.png; gitk-latency.png and gitk-latency-smooth.png with
-their .gp and .dat (change them, then `gnuplot gitk-latency.gp` there; of other workloads than the
-desktop they are called sawtooth; of several workloads all but the timelines have the workload's
-name, too);
-index.html; bug-report.tar.gz. Prints the paths that it wrote.
+workload that lets something be drawn over-time.png, over-time-2.png …; causes.json, if there is
+evidence, and causes.png, if somebody stalled; timeline-VARIANT-N.png; gitk-latency.png and
+gitk-latency-smooth.png with their .gp and .dat (change them, then `gnuplot gitk-latency.gp` there;
+of other workloads than the desktop they are called sawtooth; of several workloads all but the
+timelines have the workload's name, too); index.html; bug-report.tar.gz. Prints the paths that it
+wrote.
 Into each run's folder of DIR goes allocation-failures.log: the page allocations that failed
 there, those included that the kernel does not log.
 --check compares a bundle's files with its manifest: status 3 and a line for each that differs.

@@ -67,7 +67,8 @@ def library(qemu: str) -> Path:
         raise Unusable(f"no library can be preloaded from {cache.place()}: a blank or colon in it")
     files = sorted(SOURCES.glob("*.[ch]"))
     text = [part for path in files for part in (path.name, path.read_text())]
-    name = cache.key(*COMPILE, *text, version) + ".so"
+    # What the user has preloaded is tried with it, and is another trial.
+    name = cache.key(*COMPILE, *text, version, os.environ.get("LD_PRELOAD", "")) + ".so"
 
     def build(path: Path) -> None:
         sources = [str(one) for one in files if one.suffix == ".c"]

@@ -21,7 +21,7 @@ POLL_S = 0.25
 
 
 class Watch:
-    """Follows one guest to its end; each reason to end it early is a method."""
+    """Follows one guest to its end, or until there is a reason to end it."""
 
     def __init__(
         self, errand: Errand, run_dir: Path, scratch: Path, tick: Callable[[], None], slow: int = 1

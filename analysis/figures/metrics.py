@@ -27,7 +27,7 @@ from analysis.figures.stalls import (
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
 from analysis.reading.streams import Stream
-from analysis.reading.words import a, plain, some
+from analysis.reading.words import a, plain, several, some
 from contract.run_files import COMPLETED, FAILED, HEARTBEAT, PLAYER
 from contract.workload import STALLED, Better, Description
 
@@ -75,7 +75,8 @@ def _share(gap: str) -> Metric:
 
 
 def _elapsed(subject: str) -> Metric:
-    title, row = f"elapsed until all {subject}'s are done", f"all {subject}'s done after s"
+    them = several(subject)
+    title, row = f"elapsed until all {them} are done", f"all {them} done after s"
     return Metric("elapsed", title, "s", 1, row=row)
 
 

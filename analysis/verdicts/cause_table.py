@@ -58,9 +58,9 @@ class CauseTable:
 
     @cached_property
     def no_stall(self) -> bool:
-        """Whether the runs that tell were nowhere silent for so long: nothing is to be divided."""
-        known = [total for total in self.total.values() if total is not None]
-        return bool(known) and max(known) < LEAST
+        """Whether no run that tells has a stall, also of variants that are not shown."""
+        told = [one.values for of in self.samples.values() for one in of.values()]
+        return any(told) and not any(value > 0 for values in told for value in values)
 
     @cached_property
     def shown(self) -> list[str]:

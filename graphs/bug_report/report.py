@@ -14,7 +14,7 @@ from analysis.figures.stalls import worst
 from analysis.reading.facts import on_disk
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run, first_described
-from analysis.reading.words import a, number_word, plain, plural
+from analysis.reading.words import a, number_word, plain, plural, several
 from analysis.text import compare_text, workload_tables
 from analysis.text.layout import WIDTH, grid, paragraph
 from analysis.text.verdict_table import IN_REPORT, mean_and_sd, verdict_rows
@@ -139,8 +139,8 @@ def _symptom(compared: Compared, clean: Clean) -> Iterator[str]:
         yield from _symptom_row(compared, variant)
     yield from paragraph(
         f"worst silence: the longest of any {subject} in any run (+ if it had not ended). Stalled: "
-        f"the gaps of 1 s or more of all {subject}'s, added up; mean ±sd of the runs that ended. "
-        "Audio skips: the mean of a run."
+        f"the gaps of 1 s or more of all {several(subject)}, added up; mean ±sd of the runs that "
+        "ended. Audio skips: the mean of a run."
     )
 
 

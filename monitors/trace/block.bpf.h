@@ -31,11 +31,11 @@ struct {
 
 /*
  * Busy: at each begin and end the time since the one before is added to disk_busy_ns if the disk
- * had a request in flight, to crypt_busy_ns if the crypt device had a bio in flight, and to
- * crypt_alone_ns if only that had, to data_busy_ns if one of the workload's own disks had a request
- * in flight. In this order: what is in flight now was so since the stamp, or
- * the stamp is newer than now. Before 5.12 there is no compare-and-exchange: two CPUs that come
- * here within the same 100 ns or so both add the time since the event before.
+ * had a request in flight, to data_busy_ns if one of the workload's own disks had, to crypt_busy_ns
+ * if the crypt device had a bio in flight, and to crypt_alone_ns if it had and the disk had nothing.
+ * What is in flight is read before the stamp: so it was since the stamp, or the stamp is newer than
+ * now. Before 5.12 there is no compare-and-exchange: two CPUs that come here within the same 100 ns
+ * or so both add the time since the event before.
  */
 static __always_inline __u64 account(bool exact)
 {

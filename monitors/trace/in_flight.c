@@ -31,6 +31,7 @@ struct look {
 struct one {
 	const char *name;
 	int map, inflight[DATA_DISKS], files, suspended;
+	bool whole; /* each of its devices can be asked */
 	volatile long long *begun, *dropped;
 	struct look looks[LOOKS]; /* those in a row that found too much, the last one first */
 	int count;
@@ -58,28 +59,24 @@ void in_flight_watch(const char *name, const char *folder, int map, volatile lon
 	int inflight = open_in(folder, "inflight");
 	struct one *one = devices;
 
-	if (inflight < 0) {
-		list_add(missing, "requests in flight: %s/inflight: %s", folder, strerror(errno));
-		return;
-	}
 	while (one < devices + watched && one->map != map)
 		one++;
-	if (one < devices + watched) {
-		if (one->files < DATA_DISKS)
-			one->inflight[one->files++] = inflight;
-		else
-			close(inflight);
-		return;
+	if (one == devices + watched) {
+		*one = (struct one){ .name = name, .map = map, .whole = true };
+		one->suspended = open_in(folder, "dm/suspended");
+		one->begun = sums + begun;
+		one->dropped = sums + dropped;
+		memset(entries, 1, sizeof(entries)); /* touched: it is needed when memory is short */
+		watched++;
 	}
-	one->inflight[0] = inflight;
-	one->files = 1;
-	one->suspended = open_in(folder, "dm/suspended");
-	memset(entries, 1, sizeof(entries)); /* touched: it is needed when memory is short */
-	one->name = name;
-	one->map = map;
-	one->begun = sums + begun;
-	one->dropped = sums + dropped;
-	watched++;
+	if (inflight < 0) {
+		list_add(missing, "requests in flight: %s/inflight: %s", folder, strerror(errno));
+		one->whole = false;
+	} else if (one->files < DATA_DISKS) {
+		one->inflight[one->files++] = inflight;
+	} else {
+		close(inflight);
+	}
 }
 
 /* The sum of the numbers of a small file; -1 if it cannot be read. */
@@ -104,14 +101,12 @@ static long long sum_of(int fd)
 /* What its devices have in flight by sysfs; -1 if one cannot be read. */
 static long long there_are(const struct one *one)
 {
-	long long sum = 0;
+	long long sum = one->whole ? 0 : -1;
 
-	for (int i = 0; i < one->files; i++) {
+	for (int i = 0; i < one->files && sum >= 0; i++) {
 		long long found = sum_of(one->inflight[i]);
 
-		if (found < 0)
-			return -1;
-		sum += found;
+		sum = found < 0 ? -1 : sum + found;
 	}
 	return sum;
 }

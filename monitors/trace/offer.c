@@ -59,14 +59,23 @@ static void watch_device(struct group *group, const struct device *device, struc
 	}
 }
 
-/* All whose prefix begins so. */
+/* Whether it is the device of that prefix, or one of those (`data-`: data-1 …). */
+bool goes_by(const struct device *device, const char *prefix)
+{
+	size_t length = strlen(prefix);
+
+	return !strncmp(device->prefix, prefix, length) &&
+	       (prefix[length - 1] == '-' || !device->prefix[length]);
+}
+
+/* How many there are. */
 static int watch_devices(const char *prefix, struct group *group, const struct device *devices,
 			 int count, struct number *numbers, int room, struct list *missing)
 {
 	int found = 0;
 
 	for (; count; devices++, count--) {
-		if (strncmp(devices->prefix, prefix, strlen(prefix)))
+		if (!goes_by(devices, prefix))
 			continue;
 		if (found == room) {
 			list_add(missing, "%s %s: more than %d are not watched", group->what,
@@ -80,6 +89,15 @@ static int watch_devices(const char *prefix, struct group *group, const struct d
 	return found;
 }
 
+/* Groups share tracepoints. */
+static void add_once(struct list *list, const char *name)
+{
+	for (int i = 0; i < list->count; i++)
+		if (!strcmp(list->items[i], name))
+			return;
+	list_add(list, "%s", name);
+}
+
 void want(const struct device *devices, int count, const struct kernel_types *types,
 	  struct watched *watched, struct list *missing)
 {
@@ -87,7 +105,7 @@ void want(const struct device *devices, int count, const struct kernel_types *ty
 		group->wanted = true;
 		for (const enum tracepoint *one = group->needs; *one != TRACEPOINTS; one++)
 			if (!types->has[*one]) {
-				list_add(missing, "%s", tracepoints[*one]);
+				add_once(missing, tracepoints[*one]);
 				group->wanted = false;
 			}
 	}

@@ -71,6 +71,7 @@ enum {
 	CONGESTION,
 	IFF_CONGESTED,
 	COMPACTION,
+	/* In a row: those whose programs are there twice. */
 	DISK,
 	CRYPT,
 	DATA,
@@ -86,8 +87,9 @@ void throttled_columns(const struct kernel_types *);
 
 /* ---- offer.c: which groups are wanted, and what of them is missing */
 
-#define OWN "data-" /* what the prefixes of a workload's own disks begin with */
+#define OWN "data-" /* all of a workload's own disks, by goes_by() */
 
+bool goes_by(const struct device *, const char *prefix);
 void folder_of(char *folder, size_t room, const char *device);
 void want(const struct device *, int count, const struct kernel_types *, struct watched *,
 	  struct list *missing);

@@ -67,6 +67,14 @@ enum sum {
 	SUMS,
 };
 
+/* block.bpf.h finds a device's sums by their distance from the disk's. */
+_Static_assert(SUM_CRYPT_IN_FLIGHT - SUM_DISK_IN_FLIGHT == SUM_NO_ROOM_CRYPT - SUM_NO_ROOM_DISK &&
+		       SUM_DATA_IN_FLIGHT - SUM_DISK_IN_FLIGHT == SUM_NO_ROOM_DATA - SUM_NO_ROOM_DISK,
+	       "of what found no room");
+_Static_assert(SUM_CRYPT_WRITES - SUM_CRYPT_READS == SUM_DISK_WRITES - SUM_DISK_READS &&
+		       SUM_DATA_WRITES - SUM_DATA_READS == SUM_DISK_WRITES - SUM_DISK_READS,
+	       "of writes");
+
 /* Waits whose µs the kernel tells: of everybody else, then of kswapd. */
 enum wait {
 	WAIT_CONGESTION,

@@ -170,13 +170,13 @@ static void watch_in_flight(const struct device *devices, int count, struct list
 
 	for (; count; devices++, count--) {
 		folder_of(folder, sizeof(folder), devices->name);
-		if (groups[DISK].wanted && !strcmp(devices->prefix, "disk"))
+		if (groups[DISK].wanted && goes_by(devices, "disk"))
 			in_flight_watch("disk", folder, map_of("disk_requests"), sums,
 					SUM_DISK_IN_FLIGHT, SUM_DISK_DROPPED, missing);
-		if (groups[CRYPT].wanted && !strcmp(devices->prefix, "crypt"))
+		if (groups[CRYPT].wanted && goes_by(devices, "crypt"))
 			in_flight_watch("crypt", folder, map_of("crypt_bios"), sums,
 					SUM_CRYPT_IN_FLIGHT, SUM_CRYPT_DROPPED, missing);
-		if (groups[DATA].wanted && !strncmp(devices->prefix, OWN, strlen(OWN)))
+		if (groups[DATA].wanted && goes_by(devices, OWN))
 			in_flight_watch("the workload's disks", folder, map_of("data_requests"), sums,
 					SUM_DATA_IN_FLIGHT, SUM_DATA_DROPPED, missing);
 	}

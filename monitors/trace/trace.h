@@ -10,7 +10,7 @@
 
 #include "common.h"
 
-/* A block device that is watched: its columns' prefix (`disk`, `crypt`), the kernel's name of it. */
+/* A block device that is watched: what it is (`disk`, `crypt`, `data-1` …), the kernel's name of it. */
 struct device {
 	const char *prefix, *name;
 };

@@ -336,8 +336,15 @@ def test_where_nobody_stalled_there_is_nothing_to_divide(tmp_path: Path) -> None
         told_once = " ".join(text.split())
         assert told_once.count("No gitk was silent for 1 s or more in the runs that ended") == 1
         assert "Stalled seconds by cause" not in told_once
-    one = judged(tmp_path / "d", {"a": [0.0], "b": [2.0]}, {"a": {}, "b": {"lock": 1.0}})
-    assert not one.causes.no_stall and "Stalled seconds by cause" in compare_text.text(one)
+
+
+def test_one_stall_of_many_runs_is_divided(tmp_path: Path) -> None:
+    """Its mean is shown as 0.0."""
+    runs = {"a": [0.0], "b": [*[0.0] * 24, 1.1]}
+    found = judged(tmp_path, runs, {"a": {"lock": 1.0}, "b": {"lock": 1.0}})
+    shown = replace(found.causes, variants=["a"])
+    assert not found.causes.no_stall and not shown.no_stall
+    assert "Stalled seconds by cause" in compare_text.text(found)
 
 
 @pytest.mark.parametrize("variants", [1, 3, 12, 14])

@@ -42,7 +42,8 @@ def test_it_is_made_once(cache: Path) -> None:
 def test_it_is_tried_with_what_the_user_has_preloaded(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A library of the user's that ends QEMU there would end it in each run."""
+    """A library of the user's that ends QEMU there would end it in each run, from then on."""
+    disk_model.library(PROGRAM)
     source, users = tmp_path / "users.c", tmp_path / "users.so"
     ends = 'if (getenv("DISK_MODEL")) _exit(3);'
     includes = "#include <stdlib.h>\n#include <unistd.h>\n"
