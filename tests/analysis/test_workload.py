@@ -168,7 +168,7 @@ def test_the_metrics_are_the_workloads_then_the_suites(tmp_path: Path) -> None:
     assert found[1].better == "higher" and found[1].sign == -1
     elapsed = next(one for one in found if one.key == "elapsed")
     unpaced = metrics_of(replace(DIRTY, subject="editor", subjects=("editor-1",)))
-    assert "all editor's done after s" in [one.name for one in unpaced]
+    assert "all editors done after s" in [one.name for one in unpaced]
     # Each line of what prints every 0.1 s ends a gap of 0.1 s.
     assert "share-0.1" not in {one.key for one in found}
     # Nor is it ever done by itself.
@@ -200,7 +200,7 @@ def test_a_subject_without_a_log_is_named(tmp_path: Path) -> None:
     assert "no latency log of heartbeat-inside" in run.warnings
     assert measure(run)["stalled"] is None
     text = " ".join(compare(load_campaign(tmp_path)).notes)
-    assert "Lines of heartbeat's are lost" in text
+    assert "Lines of heartbeats are lost" in text
 
 
 def test_a_variants_runs_of_two_workloads_are_refused(tmp_path: Path) -> None:

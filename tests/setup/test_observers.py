@@ -36,7 +36,7 @@ def test_what_a_kernel_before_5_12_would_refuse_is_in_the_exact_programs_only() 
         if "cmpxchg_" in body:
             exact.add(name)
     # Each of them has a plain twin.
-    devices = {f"{device}_{part}" for device in ("disk", "crypt") for part in PARTS}
+    devices = {f"{device}_{part}" for device in ("disk", "crypt", "data") for part in PARTS}
     assert exact == devices
     assert {f"{name}_plain" for name in exact} <= set(programs[1::2])
 
