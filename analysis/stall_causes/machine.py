@@ -189,12 +189,23 @@ def _disk(machine: Machine, begin: float, end: float, length: float) -> list[str
         return said
     busy = machine.moved("disk_busy_us", begin, end)
     if busy is not None:
-        share = min(1.0, busy / 1e6 / length)
-        said.append(f"disk busy {share:.0%}" if share >= 0.5 else f"disk idle {1 - share:.0%}")
+        share = _share(busy, length)
+        half = share >= 0.5
+        said.append(f"disk busy {_percent(share)}" if half else f"disk idle {_percent(1 - share)}")
     alone = machine.moved("crypt_alone_us", begin, end)
     if alone is not None:
-        said.append(f"dm-crypt alone at work {min(1.0, alone / 1e6 / length):.0%}")
-    return [one.replace("%", " %") for one in said]
+        said.append(f"dm-crypt alone at work {_percent(_share(alone, length))}")
+    return said
+
+
+def _share(us: float, length: float) -> float:
+    """Of a span of so many seconds."""
+    return min(1.0, us / 1e6 / length)
+
+
+def _percent(share: float) -> str:
+    """'42 %'."""
+    return f"{100 * share:.0f} %"
 
 
 def _traffic(machine: Machine, begin: float, end: float, length: float) -> list[str]:
@@ -226,7 +237,7 @@ def _own_disks(machine: Machine, begin: float, end: float, length: float) -> lis
     busy = machine.moved("data_busy_us", begin, end)
     if busy is None:
         return [f"on the workload's own disks {moved}"] if said else []
-    share = f"{min(1.0, busy / 1e6 / length):.0%}".replace("%", " %")
+    share = _percent(_share(busy, length))
     return [f"the workload's own disks busy {share}{' with ' if said else ''}{moved}"]
 
 
@@ -249,7 +260,7 @@ def _reclaim(machine: Machine, begin: float, end: float, length: float) -> list[
     said = []
     awake = machine.moved("kswapd_awake_us", begin, end)
     if awake is not None:
-        said.append(f"kswapd awake {min(1.0, awake / 1e6 / length):.0%}".replace("%", " %"))
+        said.append(f"kswapd awake {_percent(_share(awake, length))}")
     reclaims = machine.moved("direct_reclaims", begin, end)
     spent = machine.moved("direct_reclaim_us", begin, end)
     if reclaims is not None and spent is not None:

@@ -15,8 +15,6 @@ from analysis.verdicts.compared import Compared
 def section(compared: Compared, shown: list[str], clean: Callable[[str], str]) -> Iterator[str]:
     """Nothing without evidence; clean: replaces the secrets of a text."""
     table = compared.causes
-    if not table.samples:
-        return
     of_shown = replace(table, variants=shown or compared.variants)
     yield from causes_text.section(of_shown, compared.campaign.subject, WIDTH)
     cards = [

@@ -138,26 +138,19 @@ static __always_inline struct gendisk *disk_of(struct request *rq)
 	return rq->q->disk;
 }
 
-static __always_inline void disk_begin_of(__u64 *ctx, bool again, bool exact)
-{
-	struct request *rq = beginning(ctx, watched.request_second);
-	__u32 operation = rq->cmd_flags & REQ_OP_MASK;
-
-	if (is(disk_of(rq), &watched.disk) && operation <= REQ_OP_WRITE)
-		begin(&disk_requests, (__u64)rq, operation, SUM_DISK_IN_FLIGHT, again, exact);
-}
-
-static __always_inline void data_begin_of(__u64 *ctx, bool again, bool exact)
+/* Of one of so many disks. */
+static __always_inline void request_begin(__u64 *ctx, void *map, const volatile struct number *disks,
+					  int count, enum sum in_flight, bool again, bool exact)
 {
 	struct request *rq = beginning(ctx, watched.request_second);
 	__u32 operation = rq->cmd_flags & REQ_OP_MASK;
 	struct gendisk *disk = disk_of(rq);
 	bool found = false;
 
-	for (int i = 0; i < DATA_DISKS; i++)
-		found |= is(disk, &watched.data[i]);
+	for (int i = 0; i < count; i++)
+		found |= is(disk, &disks[i]);
 	if (found && operation <= REQ_OP_WRITE)
-		begin(&data_requests, (__u64)rq, operation, SUM_DATA_IN_FLIGHT, again, exact);
+		begin(map, (__u64)rq, operation, in_flight, again, exact);
 }
 
 static __always_inline void bio_begin(__u64 *ctx, bool again, bool exact)
@@ -185,19 +178,19 @@ static __always_inline void bio_begin(__u64 *ctx, bool again, bool exact)
 	}
 
 /* Each twice: what one of them misses, since it is at work on this CPU already, the other sees. */
+#define REQUEST_PROGRAMS(name, NAME, disks, count, suffix, exact) \
+	PROGRAM(name##_begin##suffix, "block_rq_issue", \
+		request_begin(ctx, &name##_requests, disks, count, SUM_##NAME##_IN_FLIGHT, false, exact)) \
+	PROGRAM(name##_again##suffix, "block_rq_issue", \
+		request_begin(ctx, &name##_requests, disks, count, SUM_##NAME##_IN_FLIGHT, true, exact)) \
+	PROGRAM(name##_end##suffix, "block_rq_complete", \
+		end(&name##_requests, ctx[0], SUM_##NAME##_IN_FLIGHT, SUM_##NAME##_READS, exact)) \
+	PROGRAM(name##_missed##suffix, "block_rq_complete", \
+		end(&name##_requests, ctx[0], SUM_##NAME##_IN_FLIGHT, SUM_##NAME##_READS, exact))
+
 #define BLOCK_PROGRAMS(suffix, exact) \
-	PROGRAM(disk_begin##suffix, "block_rq_issue", disk_begin_of(ctx, false, exact)) \
-	PROGRAM(disk_again##suffix, "block_rq_issue", disk_begin_of(ctx, true, exact)) \
-	PROGRAM(disk_end##suffix, "block_rq_complete", \
-		end(&disk_requests, ctx[0], SUM_DISK_IN_FLIGHT, SUM_DISK_READS, exact)) \
-	PROGRAM(disk_missed##suffix, "block_rq_complete", \
-		end(&disk_requests, ctx[0], SUM_DISK_IN_FLIGHT, SUM_DISK_READS, exact)) \
-	PROGRAM(data_begin##suffix, "block_rq_issue", data_begin_of(ctx, false, exact)) \
-	PROGRAM(data_again##suffix, "block_rq_issue", data_begin_of(ctx, true, exact)) \
-	PROGRAM(data_end##suffix, "block_rq_complete", \
-		end(&data_requests, ctx[0], SUM_DATA_IN_FLIGHT, SUM_DATA_READS, exact)) \
-	PROGRAM(data_missed##suffix, "block_rq_complete", \
-		end(&data_requests, ctx[0], SUM_DATA_IN_FLIGHT, SUM_DATA_READS, exact)) \
+	REQUEST_PROGRAMS(disk, DISK, &watched.disk, 1, suffix, exact) \
+	REQUEST_PROGRAMS(data, DATA, watched.data, DATA_DISKS, suffix, exact) \
 	PROGRAM(crypt_begin##suffix, "block_bio_queue", bio_begin(ctx, false, exact)) \
 	PROGRAM(crypt_again##suffix, "block_bio_queue", bio_begin(ctx, true, exact)) \
 	PROGRAM(crypt_end##suffix, "block_bio_complete", \
