@@ -49,7 +49,6 @@ def recorder(folder: Path, lines: int) -> float:
             program(),
             folder,
             [stream],
-            events.fileno(),
             until={"flood"},
             timeout_s=600,
             priority=0,

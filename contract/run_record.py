@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The record of one run: `events.jsonl`, and meta.json and status.json that come from it.
 
-docs/FORMAT.md describes every file and column. In a guest each appended file is a link to a
-virtio-serial port, so what is written there has left the guest before the guest can lose it.
+docs/FORMAT.md describes every file and column. A guest appends to files that are on its host
+(contract.results_memory): what is written has left the guest before the guest can lose it.
 """
 
 import json
@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from contract.results_memory import open_appended
 from contract.run_files import EVENTS, FORMAT_VERSION, META, STATES, STATUS
 
 
@@ -18,22 +19,18 @@ class Events:
     """Appends JSON objects, a line each: `{"t": CLOCK_MONOTONIC s, "event": name, …}`."""
 
     def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._file = open_appended(path)
 
     def write(self, event: str, **facts: Any) -> None:
         """Append one event; facts are JSON values."""
         line = json.dumps({"t": round(time.monotonic(), 3), "event": event, **facts})
         data = line.encode() + b"\n"
         while data:
-            data = data[os.write(self._fd, data) :]
-
-    def fileno(self) -> int:
-        """The file's descriptor, for another process that appends events."""
-        return self._fd
+            data = data[self._file.write(data) :]
 
     def close(self) -> None:
         """Close the file; later writes fail."""
-        os.close(self._fd)
+        self._file.close()
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from contract.run_record import Events
 from errors import Exit, UserError, run_command
 from measure import delay_accounting, echo_check, knobs, machine_facts, swap_facts
 from measure.observers import Observers
+from measure.observing_cost import clean_page_cache, cost, read_memory
 from monitors.launch import RecorderProcess
 from setup.crypt_lvm import activation, mapper, ownership, stack_build
 from setup.crypt_lvm.stack import Stack
@@ -149,10 +150,15 @@ def workload(
     killed_before = machine_facts.counter("oom_kill")
     if options.atomic_order:
         events.write("meta", atomic=echo_check.checked(options.atomic_order, options.atomic_rate))
+    without = read_memory()
     observers = Observers(options, run_dir, events, disks)
 
+    def tell_cost() -> None:
+        events.write("meta", observing=cost(without, read_memory()))
+
     def begin(problems: list[str]) -> float:
-        _clean_page_cache()
+        # Every run begins with the same page cache: nothing of what was done to prepare it.
+        clean_page_cache()
         t0 = time.monotonic() + AHEAD_S
         observers.begin(t0, problems)
         return t0
@@ -163,9 +169,9 @@ def workload(
             observers.program,
             run_dir,
             [*beside.programs(options, SCRATCH), *chosen.programs(options, ground)],
-            events.fileno(),
             until=chosen.finite(options),
             timeout_s=options.timeout,
+            when_locked=tell_cost,
             when_ready=begin,
             beacon=observers.beacon,
         )
@@ -201,12 +207,6 @@ def _tell_figures(path: Path, events: Events) -> None:
     with contextlib.suppress(FileNotFoundError, ValueError):
         events.write("meta", figures=json.loads(path.read_text()))
         path.unlink()
-
-
-def _clean_page_cache() -> None:
-    # Every run begins with the same page cache: nothing of what was done to prepare it.
-    os.sync()
-    Path("/proc/sys/vm/drop_caches").write_text("3\n")
 
 
 def judged(

@@ -43,6 +43,7 @@ static bool order(const char *line, int64_t *t0)
 	char *end;
 	double seconds;
 
+	channel.prepare |= !strcmp(line, "prepare");
 	if (strncmp(line, "t0 ", 3))
 		return false;
 	seconds = strtod(line + 3, &end);

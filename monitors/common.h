@@ -86,6 +86,7 @@ void ticker_facts(struct text *, const struct ticker *);
 struct channel {
 	volatile sig_atomic_t ended; /* stdin's end, or SIGTERM; never taken back */
 	int wake;		     /* readable from SIGTERM on (an eventfd) */
+	bool prepare;		     /* `prepare` was told: the recorder may start its programs */
 };
 
 extern struct channel channel;
@@ -128,6 +129,7 @@ void cost(struct text *);
 /* For appending; returns its number. Files may be added while the thread runs. */
 int outlet_open(const char *folder, const char *name);
 int outlet_add(int fd, const char *name);
+void outlet_call(int file, const char *name); /* in what is said of it; before outlet_start() */
 void outlet_start(int priority); /* SCHED_FIFO's; 0: an ordinary thread */
 /*
  * Queue whole lines for a file. False, and counted as dropped, if more than `limit` bytes would

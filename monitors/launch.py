@@ -242,29 +242,30 @@ class RecorderProcess(Observer):
         program: Path,
         out: Path,
         streams: list[Stream],
-        events_fd: int,
         *,
         until: set[str],
         timeout_s: float,
         priority: int = RECORDER_PRIORITY,
+        when_locked: Callable[[], None] = lambda: None,
         when_ready: Callable[[list[str]], float] = lambda problems: time.monotonic(),
         beacon: Beacon | None = None,
     ) -> None:
         """Return when all streams have begun; UserError if one could not.
 
+        when_locked is called when the recorder holds all of its memory, before it starts programs.
         when_ready is called with the recorder's problems when all programs have started up. It
         returns t0 (monotonic s), when they begin: a little ahead, or whoever else is to be told
         would be told by a runner that has to share the machine with the load.
 
-        Events are appended to events_fd (a port of a guest can be open only once, so it is the
-        runner's own). It ends by itself when the streams named in until have ended, or timeout_s
-        after t0. priority as for the sampler. beacon is shown each line of the streams it names.
+        Events are appended to the events.jsonl of out. It ends by itself when the streams named in
+        until have ended, or timeout_s after t0. priority as for the sampler. beacon is shown each
+        line of the streams it names.
         """
         assert until <= {stream.name for stream in streams}
-        fds = (events_fd, *(beacon.fds if beacon else ()))
+        fds = beacon.fds if beacon else ()
         super().__init__(program, RECORDER, [str(priority)], fds)
         self.problems: list[str] = []
-        words = [str(out.resolve()), str(events_fd), str(timeout_s), str(READY_S)]
+        words = [str(out.resolve()), str(timeout_s), str(READY_S)]
         words += [*map(str, beacon.fds), *_counted(beacon.names)] if beacon else ["-1", "-1", "0"]
         words.append(str(len(streams)))
         for stream in streams:
@@ -272,7 +273,7 @@ class RecorderProcess(Observer):
             words += _counted(stream.argv)
             words += _counted([f"{name}={value}" for name, value in stream.env.items()])
         try:
-            self.t0 = self._begin(words, when_ready)
+            self.t0 = self._begin(words, when_locked, when_ready)
         except BrokenPipeError:
             self.finish(10.0)
             raise UserError("the recorder did not start") from None
@@ -280,10 +281,19 @@ class RecorderProcess(Observer):
             self.finish(10.0)
             raise
 
-    def _begin(self, words: list[str], when_ready: Callable[[list[str]], float]) -> float:
+    def _begin(
+        self,
+        words: list[str],
+        when_locked: Callable[[], None],
+        when_ready: Callable[[list[str]], float],
+    ) -> float:
         spec = b"".join(os.fsencode(word) + b"\0" for word in words)
         self.tell(len(spec).to_bytes(4, "little") + spec)
-        facts = self.line(READY_S * 2)
+        facts = self.line(READY_S)
+        if facts is not None and "locked" in facts:
+            when_locked()
+            self.tell(b"prepare\n")
+            facts = self.line(READY_S * 2)
         if facts is not None and "prepared" in facts:
             self.problems = facts["problems"]
             self.tell(f"t0 {when_ready(self.problems)!r}\n".encode())

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "common.h"
+#include "lane.h"
 
 struct locked become_ready(int priority, struct list *problems)
 {
@@ -22,6 +22,7 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*main)(int, char **);
 	} observers[] = {
+		/* the order of LANES, in contract/results_memory.py */
 		{ "sampler", sampler_main },
 		{ "recorder", recorder_main },
 		{ "evidence", evidence_main },
@@ -31,8 +32,10 @@ int main(int argc, char **argv)
 	/* By which kernel logs know it: executed from memory it would be a number. */
 	prctl(PR_SET_NAME, "observers");
 	for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(observers); i++)
-		if (!strcmp(argv[1], observers[i].name))
+		if (!strcmp(argv[1], observers[i].name)) {
+			lane_number = (int)i + 1; /* the runner's is the first */
 			return observers[i].main(argc - 1, argv + 1);
+		}
 	fprintf(stderr, "usage: observers sampler|recorder|evidence|trace WORD…\n");
 	return 2;
 }

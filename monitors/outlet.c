@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A write to a virtio-serial port allocates memory: under pressure it can take hundreds of ms in
- * direct reclaim. The thread here wakes on its own, a few times a second, and writes what has come
- * for each file at once: a wake-up for each line would cost more than all the rest of an observer.
+ * In a guest, files are on its host: a write is a copy into shared memory (lane.c). On a real
+ * machine a write to a file allocates memory: under pressure it can take hundreds of ms in direct
+ * reclaim. So a thread writes: it wakes on its own, a few times a second, and writes what has come
+ * for each file at once. A wake-up for each line would cost more than all the rest of an observer.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lane.h"
 #include "queue.h"
 
 #define BATCH_NS (400 * NS / 1000)
@@ -30,7 +32,8 @@
 struct file {
 	_Atomic(struct file *) next;
 	char *name;
-	int fd; /* the thread's; -1: its reader went away */
+	int fd;		    /* the thread's; -1: its reader went away */
+	uint32_t lane_file; /* its number, if files are in shared memory */
 	atomic_int error;
 	struct queue queue;
 	uint64_t lost_lines, lost_bytes;
@@ -42,7 +45,7 @@ static int file_count;
 
 static sem_t wake, ended;
 static int thread_priority;
-static bool started;
+static bool started, in_memory;
 static atomic_bool urged; /* the thread was woken, and has not come yet */
 static atomic_bool ending, failing;
 static _Atomic int64_t slowest;
@@ -52,12 +55,24 @@ int outlet_open(const char *folder, const char *name)
 	struct text path = { 0 };
 	int fd;
 
+	if (lane_open(folder)) {
+		in_memory = true;
+		fd = outlet_add(-1, name);
+		files[fd]->lane_file = lane_file(name);
+		return fd;
+	}
 	text_format(&path, "%s/%s%c", folder, name, '\0');
 	fd = open(path.data, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
 	if (fd < 0)
 		fail("%s: %s", path.data, strerror(errno));
 	free(path.data);
 	return outlet_add(fd, name);
+}
+
+void outlet_call(int number, const char *name)
+{
+	free(files[number]->name);
+	files[number]->name = strdup(name);
 }
 
 static void prepare(void)
@@ -178,6 +193,8 @@ void outlet_start(int priority)
 	pthread_t thread;
 	int error;
 
+	if (in_memory)
+		return;
 	prepare();
 	queues_touch(OUTLET_READY);
 	thread_priority = priority;
@@ -196,7 +213,16 @@ void outlet_start(int priority)
 
 size_t outlet_waiting(void)
 {
-	return queues_size();
+	return in_memory ? lane_waiting() : queues_size();
+}
+
+static bool queue_put(struct file *file, const char *data, size_t size)
+{
+	bool fits = queue_append(&file->queue, data, size);
+
+	if (queues_size() > URGENT_BYTES && !failing && !atomic_exchange(&urged, true))
+		sem_post(&wake);
+	return fits;
 }
 
 bool outlet_put(int number, const char *data, size_t size, size_t limit)
@@ -206,11 +232,10 @@ bool outlet_put(int number, const char *data, size_t size, size_t limit)
 
 	if (!limit || limit > OUTLET_BOUND)
 		limit = OUTLET_BOUND;
-	if (!started && queues_size() + size > EARLY_BYTES)
+	if (!started && !in_memory && queues_size() + size > EARLY_BYTES)
 		write_round();
-	fits = queues_size() + size <= limit && queue_append(&file->queue, data, size);
-	if (queues_size() > URGENT_BYTES && !failing && !atomic_exchange(&urged, true))
-		sem_post(&wake);
+	fits = outlet_waiting() + size <= limit &&
+	       (in_memory ? lane_put(file->lane_file, data, size) : queue_put(file, data, size));
 	if (!fits) {
 		file->lost_lines += lines_of(data, size);
 		file->lost_bytes += size;
@@ -236,6 +261,8 @@ size_t outlet_finish(int64_t patience_ns)
 	size_t left = 0, bytes;
 	uint64_t lines;
 
+	if (in_memory)
+		return 0;
 	prepare();
 	ending = true;
 	sem_post(&wake);

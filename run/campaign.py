@@ -25,6 +25,7 @@ from run.plans.fitting import refuse_misfits
 from run.plans.stored import by_workload, read_plan, variants_of
 from run.run_folders import completed, ended, folder, numbered, schedule, targets
 from setup.kernels import Kernel
+from vm.results_memory import recover
 
 OTHER_SEEDS = 1000  # no variant has so many runs
 
@@ -167,6 +168,7 @@ class Campaign:
 
     def set_aside(self, run: Path) -> None:
         """Rename a run that was cut short to <n>.cut-<k>: kept, but not in its repeat's way."""
+        recover(run)
         taken = [1]
         for other in run.parent.glob(f"{run.name}.cut-*"):
             number = other.name.rpartition("-")[2]

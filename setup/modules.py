@@ -13,7 +13,7 @@ from setup import apt, cache, kconfig
 from setup.kernels import Kernel
 
 SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
-REQUIRED = ("virtio_pci", "virtio_blk", "virtio_console", "virtio_net", "ext4", "dm_mod")
+REQUIRED = ("virtio_pci", "virtio_blk", "virtio_net", "ext4", "dm_mod")
 REQUIRED_CRYPT = ("dm_crypt", "xts")
 # Loaded if they are modules of this kernel: nothing in the guest could load them later. xts asks
 # for ecb, dm-crypt for aes, ext4 and xfs for crc32c; loop is for tests of --device.

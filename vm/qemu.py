@@ -4,6 +4,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from contract.results_memory import MEMORY_BYTES
 from vm.disk_model import DiskModel, environment, preloaded
 
 PROGRAM = "qemu-system-x86_64"
@@ -12,9 +13,6 @@ MACHINE = "q35"
 # walk, and one of some 25 guests with all of it died with impossible flags in a double fault.
 CPU = {"tcg": "max,-avx,-avx2,-bmi1,-bmi2,-adx,-la57,-pku", "kvm": "host"}
 CACHE = "unsafe"
-# Of one virtio-serial bus, which has at most 31. The guest gives memory to queues for each port
-# that its bus can have, so no bus is larger than what is on it.
-BUS_PORTS = 12
 MUSIC_ADDRESS = "10.0.2.100"
 GUEST, HOST = "guest", "host"  # whose clock a guest waits by
 # A virtio disk's queue holds more than two; its requests are not cut to fit a short one.
@@ -40,17 +38,11 @@ class Disk:
 
 
 @dataclass(frozen=True)
-class Ports:
-    """Files on the host that the guest's virtio-serial ports of these names write to."""
-
-    folder: Path
-    names: list[str]
-
-
-@dataclass(frozen=True)
 class Spec:
     """One virtual machine. memory in bytes; fds are inherited by QEMU. console: of two FIFOs, but
     for their ends .in and .out.
+
+    results: a file of MEMORY_BYTES, which the guest writes its results to.
 
     mips: of a guest whose clock counts its instructions, so many a microsecond; None: it has the
     host's clock. seed: of all its randomness, there. library: of the disk model, preloaded.
@@ -66,7 +58,7 @@ class Spec:
     console: Path = Path()
     monitor_fd: int = -1
     disks: list[Disk] = field(default_factory=list)
-    ports: Ports | None = None
+    results: Path | None = None
     music_command: str | None = None
     fdsets: dict[int, list[int]] = field(default_factory=dict)
     mips: int | None = None
@@ -118,8 +110,13 @@ def command_line(spec: Spec) -> list[str]:
             argv += ["-add-fd", f"fd={fd},set={number}"]
     for disk in spec.disks:
         argv += _disk(disk, spec)
-    if spec.ports is not None:
-        argv += _ports(spec.ports, spec)
+    if spec.results is not None:
+        # Plain memory of a PCI device: the guest's kernel has no driver for it, and spends nothing
+        # on what is written there. A port of virtio_console costs the guest a page for each
+        # descriptor of its queue: 128 with QEMU 7.2, 1,024 with 10.0.
+        memory = f"memory-backend-file,id=results,share=on,size={MEMORY_BYTES}"
+        argv += ["-object", f"{memory},mem-path={_quoted(spec.results)}"]
+        argv += ["-device", "ivshmem-plain,memdev=results"]
     if spec.music_command is not None:
         # "Another machine" without a port on the host: QEMU hands the guest's connection to the
         # command's standard input, and restrict=on lets the guest reach nothing else.
@@ -165,23 +162,6 @@ def _disk(disk: Disk, spec: Spec) -> list[str]:
 
 def _power_of_two(least: int) -> int:
     return 1 << (least - 1).bit_length()
-
-
-def _ports(ports: Ports, spec: Spec) -> list[str]:
-    argv = []
-    for first in range(0, len(ports.names), BUS_PORTS):
-        names = ports.names[first : first + BUS_PORTS]
-        bus = f"results{first // BUS_PORTS}"
-        device = f"virtio-serial-pci,id={bus},max_ports={len(names) + 1}{_at_once(spec)}"
-        argv += ["-device", device]
-        for number, name in enumerate(names, start=1):
-            argv += [
-                "-chardev",
-                f"file,id={bus}-{number},path={_quoted(ports.folder / name)}",
-                "-device",
-                f"virtserialport,bus={bus}.0,nr={number},chardev={bus}-{number},name={name}",
-            ]
-    return argv
 
 
 def _quoted(path: Path | str) -> str:

@@ -17,7 +17,8 @@ from vm.guest import Errand, Guest, append
 from vm.guest_facts import outside_facts
 from vm.host import Others
 from vm.machine import Machine, running
-from vm.qemu import GUEST, HOST, Disk, Ports, Spec
+from vm.qemu import GUEST, HOST, Disk, Spec
+from vm.results_memory import appending
 from vm.room import copied_disk, reserved, work_disk
 from vm.watch import Watch
 
@@ -46,6 +47,7 @@ def run(
     others = Others()
     try:
         reason, died_of = _supervise(guest, errand, run_dir, tick, stopped, booted)
+        tick()
     except BaseException as error:
         why = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
         write_status(run_dir, ABORTED, why, elapsed_s=None)
@@ -71,6 +73,7 @@ def _supervise(
         reserved(run_dir),
         cache.scratch(SCRATCH) as scratch,
         copied_disk(scratch, guest.root_image) as root,
+        appending(run_dir, errand.files) as memory,
         contextlib.ExitStack() as opened,
     ):
         tested = {
@@ -114,7 +117,7 @@ def _supervise(
             cpus=guest.cpus,
             console_log=run_dir / CONSOLE_LOG,
             disks=disks,
-            ports=Ports(run_dir, errand.files),
+            results=memory.path,
             music_command=None if own else music_command(guest.music, scratch),
             fdsets=fdsets,
             mips=guest.mips if own else None,
@@ -126,7 +129,6 @@ def _supervise(
             slow = SLOWEST if own else 1
             reason = Watch(errand, run_dir, scratch, tick, slow).follow(machine, stopped)
             died_of = machine.died_of if reason is None else None
-        tick()
     return reason, died_of
 
 

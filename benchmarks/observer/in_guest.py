@@ -44,7 +44,7 @@ def idle(folder: Path) -> None:
     """Record the victim alone."""
     folder.mkdir()
     recorder = RecorderProcess(
-        in_memory(program()), folder, extra(naive=False), 2, until={"victim"}, timeout_s=120
+        in_memory(program()), folder, extra(naive=False), until={"victim"}, timeout_s=120
     )
     if recorder.wait() is None:
         raise RuntimeError("the idle recorder died")

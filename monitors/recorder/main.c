@@ -4,6 +4,7 @@
  * returned, whatever becomes of the machine. Started before the load by monitors/launch.py; the end
  * of stdin, or SIGTERM, ends the recording. It speaks JSON lines on stdout:
  *
+ *	{"locked": true}			no program yet; `prepare` has them started
  *	{"prepared": streams, "problems": […]}	all are there; `t0 SECONDS` lets them begin then
  *	{"t0": seconds}				the workload has begun
  *	{"outcome": "done|deadline|stopped", "elapsed": s, "observer": {…}, "early": {stream: last
@@ -48,6 +49,12 @@ static int abandon(struct text *error)
 	return 0;
 }
 
+static int end_early(struct text *error)
+{
+	text_string(error, "the recorder was asked to end");
+	return abandon(error);
+}
+
 /* fail() does not wait for them: who is killed may wait for a disk. */
 static void kill_programs(void)
 {
@@ -56,21 +63,23 @@ static void kill_programs(void)
 			child_signal(stream, SIGKILL);
 }
 
-/* Waits for `t0 SECONDS`: when to let the programs begin. */
-static bool told_to_go(int64_t *t0)
+/* Waits for orders; false: to end. */
+static bool hear(int64_t *t0)
 {
 	struct pollfd from[] = { { .fd = STDIN_FILENO, .events = POLLIN },
 				 { .fd = channel.wake, .events = POLLIN } };
+	bool told = false;
 
-	while (!channel.ended) {
+	while (!channel.ended && !told) {
 		if (poll(from, ARRAY_SIZE(from), -1) < 0)
 			continue;
 		if (from[1].revents)
 			channel.ended = true;
-		else if (channel_read(t0))
-			return true;
+		else
+			told = channel_read(t0) || channel.prepare;
 	}
-	return false;
+	channel.prepare = false;
+	return told;
 }
 
 static void add_last_line(struct text *out, struct stream *stream)
@@ -148,16 +157,18 @@ int recorder_main(int argc, char **argv)
 	recorder_rehearse();
 	become_ready(priority, &problems);
 	at_fail(kill_programs);
+	text_string(&line, "{\"locked\": true}");
+	say(&line);
+	if (!hear(&t0))
+		return end_early(&line);
 	if (!prepare(&line))
 		return abandon(&line);
 	text_format(&line, "{\"prepared\": %d, \"problems\": ", spec.count);
 	list_json(&line, &problems, 0);
 	text_char(&line, '}');
 	say(&line);
-	if (!told_to_go(&t0)) {
-		text_string(&line, "the recorder was asked to end");
-		return abandon(&line);
-	}
+	if (!hear(&t0))
+		return end_early(&line);
 	recorder_start(t0);
 	finish(t0, recorder_run(t0 + (int64_t)(spec.timeout_s * NS)));
 	return 0;

@@ -184,22 +184,18 @@ static void watch(int fd, void *what)
 
 void recorder_open(void)
 {
-	struct text path = { 0 };
+	struct text name = { 0 };
 
 	for_each_stream(stream) {
-		int fd;
-
-		text_clear(&path);
-		text_format(&path, "%s/latency-%s.log%c", spec.folder, stream->name, '\0');
-		fd = open(path.data, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-		if (fd < 0)
-			fail("%s: %s", path.data, strerror(errno));
-		stream->file = outlet_add(fd, stream->name);
+		text_clear(&name);
+		text_format(&name, "latency-%s.log%c", stream->name, '\0');
+		stream->file = outlet_open(spec.folder, name.data);
+		outlet_call(stream->file, stream->name);
 		stream->slot = beacon_slot(&spec.beacon, stream->name);
 		stream->closed_ms = -1;
 	}
-	free(path.data);
-	events = outlet_add(spec.events, EVENTS);
+	free(name.data);
+	events = outlet_open(spec.folder, EVENTS);
 }
 
 /* Does all that is done for a line, to no effect: what was touched gets locked. */

@@ -30,7 +30,6 @@ struct stream {
 
 struct spec {
 	char *folder;
-	int events;
 	double timeout_s, ready_s;
 	int count;
 	struct stream *streams;

@@ -89,7 +89,6 @@ void spec_read(void)
 	next = text;
 	end = text + size;
 	spec.folder = word();
-	spec.events = descriptor();
 	spec.timeout_s = atof(word());
 	spec.ready_s = atof(word());
 	memory = descriptor();

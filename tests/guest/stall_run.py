@@ -2,10 +2,11 @@
 """Runs in the guest: plays the scenes, a few in each run folder, sent to the host as one tar.
 
 Usage: stall_run.py [SCENE…] (default: all). A scene that gave no stall of LEAST_S is played once
-more. Events (to the port events.jsonl): `scene` with name, run (folder), tries, began, ended
+more. Events (to events.jsonl): `scene` with name, run (folder), tries, began, ended
 (seconds of CLOCK_MONOTONIC), stalled, held, error, absent (what this kernel lacks), one for each.
 """
 
+import contextlib
 import ctypes
 import itertools
 import os
@@ -18,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from contract.results_memory import open_appended
 from contract.run_record import Events
 from measure import machine_facts
 from measure.observers import evidence_facts
@@ -66,7 +68,6 @@ class Observers:
             own,
             folder,
             [stream],
-            events.fileno(),
             until={STREAM},
             timeout_s=RECORDING_S,
             when_ready=self._begin,
@@ -162,8 +163,8 @@ def main() -> None:
     machine.build()
     events.write("built")
     with (
-        open(RESULTS / "runs.tar", "wb", buffering=0) as port,
-        tarfile.open(fileobj=port, mode="w|") as tar,
+        contextlib.closing(open_appended(RESULTS / "runs.tar")) as sent,
+        tarfile.open(fileobj=sent, mode="w|") as tar,
     ):
         for number in itertools.count(1):
             if not pending:
@@ -180,8 +181,6 @@ def main() -> None:
                     facts = {"name": scene.name, "run": run, "tries": tries[scene.name]}
                     events.write("scene", **facts, **result)
     events.write("played")
-    # The end of the tar is in QEMU's hands, not yet in the file's.
-    os.sync()
 
 
 if __name__ == "__main__":

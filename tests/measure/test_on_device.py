@@ -121,7 +121,7 @@ def test_a_player_that_dies_is_no_completed_run(tmp_path: Path) -> None:
     ]
     events = Events(tmp_path / "events.jsonl")
     recorder = RecorderProcess(
-        program(), tmp_path, streams, events.fileno(), until={"gitk-1"}, timeout_s=40, priority=0
+        program(), tmp_path, streams, until={"gitk-1"}, timeout_s=40, priority=0
     )
     recorded = recorder.wait()
     events.close()
@@ -156,7 +156,7 @@ def test_lost_output_is_in_the_facts_and_not_an_event(tmp_path: Path) -> None:
     events = Events(tmp_path / "events.jsonl")
     streams = [Stream("gitk-1", ["echo", "one"], dict(os.environ))]
     recorder = RecorderProcess(
-        program(), tmp_path, streams, events.fileno(), until={"gitk-1"}, timeout_s=40, priority=0
+        program(), tmp_path, streams, until={"gitk-1"}, timeout_s=40, priority=0
     )
     recorded = recorder.wait()
     events.close()

@@ -67,7 +67,6 @@ def record(
             path or program(),
             folder,
             streams,
-            events.fileno(),
             until=until,
             timeout_s=timeout_s,
             priority=priority,

@@ -17,7 +17,8 @@ from vm import disk_model, room, session
 from vm.disk_model import DiskModel
 from vm.guest import append
 from vm.machine import running
-from vm.qemu import PROGRAM, Disk, Ports, Spec
+from vm.qemu import PROGRAM, Disk, Spec
+from vm.results_memory import appending
 
 # A quarter of a second for each request, wherever it is.
 SLOW = DiskModel(rotates=False, iops=4, bytes_per_s=60_000_000, parallel=1, depth=32, queues=1)
@@ -38,6 +39,7 @@ def play(kernel_spec: str, out: Path, scenes: list[str], deadline_s: float) -> d
         cache.scratch(session.SCRATCH) as scratch,
         room.work_disk(scratch) as work,
         room.copied_disk(scratch, root) as root_copy,
+        appending(out, ["events.jsonl", "runs.tar"]) as memory,
     ):
         command = scratch / "run" / "command"
         command.parent.mkdir()
@@ -61,7 +63,7 @@ def play(kernel_spec: str, out: Path, scenes: list[str], deadline_s: float) -> d
                     Disk("work", "/dev/fdset/1"),
                     Disk("slow", slow.name, model=SLOW, descriptor=slow.fileno()),
                 ],
-                ports=Ports(out, ["events.jsonl", "runs.tar"]),
+                results=memory.path,
                 fdsets={1: work, 2: root_copy},
                 mips=MIPS,
                 library=disk_model.library(PROGRAM),

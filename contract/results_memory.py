@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The memory through which a guest's results leave it: layout, and how Python writes to it.
+
+A guest has one PCI device whose memory is a file on the host (QEMU's ivshmem-plain). A process
+that writes results maps its own part of it, a lane: no driver, no system call and no memory of the
+guest's kernel is needed for a write, and what was written is on the host, whatever becomes of the
+guest. A lane is a ring of records, whose files the host appends to (vm/results_memory.py);
+monitors/lane.c writes the same from C. On a real machine the files are plain files.
+
+A lane: the bytes put so far (by the guest, at PUT) and the bytes taken (by the host, at TAKEN),
+both 64 bits; from NAMES on the names of its files, NAME_BYTES for each, zeros behind it; from DATA
+on the ring. A record: RECORD (ns of CLOCK_MONOTONIC, bytes, number of the file in this lane), its
+bytes, zeros up to a multiple of 8. All in the machine's order of bytes: x86-64's.
+"""
+
+import mmap
+import os
+import struct
+import time
+from pathlib import Path
+from typing import Protocol
+
+# In the results' folder of a guest: a link to the device's memory.
+LINK = ".results-memory"
+LANES = ("runner", "sampler", "recorder", "evidence")
+LANE_BYTES = 4 << 20
+MEMORY_BYTES = LANE_BYTES * len(LANES)
+PUT, TAKEN, NAMES, DATA = 0, 64, 128, 4096
+NAME_BYTES = 64
+FILES = (DATA - NAMES) // NAME_BYTES  # at the most
+RING_BYTES = LANE_BYTES - DATA
+RECORD = struct.Struct("=QII")
+ALIGNMENT = 8
+PIECE = 64 << 10  # bytes of a record at the most
+WAIT_S = 0.01
+
+
+class Appended(Protocol):
+    """A file of a result, to which bytes are appended."""
+
+    def write(self, data: bytes, /) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class Lane:
+    """The runner's lane in a guest, mapped."""
+
+    def __init__(self, memory: Path) -> None:
+        file = os.open(memory, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            self._memory = mmap.mmap(file, LANE_BYTES)
+        finally:
+            os.close(file)
+        self._counters = memoryview(self._memory).cast("Q")
+        self._files = 0
+
+    def add(self, name: str) -> int:
+        """The number of a new file."""
+        number = self._files
+        at = NAMES + number * NAME_BYTES
+        self._memory[at : at + NAME_BYTES] = name.encode().ljust(NAME_BYTES, b"\0")
+        self._files += 1
+        return number
+
+    def put(self, number: int, data: bytes) -> None:
+        """Append to a file; waits for the host while the ring is full."""
+        for first in range(0, len(data), PIECE):
+            self._put(number, data[first : first + PIECE])
+
+    def _put(self, number: int, data: bytes) -> None:
+        record = RECORD.pack(time.monotonic_ns(), len(data), number) + data
+        record += bytes(-len(record) % ALIGNMENT)
+        put = self._counters[PUT // 8]
+        while put + len(record) - self._counters[TAKEN // 8] > RING_BYTES:
+            time.sleep(WAIT_S)
+        at = put % RING_BYTES
+        first = min(len(record), RING_BYTES - at)
+        self._memory[DATA + at : DATA + at + first] = record[:first]
+        self._memory[DATA : DATA + len(record) - first] = record[first:]
+        # Last, in one store: the host sees all of a record, or nothing.
+        self._counters[PUT // 8] = put + len(record)
+
+
+class _InMemory:
+    """A file of a lane."""
+
+    def __init__(self, lane: Lane, name: str) -> None:
+        self._lane = lane
+        self._number = lane.add(name)
+
+    def write(self, data: bytes, /) -> int:
+        self._lane.put(self._number, data)
+        return len(data)
+
+    def close(self) -> None:
+        """Nothing is held for it."""
+
+
+_lanes: dict[Path, Lane] = {}  # a process writes to its lane by one counter
+
+
+def open_appended(path: Path) -> Appended:
+    """The file of a result at path: in the memory of its folder if that has one, else on disk."""
+    memory = path.parent / LINK
+    if memory.exists():
+        if memory not in _lanes:
+            _lanes[memory] = Lane(memory)
+        return _InMemory(_lanes[memory], path.name)
+    return open(path, "ab", buffering=0)
