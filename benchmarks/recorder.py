@@ -44,15 +44,9 @@ def recorder(folder: Path, lines: int) -> float:
     """Seconds from the begin of the program to the end of the recorder."""
     script = f"echo ready; read go; {FLOOD.format(lines)}"
     stream = Stream("flood", ["sh", "-c", script], dict(os.environ), waits=True)
-    with open(folder / "events.jsonl", "ab") as events:
-        process = RecorderProcess(
-            program(),
-            folder,
-            [stream],
-            until={"flood"},
-            timeout_s=600,
-            priority=0,
-        )
+    process = RecorderProcess(
+        program(), folder, [stream], until={"flood"}, timeout_s=600, priority=0
+    )
     process.wait()
     taken = time.monotonic() - process.t0
     counted(folder / "latency-flood.log", lines)

@@ -13,12 +13,13 @@ on the ring. A record: RECORD (ns of CLOCK_MONOTONIC, bytes, number of the file 
 bytes, zeros up to a multiple of 8. All in the machine's order of bytes: x86-64's.
 """
 
+import io
 import mmap
 import os
 import struct
 import time
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 # In the results' folder of a guest: a link to the device's memory.
 LINK = ".results-memory"
@@ -33,14 +34,6 @@ RECORD = struct.Struct("=QII")
 ALIGNMENT = 8
 PIECE = 64 << 10  # bytes of a record at the most
 WAIT_S = 0.01
-
-
-class Appended(Protocol):
-    """A file of a result, to which bytes are appended."""
-
-    def write(self, data: bytes, /) -> int: ...
-
-    def close(self) -> None: ...
 
 
 class Lane:
@@ -82,25 +75,25 @@ class Lane:
         self._counters[PUT // 8] = put + len(record)
 
 
-class _InMemory:
+class _InMemory(io.RawIOBase):
     """A file of a lane."""
 
     def __init__(self, lane: Lane, name: str) -> None:
         self._lane = lane
         self._number = lane.add(name)
 
-    def write(self, data: bytes, /) -> int:
-        self._lane.put(self._number, data)
-        return len(data)
+    def writable(self) -> bool:
+        return True
 
-    def close(self) -> None:
-        """Nothing is held for it."""
+    def write(self, data: Any, /) -> int:
+        self._lane.put(self._number, bytes(data))
+        return memoryview(data).nbytes
 
 
 _lanes: dict[Path, Lane] = {}  # a process writes to its lane by one counter
 
 
-def open_appended(path: Path) -> Appended:
+def open_appended(path: Path) -> io.RawIOBase:
     """The file of a result at path: in the memory of its folder if that has one, else on disk."""
     memory = path.parent / LINK
     if memory.exists():

@@ -26,7 +26,7 @@ class Events:
         line = json.dumps({"t": round(time.monotonic(), 3), "event": event, **facts})
         data = line.encode() + b"\n"
         while data:
-            data = data[self._file.write(data) :]
+            data = data[self._file.write(data) or 0 :]
 
     def close(self) -> None:
         """Close the file; later writes fail."""

@@ -6,7 +6,6 @@ more. Events (to events.jsonl): `scene` with name, run (folder), tries, began, e
 (seconds of CLOCK_MONOTONIC), stalled, held, error, absent (what this kernel lacks), one for each.
 """
 
-import contextlib
 import ctypes
 import itertools
 import os
@@ -163,7 +162,7 @@ def main() -> None:
     machine.build()
     events.write("built")
     with (
-        contextlib.closing(open_appended(RESULTS / "runs.tar")) as sent,
+        open_appended(RESULTS / "runs.tar") as sent,
         tarfile.open(fileobj=sent, mode="w|") as tar,
     ):
         for number in itertools.count(1):

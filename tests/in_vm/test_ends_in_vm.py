@@ -61,8 +61,8 @@ def sizes(run_dir: Path, gitks: int = 2) -> dict[str, int]:
 def assert_kept_to_the_last_second(run_dir: Path, workload_s: float) -> None:
     """The counters and the heartbeat reach to the end, by the host's clock, of the workload.
 
-    The observers write in batches of 0.4 s, and a sample is due each 0.25 s. workload_s counts
-    from when the host saw the start, so it is never too long.
+    A sample is due each 0.25 s. workload_s counts from when the host saw the start, so it is never
+    too long.
     """
     assert workload_s >= 2.5
     assert last_sample(run_dir) >= workload_s - 1.5

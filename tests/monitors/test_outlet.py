@@ -24,7 +24,7 @@ pytestmark = pytest.mark.clock
 
 BOUND, READY, URGENT = 4 << 20, 192 << 10, 1 << 20
 CHECKS = (SANITIZERS, THREADS)
-PARTS = ("outlet.c", "queue.c", "text.c", "clock.c", "lock.c", "channel.c")
+PARTS = ("outlet.c", "lane.c", "queue.c", "text.c", "clock.c", "lock.c", "channel.c")
 
 
 @contextlib.contextmanager

@@ -173,23 +173,21 @@ def test_output_that_recovers_gets_everything(tmp_path: Path) -> None:
 
 
 def test_events_that_cannot_be_written_at_first_are_written_later(tmp_path: Path) -> None:
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
+    os.mkfifo(tmp_path / "events.jsonl")
+    reader = os.open(tmp_path / "events.jsonl", os.O_RDWR | os.O_NONBLOCK)
     full = 0
     with contextlib.suppress(BlockingIOError):
         while True:
-            full += os.write(writer, b"\0" * 4096)
+            full += os.write(reader, b"\0" * 4096)
     streams = [stream("x", "sh", "-c", "sleep 1; echo one")]
-    process = RecorderProcess(
-        program(), tmp_path, streams, writer, until={"x"}, timeout_s=40, priority=0
-    )
-    os.close(writer)
+    process = RecorderProcess(program(), tmp_path, streams, until={"x"}, timeout_s=40, priority=0)
     time.sleep(0.7)
     while full > 0:
         full -= len(os.read(reader, min(full, 65536)))
     assert process.wait()
-    with open(reader, "rb") as events:
-        names = [json.loads(line)["event"] for line in events]
+    events = os.read(reader, 65536).splitlines()
+    os.close(reader)
+    names = [json.loads(line)["event"] for line in events]
     assert sorted(names) == ["end", "start", "stream-end", "stream-start"]
     assert lines_of(tmp_path, "x") == ["one", "[end]"]
 
@@ -340,7 +338,8 @@ def test_a_runner_that_goes_away_while_a_program_starts_up(
     def tell_and_leave(process: RecorderProcess, data: bytes) -> None:
         tell(process, data)
         assert process._child.stdin
-        process._child.stdin.close()
+        if data == b"prepare\n":
+            process._child.stdin.close()
 
     monkeypatch.setenv("RUN", str(tmp_path))
     monkeypatch.setattr(RecorderProcess, "tell", tell_and_leave)

@@ -16,7 +16,7 @@ import pytest
 from tests.support.kernel_logs import wait_for
 from vm import host, probe
 from vm.disk_model import DiskModel
-from vm.qemu import Disk, Ports, Spec, command_line
+from vm.qemu import Disk, Spec, command_line
 from vm.qmp import Monitor, MonitorLost
 
 SPEC = Spec(
@@ -30,7 +30,7 @@ SPEC = Spec(
     console=Path("/c"),
     monitor_fd=8,
     disks=[Disk("work", "/dev/fdset/1", iops=150, bps=80 << 20)],
-    ports=Ports(Path("/r"), ["events.jsonl", "kern.log"]),
+    results=Path("/r,s/memory"),
     music_command="rsync --daemon --config=/x,y",
 )
 
@@ -50,7 +50,6 @@ def test_commas_and_throttles() -> None:
     assert "logfile=/a,,b/console.log" in text
     assert "--config=/x,,y" in text
     assert "throttling.iops-total=150,throttling.bps-total=83886080" in text
-    assert "path=/r/kern.log" in text
 
 
 def test_a_clock_of_instructions_and_a_modelled_disk(
@@ -78,7 +77,7 @@ def test_a_clock_of_instructions_and_a_modelled_disk(
     assert "-accel tcg,thread=single" in text and "-seed 7" in text
     assert "-icount shift=2,sleep=off,align=off -rtc base=2009-11-02T12:00:00,clock=vm" in text
     assert text.count("aio=io_uring") == 2 and "throttling" not in text
-    assert text.count("ioeventfd=off") == len(re.findall("-device virtio-", text)) == 4
+    assert text.count("ioeventfd=off") == len(re.findall("-device virtio-", text)) == 3
     assert text.count("write-cache=off,discard=off,write-zeroes=off") == 2
     assert "num-queues=2,seg-max-adjust=off,queue-size=64" in text
     assert (
@@ -96,21 +95,11 @@ def test_a_clock_of_instructions_and_a_modelled_disk(
     )
 
 
-def test_no_bus_has_more_ports_than_it_has_room_for() -> None:
-    names = [f"port-{n}" for n in range(40)]
-    argv = command_line(dataclasses.replace(SPEC, ports=Ports(Path("/r"), names)))
-    room = {
-        word.split("id=")[1].split(",")[0]: int(word.split("max_ports=")[1])
-        for word in argv
-        if word.startswith("virtio-serial-pci")
-    }
-    ports = [word for word in argv if word.startswith("virtserialport")]
-    assert [word.rpartition("name=")[2] for word in ports] == names
-    places = [(re.search(r"bus=(\w+)\.0,nr=(\d+),", word)) for word in ports]
-    taken = [(place[1], int(place[2])) for place in places if place]
-    assert len(set(taken)) == len(names)
-    # Number 0 is a console's, and QEMU's own limit is 31.
-    assert all(0 < number < room[bus] <= 31 for bus, number in taken)
+def test_results_have_no_port_of_a_driver() -> None:
+    argv = command_line(SPEC)
+    assert "ivshmem-plain,memdev=results" in argv
+    assert any(word.endswith("mem-path=/r,,s/memory") and "share=on" in word for word in argv)
+    assert not [word for word in argv if "virtio-serial" in word or "virtserialport" in word]
 
 
 def served(answers: list[bytes]) -> tuple[Monitor, socket.socket]:

@@ -2,6 +2,7 @@
 /*
  * TEST HELPER: outlet.c, told what to do. Orders on stdin, each answered by a line on stdout:
  *     add FD NAME               a file: its number
+ *     open LANE FOLDER NAME     a file of a result, of which this process writes that lane
  *     start                     the thread, as an ordinary one
  *     put FILE SIZE LIMIT       and SIZE bytes: whether they fitted
  *     flood COUNT WIDTH LIMIT   so many numbered lines, of this width, to each file in turn: how
@@ -21,7 +22,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "common.h"
+#include "lane.h"
 
 static atomic_long posts;
 
@@ -63,6 +64,16 @@ static int add(void)
 		abort();
 	files++;
 	return outlet_add(fd, name);
+}
+
+static int open_in_lane(void)
+{
+	char folder[512], name[128];
+
+	if (scanf("%d %511s %127s", &lane_number, folder, name) != 3)
+		abort();
+	files++;
+	return outlet_open(folder, name);
 }
 
 static bool put(void)
@@ -112,6 +123,8 @@ static long obey(const char *order)
 {
 	if (!strcmp(order, "add"))
 		return add();
+	if (!strcmp(order, "open"))
+		return open_in_lane();
 	if (!strcmp(order, "start")) {
 		outlet_start(0);
 		return 1;
