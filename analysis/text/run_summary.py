@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One run in letters: its freeze in a sentence, its facts, streams and counters."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from analysis.figures import counters, failed_allocations, observer_faults
@@ -244,6 +244,17 @@ def _kernel_log(run: Run) -> Iterator[str]:
         yield from entry("with care", plain(problem))
 
 
+def _observers_memory(observing: Any, locked: Sequence[float]) -> str:
+    """What observing took of the memory: as measured, else what the observers had locked."""
+    measured = observing if isinstance(observing, dict) else {}
+    names = ("memory_kib", "locked_kib", "kernel_kib")
+    memory, pinned, kernel = (number(measured.get(name)) for name in names)
+    if memory is not None and pinned is not None and kernel is not None:
+        of_it = f"{mib(pinned / 1024)} locked, {mib(kernel / 1024)} of the kernel's"
+        return f"{mib(memory / 1024)} of memory ({of_it})"
+    return f"{mib(sum(locked) / 1024)} locked" if locked else f"locked memory {NOT_AVAILABLE}"
+
+
 def _observers(run: Run) -> Iterator[str]:
     """The observers' own cost: their word in meta.json, else what of it their events hold."""
     listed = run.fact("observers")
@@ -256,7 +267,7 @@ def _observers(run: Run) -> Iterator[str]:
     late = [number(one.get("worst_late_s")) for one in each] + [counters.worst_lateness(run)]
     latest = max((one for one in late if one is not None), default=None)
     parts = [
-        f"{mib(sum(known) / 1024)} locked" if known else f"locked memory {NOT_AVAILABLE}",
+        _observers_memory(run.fact("observing"), known),
         f"{100 * sum(shares):.2f} % of one CPU" if shares else f"CPU share {NOT_AVAILABLE}",
         f"lateness {NOT_AVAILABLE}" if latest is None else f"latest sample {latest:.3f} s late",
     ]

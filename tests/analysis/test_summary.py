@@ -68,6 +68,14 @@ def test_the_figures_of_a_run_made_by_hand(tmp_path: Path) -> None:
     assert "One run is a sign, not a finding." in text
 
 
+def test_what_observing_took_of_the_memory_is_the_measured_figure(tmp_path: Path) -> None:
+    observing = {"memory_kib": 6144, "locked_kib": 4096, "kernel_kib": 1536, "rest_kib": 512}
+    facts = json.dumps(meta("6.1", parameters=PARAMETERS, observing=observing))
+    write_run(tmp_path / "6.1" / "1", {"meta.json": facts})
+    text = " ".join(text_of(tmp_path).split())
+    assert "observers 6.0 MiB of memory (4.0 MiB locked, 1.5 MiB of the kernel's), " in text
+
+
 def few_lines(run: Path, stall: float, state: str = "completed") -> Path:
     """A run of one gitk with one stall of so many seconds."""
     facts = meta(run.parent.name, parameters={"gitk": 1})
