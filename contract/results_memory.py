@@ -46,15 +46,17 @@ class Lane:
         finally:
             os.close(file)
         self._counters = memoryview(self._memory).cast("Q")
-        self._files = 0
 
     def add(self, name: str) -> int:
-        """The number of a new file."""
-        number = self._files
-        at = NAMES + number * NAME_BYTES
-        self._memory[at : at + NAME_BYTES] = name.encode().ljust(NAME_BYTES, b"\0")
-        self._files += 1
-        return number
+        """The number of a file, which may have one of a process before."""
+        padded = name.encode().ljust(NAME_BYTES, b"\0")
+        for number in range(FILES):
+            at = NAMES + number * NAME_BYTES
+            if not self._memory[at]:
+                self._memory[at : at + NAME_BYTES] = padded
+            if self._memory[at : at + NAME_BYTES] == padded:
+                return number
+        raise ValueError(f"{name}: a lane has {FILES} files at the most")
 
     def put(self, number: int, data: bytes) -> None:
         """Append to a file; waits for the host while the ring is full."""

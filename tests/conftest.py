@@ -1,8 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Order of the tests, and what is told of those that were tried again."""
 
+import os
+import tempfile
+
 import pytest
 from hypothesis import settings
+
+# The tests' own, which their processes inherit: another's run on this machine is in nobody's way.
+if "DESKTOP_FREEZE_LOCKS" not in os.environ:
+    LOCKS = tempfile.TemporaryDirectory(prefix="desktop-freeze-locks-")
+    os.environ["DESKTOP_FREEZE_LOCKS"] = LOCKS.name
 
 # The same examples each time, however slow the machine: a red test means a change, not luck.
 # `--hypothesis-profile=search` looks for new ones.

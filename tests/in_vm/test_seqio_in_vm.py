@@ -172,8 +172,11 @@ def test_waits_are_those_that_the_kernel_notes(seqio: Run) -> None:
     assert told["ksd-wait-io"] == pytest.approx(sum(kswapds) / 1000)
     if "wait_iff_congested_n" not in stamped[0].split("\t"):
         return
-    # Where congestion is waited for: amid the writes, and nearly all by the allocator itself.
-    assert tasks and sum(tasks) + sum(kswapds) > 0
+    # Where congestion is waited for: amid the writes, and nearly all by the allocator itself. In a
+    # run in which kswapd alone waited, no task shows where.
+    assert sum(tasks) + sum(kswapds) > 0
+    if not tasks:
+        return
     where = f"write-{PROCESSES}"
     assert 0 < told[f"waits-{where}"] <= len(noted)
     assert 0.9 * len(tasks) <= told[f"slow-{where}"] <= len(tasks)

@@ -10,7 +10,7 @@ import re
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -268,15 +268,22 @@ def processes() -> list[str]:
 
 
 def machine_state() -> dict[str, Any]:
-    """What a run might leave behind on the host."""
+    """What a run might leave behind on the host, other programs' mounts and loop devices not."""
     loops = subprocess.run(["/sbin/losetup", "-l", "-n"], capture_output=True, text=True).stdout
+    mappings = (str(path) for path in Path("/dev/mapper").glob("*"))
     return {
-        "mounts": Path("/proc/self/mounts").read_text(),
-        "swaps": Path("/proc/swaps").read_text(),
-        "loops": loops,
-        "mappings": sorted(str(path) for path in Path("/dev/mapper").glob("*")),
+        "mounts": _ours(Path("/proc/self/mounts").read_text().splitlines()),
+        "swaps": _ours(Path("/proc/swaps").read_text().splitlines()),
+        "loops": _ours(loops.splitlines()),
+        "mappings": _ours(mappings),
         "scratch": sorted(path.name for path in cache.abandoned(session.SCRATCH)),
     }
+
+
+def _ours(lines: Iterable[str]) -> list[str]:
+    """Those that name what is the suite's own: its cache, its stack, a test's folder."""
+    marks = (str(cache.place()), "crypt-", "/scratch", "/pytest-")
+    return sorted(line for line in lines if any(mark in line for mark in marks))
 
 
 @contextlib.contextmanager
