@@ -37,7 +37,9 @@ class OptionTable:
         TESTED,
         "debian:SUITE, debian:VERSION (debian:7.2), host, a bzImage or vmlinuz with its "
         "modules beside it, PATH,modules=DIR, or a kernel build tree (default: debian:stable); "
-        "may be repeated",
+        "may be repeated. Debian's are of the flavour cloud-amd64, a third of the download with "
+        "the same mm code; debian:6.12/amd64 is what desktops run, /rt-amd64 the real-time one "
+        "(docs/CAMPAIGNS.md has what differs)",
         metavar="SPEC",
         default=(),
         repeated=True,
@@ -252,7 +254,9 @@ class OptionTable:
 
     accel: str = option(
         MACHINE,
-        "default: auto",
+        "auto (default): emulated, on the guest's clock, where the other options allow it, also "
+        "where KVM works: such figures are the same on every host; else KVM if it works. kvm: on "
+        "the host's clock (docs/MACHINES.md)",
         choices=("auto", "kvm", "tcg"),
         default="auto",
         table=IN_MACHINE,
@@ -271,7 +275,8 @@ class OptionTable:
     )
     clock: str = option(
         MACHINE,
-        "what the guest's clock counts: its own instructions, or the host's time (default: auto)",
+        "what the guest's clock counts: its own instructions, or the host's time (default: auto: "
+        "its own where --accel and the machine allow it)",
         choices=("auto", "guest", "host"),
         default="auto",
         table=IN_MACHINE,
@@ -325,7 +330,7 @@ class OptionTable:
     out: str | None = option(REST, "campaign folder (default: results/<time>)", metavar="DIR")
     mirror: str | None = option(
         REST,
-        "Debian mirror (default: the host's own)",
+        "Debian mirror (default: the one of this machine's apt sources, else mmdebstrap's)",
         metavar="URL",
         table=IN_MACHINE,
         source=True,

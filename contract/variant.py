@@ -39,3 +39,9 @@ class Variant:
         all_on_disk = {one.swap for one in (self, *among)} == {ON_DISK}
         parts = [kernel, "" if all_on_disk else self.swap.label, self.workload]
         return self.label or "-".join(filter(None, parts))
+
+
+def exactly(kernel: str, version: str) -> str:
+    """For a `debian:WANTED[/FLAVOUR]` the name of just this version of Debian's, as flavoured."""
+    _, slash, flavour = kernel.partition("/")
+    return f"debian:{version}{slash}{flavour}"

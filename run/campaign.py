@@ -16,7 +16,7 @@ from typing import Any
 from contract.levels import can_decide
 from contract.options import Options
 from contract.run_files import ABORTED, CONFIG
-from contract.variant import Variant
+from contract.variant import Variant, exactly
 from errors import UserError
 from run import checkout
 from run.plans import machine_file, written
@@ -85,7 +85,7 @@ class Campaign:
             # Plans before `package` was kept have the version alone: two suites may share it.
             exact = entry.get("package") or entry.get("version")
             if known and variant.kernel.startswith("debian:") and exact:
-                return f"debian:{exact}"
+                return exactly(variant.kernel, exact)
         return variant.kernel
 
     def enter(self, found: Sequence[tuple[Variant, Kernel | None]]) -> list[Variant]:

@@ -57,7 +57,7 @@ def together(options: Options, clocks: Iterable[str]) -> int:
 def wanted(options: Options) -> str:
     """The clock that these options will have, if nothing is missing here; UserError if none can.
 
-    An accelerator that is not chosen yet counts as emulation, and is that if --clock guest says so.
+    With --accel auto a guest that can have a clock of its own is emulated (accelerator()).
     """
     if options.device is not None or options.clock == HOST:
         return HOST
@@ -67,9 +67,15 @@ def wanted(options: Options) -> str:
     return HOST if reason else GUEST
 
 
-def accelerator(options: Options) -> str:
-    """The accelerator to ask for."""
-    return "tcg" if options.accel == "auto" and options.clock == GUEST else options.accel
+def accelerator(options: Options) -> tuple[str, str]:
+    """The accelerator to ask for, and why if it is emulation.
+
+    `auto` is emulation where that gives the guest a clock of its own, whether or not KVM works: a
+    run is the same on every host then. Else KVM is tried. UserError if --clock guest cannot be.
+    """
+    if options.accel == "auto" and timing(options, "tcg").clock == GUEST:
+        return "tcg", "for a guest's clock; --accel kvm asks for KVM"
+    return options.accel, "asked for" if options.accel == "tcg" else ""
 
 
 def modelled(options: Options) -> DiskModel | None:

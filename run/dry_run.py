@@ -83,8 +83,7 @@ def lines(options: Options) -> list[str]:
         f"packages: {packages}{install}",
         *(_variant(variant, options, opened.pinned(variant)) for variant in options.variants),
         *(image.describe(more) for more in registry.packages_of(options)),
-        f"accelerator: {options.accel}"
-        + (" (KVM if a kernel boots under it here, else TCG)" if options.accel == "auto" else ""),
+        f"accelerator: {_accelerator(options, clock)}",
         *dict.fromkeys(_vm(one, clock) for one in alike),
         *(f"inside: {guest_command(one, one.variants[0], clock=clock).strip()}" for one in alike),
         f"build there: {build}",
@@ -111,6 +110,15 @@ def _vm(options: Options, clock: str) -> str:
     )
 
 
+def _accelerator(options: Options, clock: str) -> str:
+    """What is asked for; with `auto` KVM is tried only where the guest has no clock of its own."""
+    if options.accel != "auto":
+        return options.accel
+    if clock == GUEST:
+        return "tcg, for the guest's clock (--accel kvm asks for KVM)"
+    return "auto (KVM if a kernel boots under it here, else TCG)"
+
+
 def _depends(options: Options, clock: str) -> str:
     """What clock and disk still depend on: only a run tries it, since it has to be built."""
     takes = "QEMU takes the disk model"
@@ -118,8 +126,7 @@ def _depends(options: Options, clock: str) -> str:
         return f"; the disk by QEMU's throttle unless {takes}" if modelled(options) else ""
     if options.clock == GUEST:
         return f"; refused unless {takes}"
-    emulated = "" if options.accel == "tcg" else "it is emulated and "
-    return f" if {emulated}{takes}, else on the host's"
+    return f" if {takes}, else on the host's"
 
 
 def _many(number: int, what: str) -> str:
@@ -191,7 +198,8 @@ def _order(options: Options) -> list[str]:
     side_by_side = f"{jobs} at a time" + (" (1 on the host's clock)" if jobs > 1 else "")
     each = zip(campaign.names(options), options.variants, strict=True)
     kinds = {label: durations.kind_of(options.of(one), jobs) for label, one in each}
-    about = durations.estimate([kinds[label] for label, _ in todo], options.accel, jobs)
+    accel = "tcg" if wanted(options) == GUEST else options.accel
+    about = durations.estimate([kinds[label] for label, _ in todo], accel, jobs)
     time = (
         f"about {durations.words(about)}" if about else "how long is not known yet on this machine"
     )

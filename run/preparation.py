@@ -164,6 +164,14 @@ def make_ready(
     ]
 
 
+def chosen_accelerator(options: Options, kernel: Path, initrd: Path) -> tuple[str, str]:
+    """`kvm` or `tcg`, and why; KVM is tried, with this kernel, only where it would be used."""
+    accel, why = accelerator(options)
+    if accel == "tcg":
+        return accel, why
+    return timed("whether KVM works here", lambda: probe.choose(accel, kernel, initrd))
+
+
 def _resolved(options: Options, pinned: Callable[[Variant], str]) -> list[Asked]:
     """The variants with their kernels, each kernel looked for once."""
     specs = [pinned(variant) for variant in options.variants]
@@ -198,11 +206,7 @@ def _made(options: Options, asked: list[Asked], repo: Path | None) -> Made:
     def initrds_and_accelerator() -> tuple[dict[Boot, Path], str, str]:
         initrds = _initrds(options, asked)
         first = asked[0]
-        accel, why = timed(
-            "whether KVM works here",
-            lambda: probe.choose(accelerator(options), first.kernel.image, initrds[first.boot]),
-        )
-        return initrds, accel, why
+        return initrds, *chosen_accelerator(options, first.kernel.image, initrds[first.boot])
 
     def images() -> dict[tuple[str, ...], Path]:
         return {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Debian's kernel packages: which exist, which one a version or a suite means, and unpacking them.
 
+Each version comes in flavours (`cloud-amd64`, `amd64`, `rt-amd64`), which differ in configuration.
 Two shapes: one linux-image-V with all, which 6.18's has although it depends on linux-base-V; since
 6.19 an empty linux-image-V beside linux-binary-V, linux-modules-V and linux-base-V, which has the
 config. Old versions linger half removed in some suites: only those with all of it are candidates.
@@ -15,11 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from errors import UserError
-from setup import apt, cache
+from setup import apt, cache, package_lists
 
 # Lists older than this may name what the mirror has replaced: they are fetched again before an
 # older kernel is taken.
 FRESH_S = 3600
+JUST_NOW_S = 60  # a suite that did not come is not asked for again sooner
+FLAVOUR = "cloud-amd64"  # of a kernel that is wanted without one
+IMAGE = re.compile(r"linux-(image|binary|binary-unsigned)-(\d\S*?)-((?:[a-z]+-)*amd64)(-unsigned)?")
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class Candidate:
 
     release: str
     abi: str
+    flavour: str
     version: str
     suites: frozenset[str]
     packages: tuple[apt.Package, ...]
@@ -40,6 +45,11 @@ class Candidate:
             .partition(":")[2 if ":" in self.version else 0]
             .replace("~", "-")
         )
+
+    @property
+    def label(self) -> str:
+        """The upstream version, with the flavour if that is not the default: `6.12.117-amd64`."""
+        return self.upstream if self.flavour == FLAVOUR else f"{self.upstream}-{self.flavour}"
 
     @property
     def name(self) -> str:
@@ -102,10 +112,8 @@ def candidates(packages: Iterable[apt.Package], flavour: str) -> list[Candidate]
 
     found: list[tuple[bool, Candidate]] = []
     for (name, version), listed in by_name.items():
-        match = re.fullmatch(
-            rf"linux-(image|binary|binary-unsigned)-(\d.*)-{re.escape(flavour)}(-unsigned)?", name
-        )
-        if not match or match[2].endswith(("-cloud", "-rt")) or "-" not in version:
+        match = IMAGE.fullmatch(name)
+        if not match or match[3] != flavour or "-" not in version:
             continue
         release = f"{match[2]}-{flavour}"
         base = one(f"linux-base-{release}", version)
@@ -122,7 +130,7 @@ def candidates(packages: Iterable[apt.Package], flavour: str) -> list[Candidate]
         suites = frozenset(word for package in listed for word in (package.suite, package.codename))
         signed = "unsigned" not in name
         whole = tuple(package for package in parts if package)
-        found.append((signed, Candidate(release, match[2], version, suites, whole)))
+        found.append((signed, Candidate(release, match[2], flavour, version, suites, whole)))
     found.sort(key=lambda item: (_version_key(item[1].version), item[0]))
     return [candidate for _, candidate in found]
 
@@ -148,6 +156,18 @@ def is_suite(wanted: str) -> bool:
     return not wanted[:1].isdigit()
 
 
+def split(wanted: str) -> tuple[str, str]:
+    """Suite or version, and flavour, of `6.12` or `6.12/rt-amd64`."""
+    name, _, flavour = wanted.partition("/")
+    return name, flavour or FLAVOUR
+
+
+def flavours(packages: Iterable[apt.Package]) -> list[str]:
+    """The flavours that the lists have kernels of."""
+    matches = (IMAGE.fullmatch(package.name) for package in packages)
+    return sorted({match[3] for match in matches if match})
+
+
 def fitting(packages: Sequence[apt.Package], wanted: str, flavour: str) -> list[Candidate]:
     """The kernels that wanted means, newest first."""
     fits = in_suite if is_suite(wanted) else matches
@@ -155,7 +175,10 @@ def fitting(packages: Sequence[apt.Package], wanted: str, flavour: str) -> list[
 
 
 def what_exists(packages: Sequence[apt.Package], wanted: str, flavour: str) -> str:
-    """For the user: the newest of each series, or the suites, in one line."""
+    """For the user: the flavours, the newest of each series, or the suites, in one line."""
+    known = flavours(packages)
+    if flavour not in known:
+        return "flavours: " + ", ".join(known)
     if is_suite(wanted):
         return "suites: " + ", ".join(sorted({package.codename for package in packages}))
     series: dict[str, str] = {}
@@ -221,8 +244,11 @@ def find(wanted: str, *, mirror: str | None, flavour: str) -> tuple[Candidate, P
     names what was tried or lists what exists, and if the mirror cannot be asked at all.
     """
     need = wanted if is_suite(wanted) else ""
-    packages = apt.update(mirror, need=need)
-    listed = fitting(packages, wanted, flavour)
+    lists = package_lists.update(mirror, need=need)
+    listed = fitting(lists.packages, wanted, flavour)
+    if not listed and lists.missing:
+        lists = package_lists.update(mirror, need=need, max_age_s=JUST_NOW_S)
+        listed = fitting(lists.packages, wanted, flavour)
     gone: list[Candidate] = []
     while left := [one for one in listed if one not in gone]:
         newest = left[0]
@@ -231,8 +257,8 @@ def find(wanted: str, *, mirror: str | None, flavour: str) -> tuple[Candidate, P
         except apt.Gone:
             gone.append(newest)
             if len(gone) == 1:
-                packages = apt.update(mirror, need=need, max_age_s=FRESH_S)
-                listed = fitting(packages, wanted, flavour)
+                lists = package_lists.update(mirror, need=need, max_age_s=FRESH_S)
+                listed = fitting(lists.packages, wanted, flavour)
             continue
         if newer := listed[: listed.index(newest)]:
             print(f"{_not_there(wanted, newer)}; taken: {newest.name}", file=sys.stderr)
@@ -242,9 +268,10 @@ def find(wanted: str, *, mirror: str | None, flavour: str) -> tuple[Candidate, P
             _not_there(wanted, gone), hint="name another suite or version, or another --mirror"
         )
     kind = "suite" if is_suite(wanted) else "version"
+    without = f"; without {', '.join(lists.missing)}, not fetched" if lists.missing else ""
     raise UserError(
         f"Debian has no {flavour} kernel of {kind} {wanted}",
-        hint=what_exists(packages, wanted, flavour),
+        hint=what_exists(lists.packages, wanted, flavour) + without,
     )
 
 

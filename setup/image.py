@@ -60,6 +60,7 @@ def describe(more: tuple[str, ...] = ()) -> str:
 
 def _debootstrap(tar: Path, more: tuple[str, ...], mirror: str | None) -> None:
     main, security = mirrors.find(mirror)
+    mirrors.announce(mirror)
     options = f"[signed-by={apt.KEYRING}]"
     sources = f"deb {options} {main} {SUITE} main\n"
     if security:

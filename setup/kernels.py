@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """From what the user calls a kernel (a SPEC) to its image, modules and config on this machine.
 
-SPECs: debian:SUITE, debian:VERSION, host, PATH[,modules=DIR] of a bzImage, a kernel build tree.
+SPECs: debian:SUITE or debian:VERSION, also with /FLAVOUR, host, PATH[,modules=DIR] of a bzImage, a
+kernel build tree.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from contract import values
 from errors import Exit, UserError, run_command
-from setup import apt, cache, debian
+from setup import apt, cache, debian, package_lists
 
 SPECS = """\
 kernels:
@@ -23,6 +24,7 @@ kernels:
   debian:6.1, debian:7.3-rc7                     the newest of that version in any suite
   debian:6.12.90+deb13, debian:6.12.90-1         exactly that package
     (the newest that the mirror has: one that is listed but gone is named, and the next is taken)
+  debian:6.12/amd64, debian:stable/rt-amd64      another flavour than cloud-amd64
   host                                           the kernel that runs now
   PATH, or PATH,modules=DIR                      a bzImage; modules beside it, or in DIR
   DIR                                            a kernel build tree
@@ -238,22 +240,31 @@ def absolute(spec: str) -> str:
     return ",modules=".join(str(values.path(one).absolute()) for one in paths)
 
 
-def resolve(spec: str, *, mirror: str | None = None, cpu_flavour: str = "cloud-amd64") -> Kernel:
+def _debian(spec: str) -> tuple[str, str]:
+    """The suite or version, and the flavour, that a debian:… means; UserError (2) if none."""
+    wanted = spec.removeprefix("debian:")
+    if not re.fullmatch(r"[A-Za-z0-9][\w.+~-]*(/[a-z0-9-]+)?", wanted, re.ASCII):
+        raise UserError(
+            f"not a suite or version: {spec!r}",
+            hint="for example debian:stable, debian:6.12 or debian:6.12/amd64",
+            status=Exit.USAGE,
+        )
+    return debian.split(wanted)
+
+
+def resolve(spec: str, *, mirror: str | None = None) -> Kernel:
     """Find (and fetch, unpack) the kernel that spec means.
 
     UserError: 2 for a SPEC that means nothing, 3 for what is missing or damaged.
     """
     if spec.startswith("debian:"):
-        wanted = spec.removeprefix("debian:")
-        if not re.fullmatch(r"[A-Za-z0-9][\w.+~-]*", wanted, re.ASCII):
-            raise UserError(f"not a suite or version: {spec!r}", status=Exit.USAGE)
-        candidate, folder = debian.find(wanted, mirror=mirror, flavour=cpu_flavour)
+        wanted, flavour = _debian(spec)
+        candidate, folder = debian.find(wanted, mirror=mirror, flavour=flavour)
         image = folder / "vmlinuz"
         release = image_release(image)
         config = _readable([folder / "config"])
         modules = folder / "lib/modules" / release
-        label, version = candidate.upstream, candidate.version
-        return _kernel(spec, label, release, image, modules, config, version)
+        return _kernel(spec, candidate.label, release, image, modules, config, candidate.version)
     if spec == "host":
         return _host(spec)
     path, modules_folder = _split(spec)
@@ -262,24 +273,24 @@ def resolve(spec: str, *, mirror: str | None = None, cpu_flavour: str = "cloud-a
     return _from_image(spec, path, modules_folder)
 
 
-def describe(spec: str, *, cpu_flavour: str = "cloud-amd64") -> str:
+def describe(spec: str) -> str:
     """One line that says what resolve() would do; writes nothing and fetches nothing."""
     if spec.startswith("debian:"):
-        wanted = spec.removeprefix("debian:")
-        packages = apt.stored()
-        fitting = debian.fitting(packages, wanted, cpu_flavour) if packages else []
+        wanted, flavour = _debian(spec)
+        packages = package_lists.stored()
+        fitting = debian.fitting(packages, wanted, flavour) if packages else []
         if not fitting:
             kind = "suite" if debian.is_suite(wanted) else "version"
             return (
-                f"the newest {cpu_flavour} kernel of Debian {kind} {wanted}: package lists and "
-                "kernel fetched through apt (about 100 MB) into the cache"
+                f"the newest {flavour} kernel of Debian {kind} {wanted}: package lists and "
+                "kernel fetched through apt (100 to 250 MB) into the cache"
             )
         candidate = fitting[0]
         size = sum(package.size for package in candidate.packages) / 1e6
         there = (apt.home().parent / "kernels" / candidate.digest).exists()
         fetched = f"{size:.0f} MB to fetch through apt, or the next one if it is gone there"
         how = "already in the cache" if there else fetched
-        return f"Debian's kernel {candidate.upstream} ({candidate.release}), {how}"
+        return f"Debian's kernel {candidate.label} ({candidate.release}), {how}"
     if spec == "host":
         return f"the running kernel {os.uname().release}"
     path, folder = _split(spec)
@@ -303,16 +314,13 @@ def main() -> int:
     )
     parser.add_argument("specs", nargs="+", metavar="SPEC")
     parser.add_argument("--mirror", metavar="URL", help="instead of the one in the host's sources")
-    parser.add_argument(
-        "--flavour", default="cloud-amd64", help="of Debian's (default: %(default)s)"
-    )
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
     arguments = parser.parse_args()
     for spec in arguments.specs:
         if arguments.dry_run:
-            print(f"{spec}: {describe(spec, cpu_flavour=arguments.flavour)}")
+            print(f"{spec}: {describe(spec)}")
             continue
-        kernel = resolve(spec, mirror=arguments.mirror, cpu_flavour=arguments.flavour)
+        kernel = resolve(spec, mirror=arguments.mirror)
         print(
             f"{kernel.label}\t{kernel.release}\t{kernel.image}\t{kernel.modules}\t{kernel.config}"
         )

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which mirrors of Debian this machine uses: read from its apt sources, never guessed."""
+"""Which mirrors of Debian this machine uses: those of its apt sources, else mmdebstrap's."""
 
+import functools
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,9 @@ DEBIAN_SUITE = re.compile(
     r"(buster|bullseye|bookworm|trixie|forky|duke|sid|experimental|oldoldstable|oldstable|stable"
     r"|testing|unstable)(-updates|-backports|-proposed-updates|-security|/updates)?/?"
 )
+MMDEBSTRAP = Path("/usr/bin/mmdebstrap")
+# How its source spells the mirrors that it takes for Debian if none is named.
+BUILT_IN = r"my \$%s\s*= '(https?://[^']+)'"
 
 
 @dataclass(frozen=True)
@@ -76,14 +81,23 @@ def host_sources(etc: Path = Path("/etc/apt")) -> list[Source]:
     ]
 
 
-def find(mirror: str | None = None, etc: Path = Path("/etc/apt")) -> tuple[str, str | None]:
-    """The URIs of the main and of the security archive (None if the host's sources lack it)."""
+def _of_the_host(etc: Path) -> tuple[str | None, str | None]:
     main = security = None
     for source in host_sources(etc):
         if any(suite.rstrip("/").endswith(("-security", "/updates")) for suite in source.suites):
             security = security or source.uri
         else:
             main = main or source.uri
+    return main, security
+
+
+def find(mirror: str | None = None, etc: Path = Path("/etc/apt")) -> tuple[str, str | None]:
+    """The URIs of the main and of the security archive (None if there is a main one alone).
+
+    Where the host's sources name neither they are those that mmdebstrap has built in. UserError:
+    2 for a mirror that is no URL, 3 if none is known.
+    """
+    main, security = _of_the_host(etc)
     if mirror is not None:
         if not re.match(r"(?:https?|file|ftp):/", mirror):
             raise UserError(
@@ -91,9 +105,30 @@ def find(mirror: str | None = None, etc: Path = Path("/etc/apt")) -> tuple[str, 
                 hint="for example file:/srv/debian",
                 status=Exit.USAGE,
             )
-        main = mirror
-    if main is None:
+        return mirror, security
+    return (main, security) if main else _built_in()
+
+
+def _built_in() -> tuple[str, str]:
+    text = MMDEBSTRAP.read_text(errors="replace") if MMDEBSTRAP.is_file() else ""
+    main, security = (re.search(BUILT_IN % name, text) for name in ("mirror", "secmirror"))
+    if main is None or security is None:
         raise UserError(
             "this machine's apt sources name no Debian mirror", hint="give one with --mirror URL"
         )
-    return main, security
+    return main[1], security[1]
+
+
+def announce(mirror: str | None, etc: Path = Path("/etc/apt")) -> None:
+    """Say on stderr, once, that find() means Debian's own mirror, if it does."""
+    if mirror is None and _of_the_host(etc)[0] is None:
+        say_once(
+            f"this machine's apt sources name no Debian mirror: using {_built_in()[0]}, as "
+            "mmdebstrap does; --mirror names another"
+        )
+
+
+@functools.cache
+def say_once(line: str) -> None:
+    """Print a line on stderr, if it was not printed yet."""
+    print(line, file=sys.stderr)

@@ -20,6 +20,8 @@ from vm.qemu import PROGRAM, Spec
 SCRATCH = "probe"  # the kind of folder in the cache that it has
 MARK = b"DESKTOP-FREEZE-PROBE"
 DEADLINE_S = 20.0
+# A verdict that KVM does not work is older at the most; an update of the host may have changed it.
+ASKED_AGAIN_S = 24 * 3600
 
 
 def qemu_version() -> str:
@@ -57,14 +59,12 @@ def boots(accel: str, kernel: Path, initrd: Path) -> bool:
 
 
 def choose(asked: str, kernel: Path, initrd: Path) -> tuple[str, str]:
-    """The accelerator to use (`kvm` or `tcg`) and why, in one line. asked: auto, kvm or tcg."""
-    if asked == "tcg":
-        return "tcg", "asked for"
+    """The accelerator to use (`kvm` or `tcg`) and why, in one line. asked: auto or kvm."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         reason = "/dev/kvm is missing or not ours to open"
         works = False
     else:
-        works, reason = _verdict(kernel, initrd)
+        works, reason = _verdict(kernel, initrd, 0 if asked == "kvm" else ASKED_AGAIN_S)
     if works:
         return "kvm", reason
     if asked == "kvm":
@@ -82,11 +82,16 @@ def under_kvm(kernel: Path, initrd: Path) -> tuple[bool, str]:
     return False, f"/dev/kvm opens, but no kernel reached user space in {DEADLINE_S:.0f} s"
 
 
-def _verdict(kernel: Path, initrd: Path) -> tuple[bool, str]:
+def _verdict(kernel: Path, initrd: Path, max_age_s: float) -> tuple[bool, str]:
+    """Whether KVM works and why; a `no` that is older than max_age_s is asked again."""
     model = "".join(
         line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line
     )
     name = cache.key("2", platform.release(), model, qemu_version()) + ".json"
+    known = cache.root() / "probe" / name
+    old = known.exists() and time.time() - known.stat().st_mtime >= max_age_s
+    if old and not json.loads(known.read_text())["kvm"]:
+        known.unlink(missing_ok=True)
 
     def build(path: Path) -> None:
         works, why = under_kvm(kernel, initrd)

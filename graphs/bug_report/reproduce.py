@@ -20,7 +20,7 @@ from contract.option_table import ROWS
 from contract.plan import TABLES, Plan, machine_file
 from contract.spelling import absent, flag, in_table, spelled
 from contract.swap import ON_DISK
-from contract.variant import RUNNING, Variant
+from contract.variant import RUNNING, Variant, exactly
 
 KERNELS = 12  # that are described one by one, and that a command line is made for
 VALUE = re.compile(r"(?!-)[!-~](?:[ -~]*[!-~])?")
@@ -174,8 +174,8 @@ def _kernel(run: Run, label: str) -> list[str]:
     if isinstance(spec, str) and spec.startswith("debian:"):
         version = DEBIAN_VERSION.search(plain(run.fact("kernel", "version")))
         exact = version[1] if version else release
-        if exact not in (NOT_AVAILABLE, spec.removeprefix("debian:")):
-            lines += indented(f"exactly that one: --kernel debian:{exact}", 4)
+        if exact != NOT_AVAILABLE and exactly(spec, exact) != spec:
+            lines += indented(f"exactly that one: --kernel {plain(exactly(spec, exact), 60)}", 4)
     return lines
 
 

@@ -236,6 +236,9 @@ def test_the_exact_version_of_a_kernel_is_named(tmp_path: Path) -> None:
     path.write_text(json.dumps(facts))
     section = report(folder)[1].partition("How to reproduce it\n")[2].partition("\nKernels\n")[0]
     assert "    exactly that one: --kernel debian:6.1.192-2\n" in section
+    facts["kernel"]["spec"] = "debian:6.1/rt-amd64"
+    path.write_text(json.dumps(facts))
+    assert "    exactly that one: --kernel debian:6.1.192-2/rt-amd64\n" in report(folder)[1]
     assert "    exactly that one: --kernel debian:6.12-cloud-amd64" in section
 
 

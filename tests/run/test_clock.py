@@ -2,6 +2,7 @@
 """Which clock a guest gets, and what is said where it cannot be the one that was asked for."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -9,8 +10,11 @@ from errors import Exit, UserError
 from run import clock
 from run.arguments import parse
 from run.dry_run import lines
-from vm import disk_model
+from run.preparation import chosen_accelerator
+from vm import disk_model, probe
 from vm.qemu import GUEST, HOST
+
+NOT_KVM = "for a guest's clock; --accel kvm asks for KVM"
 
 
 @pytest.mark.parametrize(
@@ -61,11 +65,44 @@ def test_without_the_library_the_clock_is_the_hosts(monkeypatch: pytest.MonkeyPa
 def test_what_cannot_be_is_said_before_anything_is_made() -> None:
     assert clock.wanted(parse([])) == GUEST and clock.wanted(parse(["--clock", "host"])) == HOST
     assert clock.wanted(parse(["--accel", "kvm"])) == HOST
-    assert clock.accelerator(parse(["--clock", "guest"])) == "tcg"
-    assert clock.accelerator(parse([])) == "auto"
     with pytest.raises(UserError, match="--clock guest: only an emulated") as error:
         clock.wanted(parse(["--clock", "guest", "--accel", "kvm"]))
     assert error.value.status == Exit.USAGE
+
+
+@pytest.mark.parametrize(
+    ("argv", "asked"),
+    [
+        ([], None),
+        (["--machine", "ssd", "--clock", "guest"], None),
+        (["--accel", "tcg", "--machine", "host"], None),
+        (["--machine", "host"], "auto"),
+        (["--cpus", "2"], "auto"),
+        (["--clock", "host"], "auto"),
+        (["--accel", "kvm"], "kvm"),
+    ],
+)
+def test_kvm_is_tried_only_where_it_would_be_used(
+    argv: list[str], asked: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+
+    def choose(asked: str, kernel: Path, initrd: Path) -> tuple[str, str]:
+        tried.append(asked)
+        return "kvm", "it works"
+
+    monkeypatch.setattr(probe, "choose", choose)
+    accel, why = chosen_accelerator(parse(argv), Path("/none"), Path("/none"))
+    assert tried == ([asked] if asked else [])
+    assert accel == ("kvm" if asked else "tcg")
+    assert why == ("it works" if asked else "asked for" if "tcg" in argv else NOT_KVM)
+
+
+def test_a_disk_that_cannot_be_modelled_leaves_kvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "PROGRAM", "/nonesuch/qemu")
+    assert clock.accelerator(parse([])) == ("auto", "")
+    with pytest.raises(UserError, match="--clock guest: /nonesuch/qemu"):
+        clock.accelerator(parse(["--clock", "guest"]))
 
 
 def test_no_more_at_once_than_there_is_memory_for() -> None:
@@ -82,8 +119,10 @@ def test_a_dry_run_says_what_the_clock_depends_on() -> None:
         return said[0].rpartition("; on ")[2]
 
     takes = "QEMU takes the disk model"
-    assert vm() == f"the guest's clock if it is emulated and {takes}, else on the host's"
-    assert vm("--accel", "tcg") == f"the guest's clock if {takes}, else on the host's"
+    assert vm() == vm("--accel", "tcg") == f"the guest's clock if {takes}, else on the host's"
+    assert "accelerator: tcg, for the guest's clock (--accel kvm asks for KVM)" in lines(parse([]))
+    kvm = "accelerator: auto (KVM if a kernel boots under it here, else TCG)"
+    assert kvm in lines(parse(["--machine", "host"]))
     assert vm("--clock", "guest") == f"the guest's clock; refused unless {takes}"
     assert vm("--machine", "host") == "the host's clock"
     throttled = f"the disk by QEMU's throttle unless {takes}"

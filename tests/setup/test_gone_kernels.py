@@ -19,20 +19,12 @@ from errors import Exit, UserError
 from run import dry_run
 from run.arguments import parse
 from run.campaign import Campaign
-from setup import apt, cache, kernels, mirrors
-from tests.support.kernel_packages import Archive, signing_key
+from setup import apt, cache, kernels, mirrors, package_lists
+from tests.support.kernel_packages import Archive
 
 BACKPORT, OLDER = "6.1.180-1~deb11u1", "6.1.177-1~deb11u1"
 OWN, OWN_OLDER = "5.10.262-1", "5.10.259-1"
 OTHER = "6.1.177-1"
-
-
-@pytest.fixture(scope="module")
-def gnupg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    # A socket's path may have 107 letters: the agent's is in here.
-    folder = tmp_path_factory.mktemp("g") / "h"
-    with signing_key(folder):
-        yield folder
 
 
 class Mirror:
@@ -267,7 +259,7 @@ def age(hours: float) -> None:
 def test_lists_that_are_out_of_date_are_no_reason_to_take_an_older_one(
     mirror: Mirror, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    apt.update()
+    package_lists.update()
     mirror.lose(BACKPORT)
     newer = "6.1.185-1~deb11u1"
     mirror.add("6.1.0-0.deb11.53", newer)
@@ -320,6 +312,29 @@ def test_a_campaign_goes_on_with_the_kernel_that_it_took(
     mirror.lose(OLDER)
     with pytest.raises(UserError, match=f"listed, but not on the mirror: {re.escape(OLDER)} "):
         entered(out, "--resume", str(out))
+
+
+def test_a_campaign_goes_on_with_the_flavour_that_it_took(
+    mirror: Mirror, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive, out = mirror.archive, tmp_path / "mine"
+    records = [
+        archive.kernel("6.1.0-51", OTHER, flavour=flavour)[0] for flavour in ("amd64", "rt-amd64")
+    ]
+    archive.publish("bookworm", records)
+    variant, kernel = entered(out, "--out", str(out), "--kernel", "debian:6.1/amd64")
+    assert (variant.kernel, variant.label) == ("debian:6.1/amd64", "6.1.177-amd64")
+    assert kernel.release == "6.1.0-51-amd64"
+    newer, _ = archive.kernel("6.1.0-52", "6.1.180-1", flavour="amd64")
+    archive.publish("bookworm", [*records, newer])
+    age(hours=25)
+    steps = dry_run.lines(parse(["--resume", str(out)]))
+    (told,) = [line for line in steps if line.startswith("variant 6.1.177-amd64: ")]
+    assert "Debian's kernel 6.1.177-amd64 (6.1.0-51-amd64), already in the cache" in told
+    assert entered(out, "--resume", str(out))[1].image_digest == kernel.image_digest
+    capsys.readouterr()
+    rt = kernels.resolve("debian:bookworm/rt-amd64")
+    assert (rt.label, rt.release) == ("6.1.177-rt-amd64", "6.1.0-51-rt-amd64")
 
 
 def test_a_campaign_does_not_go_on_with_another_build_of_its_version(

@@ -10,7 +10,8 @@ import pytest
 
 from contract.swap import Swap
 from errors import Exit, UserError
-from setup import apt, cache, debian, kernels, mirrors, modules
+from setup import apt, cache, debian, kernels, modules, package_lists
+from setup.package_lists import Lists
 from tests.support.kernel_packages import bz_image, deb
 
 
@@ -160,6 +161,8 @@ LISTED = [
     package("linux-image-6.12.117+deb13-cloud-amd64", "6.12.117-1", "stable", "trixie"),
     package("linux-image-6.12.117+deb12-cloud-amd64", "6.12.117-1~deb12u1", "x", "bookworm"),
     # Whole, though its linux-base is gone from the suite.
+    package("linux-image-6.12.117+deb13-amd64", "6.12.117-1", "stable", "trixie"),
+    package("linux-image-6.12.117+deb13-rt-amd64", "6.12.117-1", "stable", "trixie"),
     package("linux-image-6.18.15+deb13-cloud-amd64", "6.18.15-1~bpo13+1", "x", "trixie-backports"),
     # Whole, the split shape.
     package("linux-image-7.2.13+deb14-cloud-amd64", "7.2.13-1", "unstable", "sid", 1900),
@@ -198,6 +201,37 @@ def test_which_kernel_a_version_or_suite_means(wanted: str, version: str | None)
     assert (fitting[0].version if fitting else None) == version
 
 
+@pytest.mark.parametrize(
+    ("wanted", "release", "label"),
+    [
+        ("6.12", "6.12.117+deb13-cloud-amd64", "6.12.117"),
+        ("6.12/cloud-amd64", "6.12.117+deb13-cloud-amd64", "6.12.117"),
+        ("6.12/amd64", "6.12.117+deb13-amd64", "6.12.117-amd64"),
+        ("stable/rt-amd64", "6.12.117+deb13-rt-amd64", "6.12.117-rt-amd64"),
+        ("6.12.117-1/amd64", "6.12.117+deb13-amd64", "6.12.117-amd64"),
+    ],
+)
+def test_the_flavour_is_the_one_that_is_wanted(wanted: str, release: str, label: str) -> None:
+    name, flavour = debian.split(wanted)
+    chosen = debian.fitting(LISTED, name, flavour)[0]
+    assert (chosen.release, chosen.label) == (release, label)
+
+
+def test_a_flavour_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(package_lists, "update", lambda mirror, need: Lists(LISTED))
+    flavours = r"no foo kernel of version 6\.12 \(flavours: amd64, cloud-amd64, rt-amd64\)"
+    with pytest.raises(UserError, match=flavours):
+        kernels.resolve("debian:6.12/foo")
+    with pytest.raises(
+        UserError, match=r"no rt-amd64 kernel of version 7\.2 \(rt-amd64 kernels: 6\.12"
+    ):
+        kernels.resolve("debian:7.2/rt-amd64")
+    for spec in ("debian:6.12/", "debian:/amd64", "debian:6.12/amd64/x"):
+        with pytest.raises(UserError, match="not a suite or version") as error:
+            kernels.describe(spec)
+        assert error.value.status is Exit.USAGE
+
+
 def test_a_split_kernel_is_the_signed_one_with_all_its_parts() -> None:
     chosen = debian.fitting(LISTED, "7.2", "cloud-amd64")[0]
     assert [package.name.split("-7")[0] for package in chosen.packages] == [
@@ -209,42 +243,11 @@ def test_a_split_kernel_is_the_signed_one_with_all_its_parts() -> None:
 
 
 def test_what_exists_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apt, "update", lambda mirror, need: LISTED)
+    monkeypatch.setattr(package_lists, "update", lambda mirror, need: Lists(LISTED))
     with pytest.raises(UserError, match=r"6\.5 .*6\.1\.192, 6\.12\.117, 6\.18\.15, 7\.2\.13"):
         kernels.resolve("debian:6.5")
     with pytest.raises(UserError, match=r"suite etch .*bookworm, .*trixie"):
         kernels.resolve("debian:etch")
-
-
-def test_the_mirror_is_the_hosts_own(tmp_path: Path) -> None:
-    etc = tmp_path
-    (etc / "sources.list.d").mkdir()
-    with pytest.raises(UserError, match="--mirror"):
-        mirrors.find(None, etc)
-    (etc / "sources.list.d/a.list").write_text(
-        "deb [arch=amd64 signed-by=/x/other.gpg] https://other.example/debian bookworm main\n"
-        "# deb http://commented.example/debian bookworm main\n"
-        "deb https://cloud.example/apt cloud-sdk-bookworm main\n"
-        "deb-src http://source.example/debian bookworm main\n"
-    )
-    (etc / "sources.list.d/debian.sources").write_text(
-        "Types: deb deb-src\n# a comment\nURIs: http://one.example/debian\n"
-        "Suites: bookworm bookworm-updates\nComponents: main\n"
-        "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg\n\n"
-        "Types: deb\nURIs: http://off.example/debian-security\nSuites: bookworm-security\n"
-        "Components: main\nEnabled: no\n\n"
-        "Types: deb\nURIs: http://two.example/debian-security\nSuites: bookworm-security\n"
-        "Components: main contrib\n"
-    )
-    assert mirrors.find(None, etc) == (
-        "http://one.example/debian",
-        "http://two.example/debian-security",
-    )
-    (etc / "sources.list").write_text("deb [ arch=amd64 ] http://first.example/debian/ sid main\n")
-    assert mirrors.find(None, etc)[0] == "http://first.example/debian/"
-    assert mirrors.find("https://given.example/d", etc)[0] == "https://given.example/d"
-    with pytest.raises(UserError, match="not a mirror's URL"):
-        mirrors.find("given.example", etc)
 
 
 def tree_of_modules(folder: Path, builtin: str = "") -> kernels.Kernel:
@@ -359,7 +362,9 @@ Size: 7
 def test_a_package_list_is_read_however_it_is_packed(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(gzip.compress(LIST.encode()) if name.endswith(".gz") else LIST.encode())
-    (found,) = apt.packages_in(str(path), "http://m.example/debian/", "stable", "bookworm")
+    (found,) = package_lists.packages_in(
+        str(path), "http://m.example/debian/", "stable", "bookworm"
+    )
     assert (found.name, found.version, found.suite) == (RELEASE_PACKAGE, "6.1.27-1", "stable")
     assert (found.uri, found.size) == ("http://m.example/debian/pool/main/l/linux/one.deb", 123)
 
@@ -377,8 +382,8 @@ def test_a_damaged_package_list_is_said_in_one_line(
     path = tmp_path / "deb_Packages.gz"
     path.write_bytes(content)
     with pytest.raises(UserError, match=said) as error:
-        list(apt.packages_in(str(path), "http://m.example/debian", "stable", "bookworm"))
-    assert "setup.apt --force" in str(error.value) and "\n" not in str(error.value)
+        list(package_lists.packages_in(str(path), "http://m.example/debian", "stable", "bookworm"))
+    assert "setup.package_lists --force" in str(error.value) and "\n" not in str(error.value)
 
 
 def test_a_cache_that_cannot_be_written_is_said_in_one_line(
@@ -387,5 +392,5 @@ def test_a_cache_that_cannot_be_written_is_said_in_one_line(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(UserError, match="XDG_CACHE_HOME") as error:
-        apt.update()
+        package_lists.update()
     assert "Not a directory" in str(error.value) and "\n" not in str(error.value)

@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import struct
 import subprocess
+import time
 from collections.abc import Iterator
 from email.utils import formatdate
 from pathlib import Path
@@ -74,9 +75,11 @@ class Archive:
     def _run(self, *arguments: str) -> None:
         subprocess.run([*self._gpg, *arguments], check=True, capture_output=True)
 
-    def kernel(self, abi: str, version: str, *, unsigned: bool = False) -> tuple[str, Path]:
+    def kernel(
+        self, abi: str, version: str, *, unsigned: bool = False, flavour: str = FLAVOUR
+    ) -> tuple[str, Path]:
         """A whole kernel in one package: its record for a list, and its file in the pool."""
-        release = f"{abi}-{FLAVOUR}"
+        release = f"{abi}-{flavour}"
         name = f"linux-image-{release}{'-unsigned' if unsigned else ''}"
         # Smaller ones are the empty packages of the split shape.
         image = bz_image(release, 1536 << 10) + (b"" if unsigned else b"signature")
@@ -109,7 +112,7 @@ class Archive:
         )
         return record, path
 
-    def publish(self, suite: str, records: list[str]) -> None:
+    def publish(self, suite: str, records: list[str], *, days_left: float = 7) -> None:
         """The suite's lists, signed; what they name need not be in the pool."""
         dists = self.folder / "dists" / suite
         packages = dists / "main/binary-amd64/Packages"
@@ -119,6 +122,7 @@ class Archive:
         (dists / "Release").write_text(
             f"Origin: Debian\nSuite: old{suite}\nCodename: {suite}\n"
             f"Date: {formatdate(usegmt=True)}\n"
+            f"Valid-Until: {formatdate(time.time() + 86400 * days_left, usegmt=True)}\n"
             "Architectures: amd64\nComponents: main\nSHA256:\n"
             f" {hashlib.sha256(data).hexdigest()} {len(data)} main/binary-amd64/Packages\n"
         )
