@@ -273,6 +273,18 @@ class OptionTable:
         vm_only=True,
         before="host",
     )
+    qemu: str = option(
+        MACHINE,
+        "suite (default: the suite's own, the same on every host), host (qemu-system-x86_64 of "
+        "this machine), or a program",
+        values.emulator,
+        "suite|host|PATH",
+        default="suite",
+        table=IN_MACHINE,
+        vm_only=True,
+        may_differ=True,
+        before="suite",
+    )
     clock: str = option(
         MACHINE,
         "what the guest's clock counts: its own instructions, or the host's time (default: auto: "

@@ -131,6 +131,15 @@ def margin(text: str) -> float:
     return value
 
 
+def emulator(text: str) -> str:
+    """`suite`, `host`, or the absolute path of a QEMU."""
+    if text in ("suite", "host"):
+        return text
+    if "/" not in text:
+        raise Refused(f"not suite, host or the path of a QEMU: {text!r}")
+    return str(path(text).absolute())
+
+
 def append(text: str) -> str:
     """Words for a kernel's command line: printable, on one line."""
     if not re.fullmatch(r"[ -~]{0,1000}", text):

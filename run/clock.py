@@ -10,9 +10,9 @@ from contract.options import Options
 from errors import Exit, UserError
 from run.demands import QEMU_BYTES, host_memory
 from setup import cache
-from vm import disk_model
+from vm import disk_model, emulator
 from vm.disk_model import DiskModel
-from vm.qemu import GUEST, HOST, PROGRAM
+from vm.qemu import GUEST, HOST
 from vm.room import free_bytes
 from workloads import registry
 
@@ -115,7 +115,7 @@ def timing(options: Options, accel: str) -> Timing:
     library = None
     if disk is not None or not reason:
         try:
-            library = disk_model.library(PROGRAM)
+            library = disk_model.library(emulator.find(options.qemu))
         except disk_model.Unusable as error:
             reason, disk = str(error), None
     if not reason:

@@ -74,7 +74,8 @@ def in_vms(
         machine.keep()
     labels = [one.label for one in opened.stored()]
     for one in ready:
-        refuse_another_host(opened.path, labels, host_facts(one.guest))
+        its = options.of(one.variant).workload
+        refuse_another_host(opened.path, labels, host_facts(one.guest), its)
     variants = opened.enter([(one.variant, one.guest.kernel) for one in ready])
     by_label = {
         variant.label: Ready(variant, one.guest)

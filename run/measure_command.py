@@ -57,8 +57,12 @@ def errand(
     *,
     clock: str = HOST,
     seed: int = 1,
+    more: tuple[str, ...] = (),
 ) -> Errand:
-    """What a guest with this clock is sent out to do for one run of this variant."""
+    """What a guest with this clock is sent out to do for one run of this variant.
+
+    more: files of the suite that another program than run_test.sh needs.
+    """
     alone = options.of(variant)
     return Errand(
         command=guest_command(options, variant, program, clock),
@@ -66,4 +70,5 @@ def errand(
         timeout_s=options.timeout,
         hang_after_s=options.hang_after,
         seed=seed,
+        more=more,
     )

@@ -19,7 +19,8 @@ from errors import UserError
 from run.clock import accelerator, timing
 from setup import disk, history, image, initramfs, kconfig, kernels, music, observers
 from setup.kernels import Kernel
-from vm import probe
+from setup.userland import tools
+from vm import emulator, probe
 from vm.guest import Guest
 from vm.qemu import GUEST
 from workloads import registry
@@ -143,7 +144,7 @@ def make_ready(
                 music=source,
                 accel=made.accel,
                 accel_reason=made.accel_reason,
-                qemu_version=probe.qemu_version(),
+                emulator=emulator.find(options.qemu),
                 memory=one.options.memory,
                 cpus=options.cpus,
                 disk_iops=options.disk_iops,
@@ -169,7 +170,8 @@ def chosen_accelerator(options: Options, kernel: Path, initrd: Path) -> tuple[st
     accel, why = accelerator(options)
     if accel == "tcg":
         return accel, why
-    return timed("whether KVM works here", lambda: probe.choose(accel, kernel, initrd))
+    qemu = emulator.find(options.qemu)
+    return timed("whether KVM works here", lambda: probe.choose(qemu, accel, kernel, initrd))
 
 
 def _resolved(options: Options, pinned: Callable[[Variant], str]) -> list[Asked]:
@@ -203,10 +205,14 @@ def _check_kernel(asked: Asked) -> None:
 def _made(options: Options, asked: list[Asked], repo: Path | None) -> Made:
     """All that is built or tried out, side by side; the first failure ends it."""
 
+    def qemu_and_compilers() -> None:
+        timed("QEMU and compilers", lambda: tools.root(options.mirror))
+
     def initrds_and_accelerator() -> tuple[dict[Boot, Path], str, str]:
+        tools_job.result()
         initrds = _initrds(options, asked)
-        first = asked[0]
-        return initrds, *chosen_accelerator(options, first.kernel.image, initrds[first.boot])
+        first = asked[0].kernel.image, initrds[asked[0].boot]
+        return initrds, *chosen_accelerator(options, *first)
 
     def images() -> dict[tuple[str, ...], Path]:
         return {
@@ -216,14 +222,20 @@ def _made(options: Options, asked: list[Asked], repo: Path | None) -> Made:
     def history_image() -> Path | None:
         if not options.gitks:
             return None
-        return disk.history_disk(repo or history.build(options.commits))
+        tools_job.result()
+        return timed("history", lambda: disk.history_disk(repo or history.build(options.commits)))
+
+    def compiled() -> Path:
+        tools_job.result()
+        return timed("observers", observers.program)
 
     with ending_children(), concurrent.futures.ThreadPoolExecutor() as pool:
+        tools_job = pool.submit(qemu_and_compilers)
         accel_job = pool.submit(initrds_and_accelerator)
         image_job = pool.submit(timed, "guest image", images)
-        history_job = pool.submit(timed, "history", history_image)
-        compiled = pool.submit(timed, "observers", observers.program)
-        jobs: list[concurrent.futures.Future[Any]] = [accel_job, image_job, history_job, compiled]
+        history_job = pool.submit(history_image)
+        jobs: list[concurrent.futures.Future[Any]] = [tools_job, accel_job, image_job, history_job]
+        jobs.append(pool.submit(compiled))
         concurrent.futures.wait(jobs, return_when=concurrent.futures.FIRST_EXCEPTION)
         for job in jobs:
             if job.done():

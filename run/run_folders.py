@@ -9,6 +9,7 @@ from typing import Any
 
 from contract.options import Options
 from contract.run_files import ABORTED, META, STATUS
+from contract.workload import DESKTOP
 from errors import UserError
 from run import checkout
 from vm.qemu import GUEST
@@ -18,10 +19,12 @@ CPU = ("host", "cpu_model")  # which a clock of the guest's own does not heed
 OF_THE_HOST = (
     ("accelerator",),
     ("clock", "kind"),
-    *(("machine", key) for key in ("qemu", "cpu", "mips")),
+    *(("machine", key) for key in ("type", "cpu", "mips")),
     ("disk", "model"),
     CPU,
+    ("guest", "suite"),
 )
+IMAGE = ("guest", "image")  # which a workload may have of its own
 
 
 def folder(options: Options) -> Path:
@@ -43,10 +46,13 @@ def ended(run: Path) -> str | None:
     return state if isinstance(state, str) else None
 
 
-def refuse_another_host(place: Path, labels: Iterable[str], facts: Mapping[str, Any]) -> None:
+def refuse_another_host(
+    place: Path, labels: Iterable[str], facts: Mapping[str, Any], workload: str = DESKTOP
+) -> None:
     """UserError if runs made here and now could not be compared with those of these variants.
 
-    facts: as meta.json has them (vm.guest_facts). Better said now than after hours of runs.
+    facts: as meta.json has them (vm.guest_facts), of a guest for that workload. Better said now
+    than after hours of runs.
     """
     for label in labels:
         for number in sorted(completed(place / label))[:1]:
@@ -55,7 +61,8 @@ def refuse_another_host(place: Path, labels: Iterable[str], facts: Mapping[str, 
                 before = json.loads((run / META).read_bytes())
             except (OSError, ValueError):
                 continue  # the report says what is damaged
-            for keys in OF_THE_HOST:
+            same = (_at(before, ("parameters", "workload")) or DESKTOP) == workload
+            for keys in (*OF_THE_HOST, *([IMAGE] if same else [])):
                 was, now = (_at(one, keys) for one in (before, facts))
                 if keys == CPU and _at(facts, ("clock", "kind")) == GUEST:
                     continue

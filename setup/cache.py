@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -47,6 +48,33 @@ def key(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
+def digest(path: Path) -> str:
+    """SHA-256 of a file of the cache, which is read once; what is there never changes."""
+
+    def read(made: Path) -> None:
+        with open(path, "rb") as file:
+            made.write_text(hashlib.file_digest(file, "sha256").hexdigest())
+
+    return built("digests", f"{path.parent.name}-{path.name}", read).read_text()
+
+
+def tree_digest(folder: Path) -> str:
+    """SHA-256 of a folder's names, links and bytes, and of which files can be executed."""
+    total = hashlib.sha256()
+    for place, names, files in os.walk(folder):
+        names.sort()
+        for name in sorted(files + [one for one in names if (Path(place) / one).is_symlink()]):
+            path = Path(place) / name
+            total.update(f"{path.relative_to(folder)}\0".encode("utf-8", "surrogateescape"))
+            if path.is_symlink():
+                total.update(b"link" + bytes(path.readlink()))
+                continue
+            total.update(b"x" if path.stat().st_mode & stat.S_IXUSR else b"-")
+            with open(path, "rb") as file:
+                total.update(hashlib.file_digest(file, "sha256").digest())
+    return total.hexdigest()
+
+
 @contextlib.contextmanager
 def lock(name: str) -> Iterator[None]:
     """Hold the cache's lock called name; a second builder of the same thing waits for the first."""
@@ -81,10 +109,13 @@ def built(kind: str, name: str, build: Callable[[Path], None]) -> Path:
 
 
 @contextlib.contextmanager
-def scratch(kind: str) -> Iterator[Path]:
-    """A folder for what only this process needs, within; sweep() removes what killed ones left."""
+def scratch(kind: str, place: Path | None = None) -> Iterator[Path]:
+    """A folder for what only this process needs, within; sweep() removes what killed ones left.
+
+    place: the folder that it is in, instead of the cache.
+    """
     with lock(SCRATCH), writing():
-        folder = Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=root()))
+        folder = Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=place or root()))
         held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         fcntl.flock(held, fcntl.LOCK_EX)
     try:
@@ -94,16 +125,17 @@ def scratch(kind: str) -> Iterator[Path]:
         os.close(held)
 
 
-def sweep(kind: str) -> None:
+def sweep(kind: str, place: Path | None = None) -> None:
     """Remove what processes that were killed have left of their scratch folders."""
     with lock(SCRATCH):
-        for path in abandoned(kind):
+        for path in abandoned(kind, place):
             shutil.rmtree(path, ignore_errors=True)
 
 
-def abandoned(kind: str) -> list[Path]:
+def abandoned(kind: str, place: Path | None = None) -> list[Path]:
     """The scratch folders of this kind that no process holds now."""
-    return [path for path in sorted(root().glob(f"{kind}-*")) if path.is_dir() and _is_free(path)]
+    folders = sorted((place or root()).glob(f"{kind}-*"))
+    return [path for path in folders if path.is_dir() and _is_free(path)]
 
 
 def _is_free(folder: Path) -> bool:

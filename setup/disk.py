@@ -2,66 +2,18 @@
 """Read-only ext4 disks for the guest, packed from folders by mke2fs: no root, no mount."""
 
 import argparse
-import compileall
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
-import uuid
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
-from py_compile import PycInvalidationMode
 
 from errors import UserError, run_command
-from setup import apt, cache, observers
+from setup import apt, cache, guest_suite
+from setup.userland import ext4, tools
 
-SUITE = Path(__file__).resolve().parent.parent
-# What a guest needs of the suite, and no more: what is there takes it instructions to copy, so that
-# a change of it makes another run of the same seed.
-PACKAGES = (
-    *("contract", "echo_load", "fake_gitk", "fake_player", "measure", "monitors", "setup"),
-    "workloads",
-)
-IN_GUEST = (
-    *PACKAGES,
-    *("benchmarks", "errors.py", "latency_output.py", "machines", "run", "run_test.sh"),
-    *("tests/guest", "vm"),
-)
-LEFT_OUT = "__pycache__"
-COMPILED = (".c", ".h")  # what is made of them goes along
-BLOCK = 4096
-FORMAT = 2
-
-
-def _suite_files() -> Iterator[Path]:
-    for name in IN_GUEST:
-        if (SUITE / name).is_file():
-            yield SUITE / name
-        for folder, names, files in os.walk(SUITE / name):
-            names[:] = sorted(set(names) - {LEFT_OUT})
-            paths = (Path(folder) / file for file in sorted(files))
-            yield from (path for path in paths if path.suffix not in COMPILED)
-
-
-def copy_suite(target: Path) -> None:
-    """Copy what a guest needs of the suite into the folder target."""
-    for path in _suite_files():
-        copied = target / path.relative_to(SUITE)
-        copied.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, copied, follow_symlinks=False)
-
-
-def _sizes(path: Path) -> tuple[int, int]:
-    """Bytes (in whole blocks) and number of entries of a tree."""
-    total, entries = BLOCK, 1
-    for folder, names, files in os.walk(path):
-        entries += len(names) + len(files)
-        total += BLOCK * len(names)
-        for name in files:
-            size = (Path(folder) / name).lstat().st_size
-            total += -(-size // BLOCK) * BLOCK
-    return total, entries
+FORMAT = 3
 
 
 def pack(folders: dict[str, Path], out: Path, label: str) -> None:
@@ -70,28 +22,22 @@ def pack(folders: dict[str, Path], out: Path, label: str) -> None:
     The files belong to root in the guest. UserError (3) if there is no room or a file is not
     readable. An image that is there is replaced.
     """
-    with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as work:
-        tree = Path(work) / "tree"
+    for folder in folders.values():
+        if not folder.is_dir():
+            raise UserError(f"no such folder: {folder}")
+    with tools.workplace() as place, cache.writing():
+        tree = place.folder / "tree"
         tree.mkdir()
         for name, folder in folders.items():
-            if not folder.is_dir():
-                raise UserError(f"no such folder: {folder}")
             _link_tree(folder, tree / name)
-        size, entries = _sizes(tree)
+        size, entries = ext4.sizes(tree)
         inodes = entries + 32
-        blocks = (size + size // 64 + inodes * 256) // BLOCK + 512
-        image = Path(work) / "image"
-        command = ["mke2fs", "-q", "-F", "-t", "ext4", "-L", label, "-b", str(BLOCK), "-m", "0"]
-        # No journal: never written to. Features that every kernel from 5.10 on mounts.
-        command += ["-O", "^has_journal,^orphan_file,^metadata_csum_seed,^resize_inode"]
-        # Nothing random: a guest with a clock of its own does the same with the same disk.
-        name = str(uuid.uuid5(uuid.NAMESPACE_OID, label))
-        extended = f"root_owner=0:0,lazy_itable_init=0,hash_seed={name}"
-        command += ["-N", str(inodes), "-U", name, "-E", extended, "-d", str(tree)]
-        # As an ordinary user the files would keep that user's number, which git mistrusts.
-        prefix = ["fakeroot"] if os.geteuid() != 0 and shutil.which("fakeroot") else []
-        apt.run([*prefix, *command, str(image), str(blocks)], what=f"making the {label} disk")
-        image.rename(out)
+        blocks = (size + size // 64 + inodes * 256) // ext4.BLOCK + 512
+        # No journal: never written to.
+        features = ("^has_journal", "^resize_inode")
+        room = blocks * ext4.BLOCK
+        image = ext4.make(place, tree, label, size=room, inodes=inodes, features=features)
+        shutil.move(image, out)
 
 
 def _link_tree(source: Path, target: Path) -> None:
@@ -106,19 +52,12 @@ def _link_tree(source: Path, target: Path) -> None:
     shutil.copytree(source, target, symlinks=True, copy_function=link)
 
 
-def job_disk(out: Path, extra: dict[str, Path] | None = None) -> None:
-    """The disk of one run at out: `suite/` with the suite's code, beside it what extra names."""
-    with tempfile.TemporaryDirectory(prefix=".suite.", dir=out.parent) as work:
-        suite = Path(work) / "suite"
-        copy_suite(suite)
-        shutil.copy2(observers.program(), suite / observers.PACKED.relative_to(SUITE))
-        # An emulated guest takes seconds to compile what the host compiles in a moment. Guests with
-        # another Python than the host's do not look at these.
-        for folder in PACKAGES:
-            compileall.compile_dir(
-                suite / folder, quiet=2, invalidation_mode=PycInvalidationMode.UNCHECKED_HASH
-            )
-        pack({"suite": suite, **(extra or {})}, out, "job")
+def job_disk(out: Path, extra: dict[str, Path] | None = None, more: Sequence[str] = ()) -> None:
+    """The disk of one run at out: `suite/` with the suite's code, beside it what extra names.
+
+    more: files and folders of the suite that a guest has beside those that each has.
+    """
+    pack({"suite": guest_suite.folder(more), **(extra or {})}, out, "job")
 
 
 def _objects(repo: Path) -> Path:

@@ -10,6 +10,7 @@ gitk reads none.
 import argparse
 import itertools
 import random
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -20,8 +21,9 @@ from pathlib import Path
 from contract import values
 from errors import UserError, run_command
 from setup import apt, cache
+from setup.userland import tools
 
-FORMAT = 2
+FORMAT = 3
 SEED = 20091102
 PEOPLE = 4000
 MERGES = 0.067
@@ -148,46 +150,32 @@ def stream(commits: int) -> Iterator[bytes]:
     yield b"done\n"
 
 
-def _git(*arguments: str | Path) -> list[str | Path]:
-    """A git command that no configuration of the user's or the system's changes."""
-    settings = ["GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null"]
-    unset = [f"--unset={name}" for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_DEFAULT_HASH")]
-    command: list[str | Path] = ["env", *unset, *settings, "git"]
-    return command + list(arguments)
-
-
 def _generate(commits: int, repo: Path) -> None:
-    apt.run(
-        _git("-c", "init.defaultBranch=master", "init", "-q", "--bare", "--template=", repo),
-        what="making the history's repository",
-    )
-    with subprocess.Popen(
-        _git(
-            "-c",
-            "fastimport.unpackLimit=1",
-            # What zlib saves on a disk costs each reader more instructions than all else it does.
-            "-c",
-            "pack.compression=0",
-            "--git-dir",
-            repo,
-            "fast-import",
-            "--quiet",
-            "--active-branches=64",
-        ),
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdin and process.stderr
-        pieces = stream(commits)
-        try:
-            while chunk := b"".join(itertools.islice(pieces, 500)):
-                process.stdin.write(chunk)
-            process.stdin.close()
-        except BrokenPipeError:
-            pass  # fast-import's own words say why
-        errors = process.stderr.read().decode(errors="replace")
-    if process.returncode != 0:
-        raise UserError(f"generating the history failed: {apt.last_line(errors)}")
+    with tools.workplace() as place:
+        name = "history.git"
+        init = ["git", "-c", "init.defaultBranch=master", "init", "-q", "--bare", "--template="]
+        place.run([*init, name], what="making the history's repository")
+        # What zlib saves on a disk costs each reader more instructions than all else it does.
+        settings = ["-c", "fastimport.unpackLimit=1", "-c", "pack.compression=0"]
+        load = ["fast-import", "--quiet", "--active-branches=64"]
+        with subprocess.Popen(
+            place.command(["git", *settings, "--git-dir", name, *load]),
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            assert process.stdin and process.stderr
+            pieces = stream(commits)
+            try:
+                while chunk := b"".join(itertools.islice(pieces, 500)):
+                    process.stdin.write(chunk)
+                process.stdin.close()
+            except BrokenPipeError:
+                pass  # fast-import's own words say why
+            errors = process.stderr.read().decode(errors="replace")
+        if process.returncode != 0:
+            raise UserError(f"generating the history failed: {apt.last_line(errors)}")
+        with cache.writing():
+            shutil.move(place.folder / name, repo)
 
 
 def build(commits: int) -> Path:

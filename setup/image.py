@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The guest's root file system: Debian bookworm in an ext4 image, built once, as any user.
 
-mmdebstrap checks the packages against Debian's archive keys and makes a tar; mke2fs makes the image
-from it under fakeroot, so that owners and modes survive without root.
+mmdebstrap makes a tar, and mke2fs of the suite's tools the image of it. The same packages are the
+same bytes, whoever makes it, and where and when.
 """
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
-from errors import UserError, run_command
-from setup import apt, cache, mirrors
+from errors import run_command
+from setup import cache
+from setup.userland import bootstrap, ext4, tools
 
-SUITE = "bookworm"
 PACKAGES = (
     "cryptsetup-bin",
     "dmsetup",
@@ -41,55 +43,46 @@ LEFT_OUT = (
     "/usr/share/bug/*",
     "/usr/share/zoneinfo/*",
 )
+# Of mmdebstrap's tree: what comes from the host, changes by itself, or has no reader in the guest.
+NOT_THE_GUESTS = (
+    *("dev/", "etc/apt/", "etc/dpkg/", "etc/machine-id/", "etc/resolv.conf/", "proc/", "run/"),
+    *("sys/", "tmp/", "usr/lib/udev/hwdb.d/", "usr/share/perl/", "var/backups/", "var/cache/"),
+    *("var/lib/apt/", "var/lib/dpkg/", "var/log/"),
+    *(pattern.removeprefix("/").removesuffix("*") for pattern in LEFT_OUT),
+)
+EMPTY = ("dev", "proc", "run", "sys", "tmp", "var/cache", "var/log")
 FREE = 256 << 20
-FORMAT = 1
+FORMAT = 2
 
 
 def key(more: tuple[str, ...] = ()) -> str:
     """What the image is cached by: it changes when the guest's contents would."""
-    return cache.key(str(FORMAT), SUITE, str(FREE), *PACKAGES, *more, *LEFT_OUT)
+    return cache.key(str(FORMAT), bootstrap.SUITE, str(FREE), *PACKAGES, *more, *LEFT_OUT)
 
 
 def describe(more: tuple[str, ...] = ()) -> str:
     """One line that says what build() would do; writes nothing."""
     size = "about 400 MB" + (" without the workloads' own" if more else "")
-    return (
-        f"a guest image of Debian {SUITE} with {len(PACKAGES + more)} packages ({size}, built once)"
-    )
+    packages = f"{len(PACKAGES + more)} packages ({size}, built once)"
+    return f"a guest image of Debian {bootstrap.SUITE} with {packages}"
 
 
 def _debootstrap(tar: Path, more: tuple[str, ...], mirror: str | None) -> None:
-    main, security = mirrors.find(mirror)
-    mirrors.announce(mirror)
-    options = f"[signed-by={apt.KEYRING}]"
-    sources = f"deb {options} {main} {SUITE} main\n"
-    if security:
-        sources += f"deb {options} {security} {SUITE}-security main\n"
-    listed = tar.with_name("sources.list")
-    listed.write_text(sources)
-    command: list[str | Path] = [
-        "mmdebstrap",
-        "--quiet",
+    options = [
         "--variant=minbase",
-        "--architectures=amd64",
-        f"--include={','.join(PACKAGES + more)}",
         *(f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT),
-        '--aptopt=APT::Install-Recommends "false"',
-        '--aptopt=Acquire::Languages "none"',
-        '--aptopt=Acquire::Retries "2"',
         # The suite's own start-up: no init system, a place for the job disk and for device nodes.
         '--customize-hook=mkdir -p "$1/job" "$1/results" "$1/mnt/test"',
-        '--customize-hook=rm -rf "$1"/var/cache/apt/* "$1"/var/lib/apt/lists/* "$1"/var/log/*',
         '--customize-hook=echo guest > "$1/etc/hostname"',
         '--customize-hook=echo 127.0.0.1 localhost guest > "$1/etc/hosts"',
-        '--customize-hook=find "$1/usr/lib/udev/hwdb.d" "$1/usr/share/perl" -delete || true',
     ]
-    proxy = apt.host_settings(("Acquire::http", "Acquire::https", "Acquire::Check"))
-    command += [f"--aptopt={line}" for line in proxy]
-    apt.run(
-        [*_of_its_own(), *command, SUITE, tar, listed],
+    bootstrap.make_tar(
+        tar,
+        PACKAGES + more,
+        options,
+        mirror=mirror,
         what="building the guest image",
-        hint="check the network",
+        prefix=_of_its_own(),
     )
 
 
@@ -101,26 +94,45 @@ def _of_its_own() -> list[str]:
     return prefix
 
 
+def _unpack(tar: Path, tree: Path) -> None:
+    """The files of the tar, without what tells of this host or of this day."""
+    tree.mkdir()
+    folders: list[tuple[Path, int]] = []
+    with tarfile.open(tar) as archive:
+        for member in archive:
+            name = member.name.removeprefix("./").rstrip("/")
+            if name in ("", ".") or f"{name}/".startswith(NOT_THE_GUESTS):
+                continue
+            path = tree / name
+            if member.isdir():
+                path.mkdir()
+                folders.append((path, member.mode))
+            elif member.issym():
+                path.symlink_to(member.linkname)
+            elif member.islnk():
+                os.link(tree / member.linkname.removeprefix("./"), path)
+            elif (data := archive.extractfile(member)) is not None:
+                with data, open(path, "wb") as file:
+                    shutil.copyfileobj(data, file)
+                path.chmod(member.mode)
+    for name in EMPTY:
+        (tree / name).mkdir(exist_ok=True)
+    for path, mode in folders:
+        path.chmod(mode)
+
+
 def _make_file_system(tar: Path, image: Path) -> None:
-    tree = tar.with_name("tree")
-    # Features that a 5.10 kernel mounts, whatever newer mke2fs makes by default.
-    script = """\
-set -eu
-mkdir "$2"
-tar -x -p --numeric-owner -f "$1" -C "$2"
-used=$(du -s --block-size=1 "$2" | cut -f1)
-inodes=$(( $(find "$2" -xdev | wc -l) + 16384 ))
-size=$(( used + used / 20 + inodes * 256 + (16 << 20) + $4 ))
-truncate -s $(( size / 1048576 * 1048576 )) "$3"
-mke2fs -q -F -t ext4 -L root -m 0 -J size=16 -N "$inodes" \
-    -O ^orphan_file,^metadata_csum_seed -E root_owner=0:0,lazy_itable_init=0 -d "$2" "$3"
-"""
-    # Only an unprivileged user needs fakeroot; with root the owners are real.
-    prefix = [] if os.geteuid() == 0 else ["fakeroot"]
-    apt.run(
-        [*prefix, "sh", "-c", script, "sh", tar, tree, image, str(FREE)],
-        what="making the guest's file system",
-    )
+    with tools.workplace() as place:
+        tree = place.folder / "tree"
+        _unpack(tar, tree)
+        used, entries = ext4.sizes(tree)
+        inodes = entries + 16384
+        size = used + used // 20 + inodes * 256 + (16 << 20) + FREE
+        more = ["-J", "size=16"]
+        made = ext4.make(
+            place, tree, "root", size=size >> 20 << 20, inodes=inodes, more=more, keep_modes=True
+        )
+        shutil.move(made, image)
 
 
 def build(more: tuple[str, ...] = (), *, mirror: str | None = None) -> Path:
@@ -130,13 +142,12 @@ def build(more: tuple[str, ...] = (), *, mirror: str | None = None) -> Path:
     """
 
     def write(image: Path) -> None:
-        if not apt.KEYRING.exists():
-            raise UserError(f"{apt.KEYRING} is missing", hint="run setup/packages.sh")
         tar = image.with_name("root.tar")
         _debootstrap(tar, more, mirror)
+        tools.root(mirror)
         _make_file_system(tar, image)
 
-    return cache.built("images", f"{SUITE}-{key(more)}.ext4", write)
+    return cache.built("images", f"{bootstrap.SUITE}-{key(more)}.ext4", write)
 
 
 def main() -> int:

@@ -2,43 +2,19 @@
 """A small initramfs for one kernel: busybox, the modules that the test needs, and an /init."""
 
 import argparse
-import gzip
-import shutil
 import stat
-import struct
 import sys
 from pathlib import Path
 
 from contract.swap import ON_DISK, Swap
-from errors import UserError, run_command
+from errors import run_command
 from setup import cache, kernels, modules
 from setup.kernels import Kernel
+from setup.userland import tools
 
 INIT = Path(__file__).resolve().parent.parent / "vm" / "initramfs_init.sh"
 APPLETS = ("sh", "cat", "echo", "insmod", "mkdir", "mount", "poweroff", "sleep", "switch_root")
-FORMAT = 1
-
-
-def busybox() -> Path:
-    """The host's statically linked busybox. UserError (3) if there is none."""
-    for name in ("busybox", "busybox-static", "busybox.static"):
-        found = shutil.which(name, path="/bin:/usr/bin:/sbin:/usr/sbin")
-        if found and _is_static(Path(found)):
-            return Path(found)
-    raise UserError("no statically linked busybox on this machine", hint="run setup/packages.sh")
-
-
-def _is_static(path: Path) -> bool:
-    """Whether a 64-bit ELF file names no interpreter (PT_INTERP, 3)."""
-    with open(path, "rb") as handle:
-        head = handle.read(4096)
-    if head[:5] != b"\x7fELF\x02":
-        return False
-    (offset,) = struct.unpack_from("<Q", head, 0x20)
-    size, number = struct.unpack_from("<HH", head, 0x36)
-    return all(
-        struct.unpack_from("<I", head, offset + index * size)[0] != 3 for index in range(number)
-    )
+FORMAT = 2
 
 
 class Archive:
@@ -96,6 +72,10 @@ def _archive(chosen: list[modules.Module], shell: Path) -> bytes:
     return archive.finish()
 
 
+def _write(made: Path, chosen: list[modules.Module], shell: Path) -> None:
+    made.write_bytes(_archive(chosen, shell))
+
+
 def build(
     kernel: Kernel,
     *,
@@ -104,24 +84,22 @@ def build(
     swap: Swap = ON_DISK,
     more: tuple[str, ...] = (),
 ) -> Path:
-    """The initramfs (gzip'd cpio) of this kernel for this test, from the cache if it is there.
+    """The initramfs of this kernel for this test, from the cache if it is there.
+
+    A cpio that is not packed: it is the same with every version of zlib.
 
     more: the modules that a workload needs.
     """
-    shell = busybox()
+    shell = tools.root() / "usr/bin/busybox"
     chosen = modules.needed(kernel, fs=fs, crypt=crypt, swap=swap, more=more)
     stamps = [
         f"{module.path} {module.optional} {module.path.stat().st_mtime_ns} "
         f"{module.path.stat().st_size}"
         for module in chosen
     ]
-    shell_stamp = f"{shell} {shell.stat().st_mtime_ns} {shell.stat().st_size}"
-    key = cache.key(str(FORMAT), INIT.read_text(), shell_stamp, kernel.image_digest, *stamps)
-
-    def write(path: Path) -> None:
-        path.write_bytes(gzip.compress(_archive(chosen, shell), 6, mtime=0))
-
-    return cache.built("initramfs", f"{key}.cpio.gz", write)
+    parts = [tools.identity(), INIT.read_text(), kernel.image_digest, *stamps]
+    key = cache.key(str(FORMAT), *parts)
+    return cache.built("initramfs", f"{key}.cpio", lambda made: _write(made, chosen, shell))
 
 
 def main() -> int:

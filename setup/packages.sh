@@ -15,30 +15,17 @@ name=setup/packages.sh
 again=$name # as it has to be called to get all that was asked for here
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 packages=(
-    busybox-static
-    clang
-    cpio
     debian-archive-keyring
-    e2fsprogs
-    fakeroot
     fonts-dejavu-core
-    gcc
     git
     gnuplot-nox
     kmod
-    libbpf-dev
-    libc6-dev
-    libelf-dev
-    liburing-dev
     mmdebstrap
     python3-pexpect
-    qemu-system-x86
-    qemu-utils
     rsync
     uidmap
     util-linux
     xz-utils
-    zlib1g-dev
     zstd
 )
 python_package=python3-venv
@@ -54,7 +41,7 @@ for argument in "$@"; do
     --no-install) install=0 ;;
     --dev) dev=1 again+=" --dev" ;;
     --device)
-        packages+=(cryptsetup-bin lvm2 xfsprogs)
+        packages+=(cryptsetup-bin e2fsprogs lvm2 xfsprogs)
         again+=" --device"
         ;;
     -h | --help)
@@ -68,7 +55,8 @@ for argument in "$@"; do
     esac
 done
 if ((dev)); then
-    packages+=(chromium gpg gpg-agent shellcheck)
+    packages+=(busybox-static chromium e2fsprogs gcc gpg gpg-agent libbpf-dev libc6-dev libelf-dev shellcheck
+        zlib1g-dev)
 fi
 
 missing_packages() {

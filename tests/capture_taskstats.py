@@ -14,11 +14,12 @@ from errors import UserError, run_command
 from run import machine_lock
 from run.arguments import parse
 from run.measure_command import errand
-from tests.support.vms import SMALL, guest
+from tests.support.vms import FOR_TESTS, SMALL, guest
 from vm import session
 
 GOLDEN = Path(__file__).resolve().parent / "golden" / "taskstats"
 KERNELS = ("debian:5.10", "debian:6.1", "debian:6.12", "debian:7.2")
+PROGRAM = "python3 /suite/tests/guest/taskstats_capture.py"
 
 
 def main() -> int:
@@ -30,7 +31,12 @@ def main() -> int:
         with machine_lock.held(), tempfile.TemporaryDirectory() as folder:
             state, why = session.run(
                 guest(*argv),
-                errand(asked, asked.variants[0], "python3 /suite/tests/guest/taskstats_capture.py"),
+                errand(
+                    asked,
+                    asked.variants[0],
+                    "python3 /suite/tests/guest/taskstats_capture.py",
+                    more=FOR_TESTS,
+                ),
                 Path(folder),
                 tick=lambda: None,
                 stopped=lambda: False,

@@ -12,10 +12,11 @@ from pathlib import Path
 from contract.run_record import read_events
 from run.arguments import parse
 from run.measure_command import errand
-from tests.support.vms import SMALL, guest
+from tests.support.vms import FOR_TESTS, SMALL, guest
 from vm import session
 
 GOLDEN = Path(__file__).resolve().parent / "golden" / "tracing"
+PROGRAM = "python3 /suite/tests/guest/tracing_capture.py"
 
 
 def capture(kernel: str) -> None:
@@ -26,7 +27,12 @@ def capture(kernel: str) -> None:
         run_dir = Path(scratch)
         session.run(
             guest(*argv),
-            errand(asked, asked.variants[0], "python3 /suite/tests/guest/tracing_capture.py"),
+            errand(
+                asked,
+                asked.variants[0],
+                "python3 /suite/tests/guest/tracing_capture.py",
+                more=FOR_TESTS,
+            ),
             run_dir,
             tick=lambda: None,
             stopped=lambda: False,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from setup.disk import PACKAGES
+from setup import guest_suite
 
 SUITE = Path(__file__).resolve().parent.parent
 NOT_THE_SUITE = {"tests", "benchmarks", "results"}
@@ -21,6 +21,8 @@ JUDGING = {"analysis", "graphs"}
 COMMON = {"contract", "errors"}
 # What run_test.sh starts in the guest, and the programs for other uses (README.md).
 GUEST_PROGRAMS = {"measure.one_run", "latency_output"}
+# Imported only where the observers' sources are.
+COMPILES = "setup.compile_observers"
 IN_THE_GUEST_TOO = {"pexpect", "ptyprocess"}
 
 
@@ -80,7 +82,8 @@ def closure(begin: set[str]) -> set[str]:
         module = left.pop()
         reached.add(module)
         packages = {module.rsplit(".", n)[0] for n in range(1, module.count(".") + 1)}
-        left |= ((imports(module) | starts(module) | packages) & modules().keys()) - reached
+        left |= (imports(module) | starts(module) | packages) & modules().keys()
+        left -= reached | {COMPILES}
     return reached
 
 
@@ -177,8 +180,14 @@ def test_the_guest_needs_the_standard_library_and_pexpect_only() -> None:
     for module in sorted(guest):
         assert imports(module) <= allowed, (module, imports(module) - allowed)
         assert module.split(".")[0] not in JUDGING | {"run", "vm"}, module
-    # And is compiled before it goes there, for an emulated machine takes seconds to.
-    assert {module.split(".")[0] for module in guest if "." in module} == set(PACKAGES)
+
+
+def test_a_guest_has_what_runs_there_and_nothing_else() -> None:
+    """What is not needed there would be as good as another seed, whenever it changes."""
+    there = {path for path in guest_suite.files() if path.suffix == ".py"}
+    assert there == {modules()[name] for name in closure({"measure.one_run"})}
+    others = {str(path.relative_to(SUITE)) for path in {*guest_suite.files()} - there}
+    assert others == {"run_test.sh", "vm/guest_init.sh"}
 
 
 def test_the_files_of_a_folder_can_be_overseen() -> None:

@@ -6,13 +6,17 @@ pass at once, and makes a request that goes on where the last one ended as dear 
 """
 
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from errors import UserError
 from setup import cache
+from setup.userland import tools
+from vm.emulator import Emulator
 
 SOURCES = Path(__file__).with_name("disk_library")
 COMPILE = ("gcc", "-O2", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden")
@@ -54,49 +58,49 @@ class Unusable(Exception):
     """Why there can be no such disk here, in one line."""
 
 
-def library(qemu: str) -> Path:
-    """The compiled library, from the cache if it is there; qemu: the program it is tried with.
+def library(emulator: Emulator) -> Path:
+    """The compiled library, from the cache if it is there, tried with this QEMU.
 
     Unusable if it cannot be compiled here, or if QEMU does not take it.
     """
-    try:
-        version = subprocess.run([qemu, "--version"], capture_output=True, text=True).stdout
-    except OSError as error:
-        raise Unusable(f"{qemu}: {error.strerror}") from None
     if " " in str(cache.place()) or ":" in str(cache.place()):
         raise Unusable(f"no library can be preloaded from {cache.place()}: a blank or colon in it")
     files = sorted(SOURCES.glob("*.[ch]"))
     text = [part for path in files for part in (path.name, path.read_text())]
-    # What the user has preloaded is tried with it, and is another trial.
-    name = cache.key(*COMPILE, *text, version, os.environ.get("LD_PRELOAD", "")) + ".so"
+    # What the user has preloaded into the host's QEMU is tried with it, and is another trial.
+    tried = (emulator.origin, emulator.version, emulator.environment().get("LD_PRELOAD", ""))
+    name = cache.key(*COMPILE, *LIBRARIES, *text, tools.identity(), *tried) + ".so"
 
     def build(path: Path) -> None:
-        sources = [str(one) for one in files if one.suffix == ".c"]
-        command = [*COMPILE, "-o", str(path), *sources, *LIBRARIES]
-        try:
-            _run(command, {}, "the disk model cannot be compiled")
-        except Unusable as error:
-            raise Unusable(f"{error} (it takes gcc and liburing-dev: setup/packages.sh)") from None
-        _try(qemu, path)
+        _compile(files, path)
+        _try(emulator, path)
 
     return cache.built("disk-model", name, build)
 
 
-def preloaded(library: Path) -> dict[str, str]:
-    """What makes a program take the library; what the user has preloaded stays, behind it."""
-    found = filter(None, (str(library), os.environ.get("LD_PRELOAD")))
-    return {"LD_PRELOAD": ":".join(found)}
+def _compile(files: Sequence[Path], made: Path) -> None:
+    with tools.workplace() as place:
+        for path in files:
+            shutil.copy(path, place.folder)
+        sources = [path.name for path in files if path.suffix == ".c"]
+        command = [*COMPILE, "-o", made.name, *sources, *LIBRARIES]
+        try:
+            place.run(command, what="compiling the disk model")
+        except UserError as error:
+            raise Unusable(str(error)) from None
+        shutil.move(place.folder / made.name, made)
 
 
-def _try(qemu: str, made: Path) -> None:
+def _try(emulator: Emulator, made: Path) -> None:
     """Unusable if this QEMU ends for it, cannot count instructions, or has no io_uring."""
     with tempfile.NamedTemporaryFile(dir=made.parent) as disk:
         disk.truncate(1 << 20)
-        command = [qemu, "-machine", "none", "-nodefaults", "-display", "none", "-monitor", "stdio"]
+        command = [*emulator.command(made)]
+        command += ["-machine", "none", "-nodefaults", "-display", "none", "-monitor", "stdio"]
         command += ["-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off,align=off"]
         command += ["-drive", f"if=none,id=disk,file={disk.name},format=raw,aio=io_uring"]
         model = DiskModel(True, 100, 1 << 20, 1, 32, 1)
-        told = {**preloaded(made), "DISK_MODEL_SAY": "1"}
+        told = {**emulator.environment(made), "DISK_MODEL_SAY": "1"}
         told |= environment([(model, disk.fileno())])
         what = "QEMU does not take the disk model"
         # What the loader cannot take it leaves out, and says so.
@@ -113,7 +117,7 @@ def _run(command: list[str], environment: dict[str, str], what: str, said: str =
             capture_output=True,
             text=True,
             timeout=PROBE_S,
-            env={**os.environ, **environment},
+            env=environment,
         )
     except OSError as error:
         raise Unusable(f"{what}: {command[0]}: {error.strerror}") from None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from setup.kernels import Kernel
 from vm.disk_model import DiskModel
+from vm.emulator import Emulator
 from vm.qemu import HOST
 
 # A kernel that hangs shall still say where: sysrq over the serial line, an NMI that panics, and a
@@ -45,7 +46,7 @@ class Guest:
     music: str
     accel: str
     accel_reason: str
-    qemu_version: str
+    emulator: Emulator
     memory: int
     cpus: int
     disk_iops: int | None = None
@@ -64,10 +65,14 @@ class Guest:
 
 @dataclass(frozen=True)
 class Errand:
-    """What a guest is to do: a shell script, the files that it sends meanwhile, and its limits."""
+    """What a guest is to do: a shell script, the files that it sends meanwhile, and its limits.
+
+    more: files and folders of the suite that it has beside those that each guest has.
+    """
 
     command: str
     files: list[str]
     timeout_s: int  # of the workload
     hang_after_s: int  # without a word from it
     seed: int = 1  # of the randomness of a guest with a clock of its own
+    more: tuple[str, ...] = ()

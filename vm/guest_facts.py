@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What meta.json says of a guest that only its host knows."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from setup import kconfig
+from setup import cache, guest_suite, kconfig
 from setup.kernels import Kernel
+from setup.userland import tools
 from vm.guest import Errand, Guest
 from vm.host import cpu_model
 from vm.qemu import CACHE, CPU, GUEST, MACHINE
@@ -20,13 +22,16 @@ def host_facts(guest: Guest) -> dict[str, Any]:
         "machine": {
             "name": guest.machine,
             "changed": list(guest.changed),
-            "qemu": guest.qemu_version,
+            "qemu": guest.emulator.version,
+            "qemu_of": guest.emulator.origin,
+            "tools": tools.identity(),
             "type": MACHINE,
             "cpu": CPU[guest.accel],
             **({"mips": guest.mips} if guest.clock == GUEST else {}),
         },
         "disk": _disk_facts(guest),
         "host": {"cpu_model": cpu_model()},
+        "guest": _contents(guest),
     }
 
 
@@ -55,6 +60,7 @@ def outside_facts(guest: Guest, errand: Errand) -> dict[str, Any]:
     kernel = guest.kernel
     return {
         **host_facts(guest),
+        "guest": _contents(guest, errand.more),
         "kernel": {
             "spec": kernel.spec,
             "image_digest": kernel.image_digest,
@@ -64,6 +70,11 @@ def outside_facts(guest: Guest, errand: Errand) -> dict[str, Any]:
         "append": guest.append,
         **({"seed": errand.seed} if guest.clock == GUEST else {}),
     }
+
+
+def _contents(guest: Guest, more: Sequence[str] = ()) -> dict[str, str]:
+    """What the guest's programs are, by their bytes."""
+    return {"image": cache.digest(guest.root_image), "suite": guest_suite.digest(more)}
 
 
 def _guesses_stacks(kernel: Kernel) -> bool:

@@ -138,7 +138,7 @@ def running(spec: Spec, scratch: Path) -> Iterator[Machine]:
                 stdout=stderr,
                 stderr=stderr,
                 pass_fds=[monitor_far.fileno(), *itertools.chain(*spec.fdsets.values())],
-                env={**os.environ, **spec.environment},
+                env=spec.environment,
                 start_new_session=True,
             )
     except BaseException:

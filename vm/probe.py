@@ -8,14 +8,14 @@ sector, and never bring a real kernel to its first line.
 import json
 import os
 import platform
-import subprocess
 import time
 from pathlib import Path
 
 from errors import UserError
 from setup import cache
+from vm.emulator import Emulator
 from vm.machine import DidNotStart, running
-from vm.qemu import PROGRAM, Spec
+from vm.qemu import Spec
 
 SCRATCH = "probe"  # the kind of folder in the cache that it has
 MARK = b"DESKTOP-FREEZE-PROBE"
@@ -24,20 +24,12 @@ DEADLINE_S = 20.0
 ASKED_AGAIN_S = 24 * 3600
 
 
-def qemu_version() -> str:
-    """The first line's version of QEMU; UserError if there is none."""
-    try:
-        out = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise UserError(f"{PROGRAM} is missing", hint="run setup/packages.sh") from error
-    return out.stdout.split("\n")[0].removeprefix("QEMU emulator version ")
-
-
-def boots(accel: str, kernel: Path, initrd: Path) -> bool:
+def boots(emulator: Emulator, accel: str, kernel: Path, initrd: Path) -> bool:
     """Whether this kernel reaches user space under this accelerator within DEADLINE_S."""
     with cache.scratch(SCRATCH) as folder:
         log = folder / "console.log"
         spec = Spec(
+            emulator=emulator,
             accel=accel,
             kernel=kernel,
             initrd=initrd,
@@ -58,13 +50,14 @@ def boots(accel: str, kernel: Path, initrd: Path) -> bool:
     return False
 
 
-def choose(asked: str, kernel: Path, initrd: Path) -> tuple[str, str]:
+def choose(emulator: Emulator, asked: str, kernel: Path, initrd: Path) -> tuple[str, str]:
     """The accelerator to use (`kvm` or `tcg`) and why, in one line. asked: auto or kvm."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         reason = "/dev/kvm is missing or not ours to open"
         works = False
     else:
-        works, reason = _verdict(kernel, initrd, 0 if asked == "kvm" else ASKED_AGAIN_S)
+        max_age_s = 0 if asked == "kvm" else ASKED_AGAIN_S
+        works, reason = _verdict(emulator, kernel, initrd, max_age_s)
     if works:
         return "kvm", reason
     if asked == "kvm":
@@ -72,30 +65,30 @@ def choose(asked: str, kernel: Path, initrd: Path) -> tuple[str, str]:
     return "tcg", reason
 
 
-def under_kvm(kernel: Path, initrd: Path) -> tuple[bool, str]:
+def under_kvm(emulator: Emulator, kernel: Path, initrd: Path) -> tuple[bool, str]:
     """Whether KVM works and why, in one line."""
     try:
-        if boots("kvm", kernel, initrd):
+        if boots(emulator, "kvm", kernel, initrd):
             return True, "a kernel booted to user space under KVM"
     except DidNotStart as error:
         return False, f"/dev/kvm opens, but {Exception.__str__(error)}"
     return False, f"/dev/kvm opens, but no kernel reached user space in {DEADLINE_S:.0f} s"
 
 
-def _verdict(kernel: Path, initrd: Path, max_age_s: float) -> tuple[bool, str]:
+def _verdict(emulator: Emulator, kernel: Path, initrd: Path, max_age_s: float) -> tuple[bool, str]:
     """Whether KVM works and why; a `no` that is older than max_age_s is asked again."""
     model = "".join(
         line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line
     )
-    name = cache.key("2", platform.release(), model, qemu_version()) + ".json"
+    name = cache.key("2", platform.release(), model, emulator.origin, emulator.version) + ".json"
     known = cache.root() / "probe" / name
     old = known.exists() and time.time() - known.stat().st_mtime >= max_age_s
     if old and not json.loads(known.read_text())["kvm"]:
         known.unlink(missing_ok=True)
 
     def build(path: Path) -> None:
-        works, why = under_kvm(kernel, initrd)
-        if not works and not boots("tcg", kernel, initrd):
+        works, why = under_kvm(emulator, kernel, initrd)
+        if not works and not boots(emulator, "tcg", kernel, initrd):
             raise UserError(f"{kernel} reaches user space neither under KVM nor emulated")
         path.write_text(json.dumps({"kvm": works, "why": why}))
 

@@ -5,13 +5,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from contract.results_memory import MEMORY_BYTES
-from vm.disk_model import DiskModel, environment, preloaded
+from vm import disk_model
+from vm.disk_model import DiskModel
+from vm.emulator import Emulator
 
-PROGRAM = "qemu-system-x86_64"
-MACHINE = "q35"
-# Emulated without what no kernel under test needs: five-level page tables only lengthen each page
-# walk, and one of some 25 guests with all of it died with impossible flags in a double fault.
-CPU = {"tcg": "max,-avx,-avx2,-bmi1,-bmi2,-adx,-la57,-pku", "kvm": "host"}
+# Nothing is left to QEMU's defaults, which differ from version to version: neither the machine, nor
+# the CPU, nor the length of any queue.
+MACHINE = "pc-q35-7.2"
+# Of what can be emulated without what no kernel under test needs: five-level page tables only
+# lengthen each page walk, and one of some 25 guests with all of it died with impossible flags in a
+# double fault.
+FEATURES = (
+    *("abm", "aes", "arat", "clflushopt", "clwb", "erms", "fsgsbase", "movbe", "pclmulqdq"),
+    *("pdpe1gb", "popcnt", "rdrand", "rdtscp", "smap", "smep", "sse4.1", "sse4.2", "sse4a"),
+    *("ssse3", "umip", "xgetbv1", "xsave", "xsaveopt"),
+)
+CPU = {"tcg": ",".join(["qemu64", "-svm", *(f"+{one}" for one in FEATURES)]), "kvm": "host"}
+BLK_QUEUE = NET_QUEUE = 256  # descriptors
 CACHE = "unsafe"
 MUSIC_ADDRESS = "10.0.2.100"
 GUEST, HOST = "guest", "host"  # whose clock a guest waits by
@@ -39,8 +49,8 @@ class Disk:
 
 @dataclass(frozen=True)
 class Spec:
-    """One virtual machine. memory in bytes; fds are inherited by QEMU. console: of two FIFOs, but
-    for their ends .in and .out.
+    """One virtual machine, run by emulator. memory in bytes; fds are inherited by QEMU. console: of
+    two FIFOs, but for their ends .in and .out.
 
     results: a file of MEMORY_BYTES, which the guest writes its results to.
 
@@ -48,6 +58,7 @@ class Spec:
     host's clock. seed: of all its randomness, there. library: of the disk model, preloaded.
     """
 
+    emulator: Emulator
     accel: str
     kernel: Path
     initrd: Path
@@ -67,19 +78,20 @@ class Spec:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What QEMU's environment says of its disks: the library, and what is modelled."""
+        """QEMU's environment, which says what is modelled of its disks."""
+        found = self.emulator.environment(self.library)
         if self.library is None:
-            return {}
+            return found
         models = [(disk.model, disk.descriptor) for disk in self.disks if disk.model]
         clock = {"DISK_MODEL_OWN_CLOCK": "1"} if self.mips else {}
-        return {**preloaded(self.library), **clock, **environment(models)}
+        return {**found, **clock, **disk_model.environment(models)}
 
 
 def command_line(spec: Spec) -> list[str]:
     """QEMU's argv for this machine; it dies with its parent (PR_SET_PDEATHSIG through setpriv)."""
     threads = "single" if spec.mips else "multi"
     accel = f"tcg,thread={threads}" if spec.accel == "tcg" else "kvm"
-    argv = ["setpriv", "--pdeathsig", "KILL", PROGRAM]
+    argv = ["setpriv", "--pdeathsig", "KILL", *spec.emulator.command(spec.library)]
     argv += ["-name", "desktop-freeze", "-nodefaults", "-no-user-config", "-display", "none"]
     # Exactly one accelerator: with "kvm:tcg" a run could not tell which one it measured.
     argv += ["-accel", accel, "-machine", MACHINE, "-cpu", CPU[spec.accel]]
@@ -125,7 +137,8 @@ def command_line(spec: Spec) -> list[str]:
             "user,id=net,restrict=on,guestfwd=tcp:"
             f"{MUSIC_ADDRESS}:873-cmd:{spec.music_command.replace(',', ',,')}",
             "-device",
-            f"virtio-net-pci,netdev=net,romfile={_at_once(spec)}",
+            f"virtio-net-pci,netdev=net,romfile=,mq=off,rx_queue_size={NET_QUEUE},"
+            f"tx_queue_size={NET_QUEUE}{_at_once(spec)}",
         ]
     return argv
 
@@ -154,9 +167,11 @@ def _disk(disk: Disk, spec: Spec) -> list[str]:
         drive += f",throttling.bps-total={disk.bps}"
     device = f"virtio-blk-pci,drive={disk.serial},serial={disk.serial}"
     device += _at_once(spec) + _no_cache(spec)
+    queues, depth = spec.cpus, BLK_QUEUE
     if disk.model is not None:
-        device += f",num-queues={disk.model.queues},seg-max-adjust=off"
-        device += f",queue-size={max(LEAST_DEPTH, _power_of_two(disk.model.depth))}"
+        queues, depth = disk.model.queues, max(LEAST_DEPTH, _power_of_two(disk.model.depth))
+    device += f",num-queues={queues},queue-size={depth}"
+    device += f",seg-max-adjust={'on' if disk.model is None else 'off'}"
     return ["-drive", drive, "-device", device]
 
 

@@ -84,7 +84,7 @@ def _supervise(
         command = scratch / "run" / "command"
         command.parent.mkdir()
         command.write_text(errand.command)
-        disk.job_disk(job, {"run": command.parent})
+        disk.job_disk(job, {"run": command.parent}, errand.more)
         own = guest.clock == GUEST
         disks = [
             Disk("root", "/dev/fdset/1"),
@@ -109,6 +109,7 @@ def _supervise(
                 )
             )
         spec = Spec(
+            emulator=guest.emulator,
             accel=guest.accel,
             kernel=guest.kernel.image,
             initrd=guest.initrd,

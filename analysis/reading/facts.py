@@ -16,6 +16,9 @@ from contract.workload import DESKTOP, KEY, STALLED, is_described
 EVIDENCE_ASKED = ("evidence", "asked")  # noted before t0, by every suite that has the observer
 CLOCK = ("clock", "kind")
 HOSTS_CPU = ("host", "cpu_model")
+# A machine type with a version is the same machine with every QEMU; before there was one, it was
+# whichever machine that QEMU made of this name.
+QEMU, UNVERSIONED = ("machine", "qemu"), "q35"
 WORKLOAD = ((KEY, "name"), (KEY, "primary"), (KEY, "settled"))
 SWAP_SIZE = ("swap", "size_kib")  # of the volume everywhere the same; of zram a variant's own
 EVERYWHERE = (
@@ -27,6 +30,8 @@ EVERYWHERE = (
     ("cpu_model",),
     *(("machine", key) for key in ("qemu", "type", "cpu", "mips")),
     HOSTS_CPU,
+    ("guest", "image"),
+    ("guest", "suite"),
     *(("disk", key) for key in ("size_bytes", "cache", "iops", "bps", "model")),
     *(("disk", key) for key in ("kind", "parallel", "depth", "queues")),
     SWAP_SIZE,
@@ -127,6 +132,8 @@ def _parameters(runs: Iterable[Run]) -> list[tuple[str, ...]]:
 def _value(run: Run, keys: tuple[str, ...]) -> Any:
     """The fact; UNKNOWN if the run does not say, None if it says that there is none (a limit)."""
     if keys == HOSTS_CPU and own_clock(run):
+        return UNKNOWN
+    if keys == QEMU and run.fact("machine", "type") != UNVERSIONED:
         return UNKNOWN
     holder = run.fact(*keys[:-1]) if len(keys) > 1 else run.meta
     if keys in WORKLOAD and not is_described(run.meta):

@@ -20,6 +20,7 @@ from tests.support.verdicts import stalling_run
 DISK = meta("k")["disk"]
 MACHINE = meta("k")["machine"]
 SWAP = meta("k")["swap"]
+GUEST = {"image": "a", "suite": "b"}
 KERNEL = {"release": "k-cloud-amd64", "image_digest": "a", "config_digest": "b"}
 KNOB = {"path": "/sys/kernel/mm/lru_gen/enabled", "asked": "0", "before": "7", "read_back": "0"}
 EVERYWHERE = [
@@ -30,6 +31,8 @@ EVERYWHERE = [
     ("machine.qemu", {"machine": MACHINE | {"qemu": "9.0"}}, "7.2.22", "9.0"),
     ("machine.type", {"machine": MACHINE | {"type": "pc"}}, "q35", "pc"),
     ("machine.cpu", {"machine": MACHINE | {"cpu": "host"}}, "max", "host"),
+    ("guest.image", {"guest": GUEST | {"image": "c"}}, "a", "c"),
+    ("guest.suite", {"guest": GUEST | {"suite": "c"}}, "b", "c"),
     ("disk.size_bytes", {"disk": DISK | {"size_bytes": 1}}, "8589934592", "1"),
     ("disk.cache", {"disk": DISK | {"cache": "unsafe"}}, "none", "unsafe"),
     ("disk.iops", {"disk": DISK | {"iops": None}}, "400", "none"),
@@ -61,6 +64,7 @@ def two(folder: Path, odd: dict[str, Any], *, variant: str = "6.12") -> Campaign
     """6.1 once and once more a variant with the odd facts."""
     usual: dict[str, Any] = {"kernel": KERNEL, "append": "quiet", "knobs": [KNOB]}
     usual["evidence"] = {"asked": True}
+    usual["guest"] = GUEST
     stalling_run(folder / "6.1" / "1", 5.0, **usual)
     stalling_run(folder / variant / "2", 5.0, **{**usual, **odd})
     return load_campaign(folder)
@@ -78,6 +82,15 @@ def test_runs_that_differ_in_a_key_fact_are_refused(
     assert "--force" in text and "\n" not in text
     forced = compare(campaign, force=True)
     assert len(forced.forced) == 1 and fact in forced.forced[0]
+
+
+def test_a_machine_with_a_version_is_the_same_with_each_qemu(tmp_path: Path) -> None:
+    ours = MACHINE | {"type": "pc-q35-7.2"}
+    campaign = two(tmp_path, {"machine": ours | {"qemu": "10.0"}})
+    for run in campaign.runs:
+        if run.variant == "6.1":
+            run.meta["machine"] = ours
+    assert not differences(campaign.runs)
 
 
 def test_older_runs_had_no_evidence_and_one_that_never_began_does_not_say(tmp_path: Path) -> None:

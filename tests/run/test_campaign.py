@@ -346,15 +346,17 @@ def test_another_repository_or_music_is_another_test(tmp_path: Path) -> None:
 
 def test_another_host_is_said_before_hours_of_runs(tmp_path: Path) -> None:
     found = opened(tmp_path, "--kernel", "debian:6.1", "--out", str(tmp_path))
-    facts = {"accelerator": "tcg", "clock": {"kind": "guest"}, "machine": {"qemu": "7.2"}}
+    facts = {"accelerator": "tcg", "clock": {"kind": "guest"}, "machine": {"type": "pc-q35-7.2"}}
     facts |= {"host": {"cpu_model": "A"}}
     run, _ = found.begin("6.1", 1)
     (run / "meta.json").write_text(json.dumps(facts))
-    later = {**facts, "machine": {"qemu": "10.0"}}
+    later = {**facts, "machine": {"type": "pc-q35-10.0"}}
     refuse_another_host(tmp_path, ["6.1"], later)  # that run is no result yet
     end(run, "completed")
     refuse_another_host(tmp_path, ["6.1"], facts)
-    with pytest.raises(UserError, match=r"with machine\.qemu 7\.2, and here it is 10\.0"):
+    with pytest.raises(
+        UserError, match=r"with machine\.type pc-q35-7\.2, and here it is pc-q35-10"
+    ):
         refuse_another_host(tmp_path, ["6.1"], later)
     moved = {**facts, "host": {"cpu_model": "B"}}
     refuse_another_host(tmp_path, ["6.1"], moved)  # the guest's clock does not heed it
@@ -369,6 +371,23 @@ def test_another_host_is_said_before_hours_of_runs(tmp_path: Path) -> None:
         refuse_another_host(tmp_path, ["6.1"], throttled)
     (run / "meta.json").write_text("[")
     refuse_another_host(tmp_path, ["6.1"], later)
+
+
+def test_what_a_guest_has_is_known_by_its_bytes(tmp_path: Path) -> None:
+    found = opened(tmp_path, "--kernel", "debian:6.1", "--out", str(tmp_path))
+    facts = {"machine": {"qemu": "7.2"}, "guest": {"image": "a", "suite": "b"}}
+    run, _ = found.begin("6.1", 1)
+    (run / "meta.json").write_text(json.dumps(facts))
+    end(run, "completed")
+    refuse_another_host(tmp_path, ["6.1"], {**facts, "machine": {"qemu": "10.0"}})
+    suite = {**facts, "guest": {"image": "a", "suite": "c"}}
+    with pytest.raises(UserError, match=r"with guest\.suite b, and here it is c"):
+        refuse_another_host(tmp_path, ["6.1"], suite)
+    image = {**facts, "guest": {"image": "c", "suite": "b"}}
+    with pytest.raises(UserError, match=r"with guest\.image a, and here it is c"):
+        refuse_another_host(tmp_path, ["6.1"], image)
+    # Another workload's guest has other packages.
+    refuse_another_host(tmp_path, ["6.1"], image, "seqio")
 
 
 def test_a_control_has_seeds_of_its_own(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from run.arguments import parse
 from run.dry_run import lines
 from run.preparation import chosen_accelerator
 from vm import disk_model, probe
+from vm.emulator import Emulator
 from vm.qemu import GUEST, HOST
 
 NOT_KVM = "for a guest's clock; --accel kvm asks for KVM"
@@ -53,12 +54,24 @@ def test_a_limit_without_a_machine_is_no_model() -> None:
     assert clock.modelled(parse(["--machine", "host", "--disk-iops", "150"])) is None
 
 
+def _without_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    def library(qemu: Emulator) -> Path:
+        raise disk_model.Unusable("no io_uring")
+
+    monkeypatch.setattr(disk_model, "library", library)
+
+
+def test_a_qemu_that_does_not_run_is_said() -> None:
+    with pytest.raises(UserError, match="/nonesuch/qemu does not run: No such file"):
+        clock.timing(parse(["--qemu", "/nonesuch/qemu"]), "tcg")
+
+
 def test_without_the_library_the_clock_is_the_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clock, "PROGRAM", "/nonesuch/qemu")
+    _without_library(monkeypatch)
     found = clock.timing(parse([]), "tcg")
     assert (found.clock, found.disk, found.library) == (HOST, None, None)
-    assert "/nonesuch/qemu" in found.why
-    with pytest.raises(UserError, match="--clock guest: /nonesuch/qemu"):
+    assert found.why == "no io_uring"
+    with pytest.raises(UserError, match="--clock guest: no io_uring"):
         clock.timing(parse(["--clock", "guest"]), "tcg")
 
 
@@ -87,7 +100,7 @@ def test_kvm_is_tried_only_where_it_would_be_used(
 ) -> None:
     tried: list[str] = []
 
-    def choose(asked: str, kernel: Path, initrd: Path) -> tuple[str, str]:
+    def choose(qemu: Emulator, asked: str, kernel: Path, initrd: Path) -> tuple[str, str]:
         tried.append(asked)
         return "kvm", "it works"
 
@@ -99,9 +112,9 @@ def test_kvm_is_tried_only_where_it_would_be_used(
 
 
 def test_a_disk_that_cannot_be_modelled_leaves_kvm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clock, "PROGRAM", "/nonesuch/qemu")
+    _without_library(monkeypatch)
     assert clock.accelerator(parse([])) == ("auto", "")
-    with pytest.raises(UserError, match="--clock guest: /nonesuch/qemu"):
+    with pytest.raises(UserError, match="--clock guest: no io_uring"):
         clock.accelerator(parse(["--clock", "guest"]))
 
 

@@ -51,7 +51,44 @@ def test_the_job_disk_holds_the_suite_and_is_quick(tmp_path: Path) -> None:
     assert sum(os.times()[:4]) - before < 5
     names = debugfs(image, "ls -p /suite")
     assert "/setup/" in names and "/vm/" in names
-    assert not any(f"/{name}/" in names for name in (".git", ".venv", "results", "docs", "graphs"))
-    assert "/guest/" in debugfs(image, "ls -p /suite/tests")
-    assert "initramfs_init.sh" in debugfs(image, "ls -p /suite/vm")
+    others = (
+        ".git",
+        ".venv",
+        "benchmarks",
+        "docs",
+        "graphs",
+        "machines",
+        "results",
+        "run",
+        "tests",
+    )
+    assert not any(f"/{name}/" in names for name in others)
+    assert "/guest_init.sh/" in debugfs(image, "ls -p /suite/vm")
+    assert ".py/" not in debugfs(image, "ls -p /suite/vm")
     assert image.stat().st_size < 6 << 20
+
+
+def test_a_job_disk_of_a_test_has_more(tmp_path: Path) -> None:
+    image = tmp_path / "job.ext4"
+    disk.job_disk(image, more=("run", "tests/guest"))
+    assert "/guest/" in debugfs(image, "ls -p /suite/tests")
+    assert "/live.py/" in debugfs(image, "ls -p /suite/run")
+
+
+def test_the_same_files_are_the_same_bytes(tmp_path: Path) -> None:
+    """Whatever their times, owners and attributes are, and in which order they came."""
+    images = []
+    for number, names in enumerate((("x", "y", "z"), ("z", "y", "x"))):
+        folder = tmp_path / f"in-{number}"
+        folder.mkdir(mode=0o755 - 0o50 * number)
+        for name in names:
+            (folder / name).write_text(name * 5000)
+            (folder / name).chmod(0o644 + 0o20 * number)
+            os.utime(folder / name, (1e9 + number, 1e9 - number))
+            if number and os.geteuid() == 0:
+                os.chown(folder / name, 7, 8)
+        images.append(tmp_path / f"{number}.ext4")
+        disk.pack({"a": folder}, images[-1], "job")
+    first, second = (image.read_bytes() for image in images)
+    assert first == second
+    assert "mtime: 0x4aeec9c0" in debugfs(images[0], "stat /a/x")

@@ -9,6 +9,7 @@ import pytest
 
 from errors import UserError
 from setup import disk, history
+from tests.support.caches import with_tools
 
 HEADS = {
     1: "c966db956ad72e5d7a2da4c1cabfa690f7437158",
@@ -18,7 +19,7 @@ HEADS = {
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with_tools(tmp_path / "cache", monkeypatch)
     # A user's git settings must change nothing.
     monkeypatch.setenv("GIT_DEFAULT_HASH", "sha256")
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The initramfs: what is in it, read back with another program's cpio."""
 
-import gzip
 import subprocess
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 
 from setup import cache, initramfs
 from tests.setup.test_kernels import tree_of_modules
+from tests.support.caches import with_tools
 
 
 def listing(archive: bytes, *options: str) -> str:
@@ -18,10 +18,10 @@ def listing(archive: bytes, *options: str) -> str:
 
 
 def test_contents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with_tools(tmp_path / "cache", monkeypatch)
     kernel = tree_of_modules(tmp_path, "k/virtio_net.ko\n")
     path = initramfs.build(kernel, fs="ext4", crypt=True)
-    archive = gzip.decompress(path.read_bytes())
+    archive = path.read_bytes()
     names = listing(archive, "-t").split()
     assert {"init", "bin/busybox", "bin/switch_root", "dev/console", "modules.list"} <= set(names)
     assert "modules/unrelated.ko" not in names
@@ -36,7 +36,7 @@ def test_contents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_is_built_once_and_again_when_something_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with_tools(tmp_path / "cache", monkeypatch)
     kernel = tree_of_modules(tmp_path, "k/virtio_net.ko\n")
     first = initramfs.build(kernel, fs="ext4", crypt=True)
     stamp = first.stat().st_mtime_ns

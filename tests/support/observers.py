@@ -11,7 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from setup.observers import SOURCES, program
+from setup.compile_observers import SOURCES
+from setup.observers import program
 
 DRIVERS = Path(__file__).resolve().parent.parent / "monitors" / "c"
 COMPILER = ("gcc", "-g", "-O1", "-std=gnu11", "-Wall", "-Wextra", "-Werror")

@@ -12,12 +12,12 @@ from typing import Any
 from contract.run_record import read_events, write_meta, write_status
 from run.arguments import parse
 from setup import cache, disk, image, initramfs, kernels
-from tests.support.vms import must_be_the_kernels
-from vm import disk_model, room, session
+from tests.support.vms import FOR_TESTS, must_be_the_kernels
+from vm import disk_model, emulator, room, session
 from vm.disk_model import DiskModel
 from vm.guest import append
 from vm.machine import running
-from vm.qemu import PROGRAM, Disk, Spec
+from vm.qemu import Disk, Spec
 from vm.results_memory import appending
 
 # A quarter of a second for each request, wherever it is.
@@ -46,10 +46,11 @@ def play(kernel_spec: str, out: Path, scenes: list[str], deadline_s: float) -> d
         program = "python3 /suite/tests/guest/stall_run.py"
         command.write_text(f"{program} {shlex.join(scenes)}\n")
         job = scratch / "job.img"
-        disk.job_disk(job, {"run": command.parent})
+        disk.job_disk(job, {"run": command.parent}, FOR_TESTS)
         with tempfile.NamedTemporaryFile(dir=scratch) as slow:
             slow.truncate(SLOW_BYTES)
             spec = Spec(
+                emulator=emulator.find(),
                 accel="tcg",
                 kernel=kernel.image,
                 initrd=initrd,
@@ -66,7 +67,7 @@ def play(kernel_spec: str, out: Path, scenes: list[str], deadline_s: float) -> d
                 results=memory.path,
                 fdsets={1: work, 2: root_copy},
                 mips=MIPS,
-                library=disk_model.library(PROGRAM),
+                library=disk_model.library(emulator.find()),
             )
             with running(spec, scratch) as machine:
                 until = time.monotonic() + deadline_s

@@ -18,7 +18,7 @@ from contract.options import Options
 from contract.run_record import read_events
 from run import machine_lock
 from run.arguments import parse
-from run.measure_command import errand
+from run.measure_command import GUEST_PROGRAM, errand
 from run.preparation import make_ready
 from setup import cache
 from vm import session
@@ -31,6 +31,8 @@ SUITE = Path(__file__).resolve().parents[2]
 # In the environment of all that a test process starts, so that each looks for its own only.
 STARTED_BY = "DESKTOP_FREEZE_TESTS"
 os.environ[STARTED_BY] = str(os.getpid())
+# What only a test's programs need in a guest.
+FOR_TESTS = ("contract", "machines", "run", "setup", "tests/guest", "vm")
 START_S = 300.0  # within which the workload of a run has to start
 # On the host's clock: these tests stop, hang and crash a guest at moments of the host's.
 SMALL = ["--profile", "quick", "--commits", "6000", "--gitk", "2", "--accel", "tcg"]
@@ -91,7 +93,7 @@ def run_in_vm(
     stopped: Callable[[], bool] = lambda: False,
     booted: "WhenUnderWay | None" = None,
     label: str = "test",
-    program: str = "/suite/run_test.sh",
+    program: str = GUEST_PROGRAM,
     seed: int = 1,
 ) -> tuple[str, str]:
     """One run in a fresh VM, in this process: (state, why). Nothing may be left of it.
@@ -107,7 +109,14 @@ def run_in_vm(
                 lock.share()
             state, why = session.run(
                 machine,
-                errand(opts, opts.variants[0], program, clock=machine.clock, seed=seed),
+                errand(
+                    opts,
+                    opts.variants[0],
+                    program,
+                    clock=machine.clock,
+                    seed=seed,
+                    more=() if program == GUEST_PROGRAM else FOR_TESTS,
+                ),
                 run_dir,
                 tick=lambda: None,
                 stopped=lambda: stopped() or watcher.error is not None,

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.caches import with_tools
 from vm import disk_model
 from vm.disk_model import DiskModel, Unusable, environment
-from vm.qemu import PROGRAM
+from vm.emulator import Emulator, find
 
 LAPTOP = DiskModel(True, 57, 58_000_000, 1, 32, 1)
 WORDS = "1 2 1 1 10 5"
@@ -22,36 +23,35 @@ SIXTEEN = ";".join([WORDS] * 16)
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with_tools(tmp_path, monkeypatch)
     return tmp_path
 
 
 @pytest.fixture(scope="module")
 def library() -> Path:
     """The machine's own, made once for all."""
-    return disk_model.library(PROGRAM)
+    return disk_model.library(find())
 
 
 def test_it_is_made_once(cache: Path) -> None:
-    made = disk_model.library(PROGRAM)
+    made = disk_model.library(find())
     assert made.is_file() and cache in made.parents
     before = made.stat().st_mtime_ns
-    assert disk_model.library(PROGRAM) == made and made.stat().st_mtime_ns == before
+    assert disk_model.library(find()) == made and made.stat().st_mtime_ns == before
 
 
-def test_it_is_tried_with_what_the_user_has_preloaded(
+def test_nothing_that_the_user_has_preloaded_is_in_the_suites_qemu(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A library of the user's that ends QEMU there would end it in each run, from then on."""
-    disk_model.library(PROGRAM)
+    """A library of the host's may need what the suite's own libraries do not have."""
     source, users = tmp_path / "users.c", tmp_path / "users.so"
-    ends = 'if (getenv("DISK_MODEL")) _exit(3);'
-    includes = "#include <stdlib.h>\n#include <unistd.h>\n"
-    source.write_text(f"{includes}__attribute__((constructor)) static void end(void) {{{ends}}}\n")
+    ends = "#include <unistd.h>\n__attribute__((constructor)) static void end(void) {_exit(3);}\n"
+    source.write_text(ends)
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", users, source], check=True)
+    made = disk_model.library(find())
     monkeypatch.setenv("LD_PRELOAD", str(users))
-    with pytest.raises(Unusable, match="QEMU does not take the disk model"):
-        disk_model.library(PROGRAM)
+    assert "LD_PRELOAD" not in find().environment(made)
+    assert Emulator("/qemu", "0").environment(made)["LD_PRELOAD"] == f"{made}:{users}"
 
 
 def test_what_it_is_told(tmp_path: Path) -> None:
@@ -85,8 +85,9 @@ def test_several_disks_are_told_apart(tmp_path: Path) -> None:
 )
 def test_what_the_library_takes(library: Path, told: str, taken: bool) -> None:
     """Without a guest: QEMU ends at once, with or without a word on it."""
-    env = {**os.environ, "LD_PRELOAD": str(library), "DISK_MODEL": told, "DISK_MODEL_SAY": "1"}
-    done = subprocess.run([PROGRAM, "--version"], env=env, capture_output=True, text=True)
+    env = {**find().environment(library), "DISK_MODEL": told, "DISK_MODEL_SAY": "1"}
+    command = [*find().command(library), "--version"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
     assert (done.returncode == 0) == taken
     said = "disk model: on" if taken else f"disk model: cannot read DISK_MODEL={told}"
     assert said in done.stderr
@@ -94,8 +95,9 @@ def test_what_the_library_takes(library: Path, told: str, taken: bool) -> None:
 
 def test_no_compiler_is_said_in_a_line(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk_model, "COMPILE", ("/nonesuch/gcc",))
-    with pytest.raises(Unusable, match="cannot be compiled: /nonesuch/gcc: No such file") as error:
-        disk_model.library(PROGRAM)
+    said = r"compiling the disk model failed: .*/nonesuch/gcc: No such"
+    with pytest.raises(Unusable, match=said) as error:
+        disk_model.library(find())
     assert "\n" not in str(error.value)
     assert not list((cache / "desktop-freeze" / "disk-model").iterdir())
 
@@ -107,24 +109,24 @@ def test_source_that_does_not_compile_is_said(
     broken.parent.mkdir()
     broken.write_text("int io_uring_submit(void) { return nothing; }\n")
     monkeypatch.setattr(disk_model, "SOURCES", broken.parent)
-    with pytest.raises(Unusable, match=r"cannot be compiled: .*error: .*nothing"):
-        disk_model.library(PROGRAM)
+    with pytest.raises(Unusable, match=r"compiling the disk model failed: .*error: .*nothing"):
+        disk_model.library(find())
 
 
 def test_a_library_that_is_missing_is_named(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk_model, "LIBRARIES", ("-lnonesuch", "-lpthread"))
-    with pytest.raises(Unusable, match=r"cannot find -lnonesuch.* \(it takes gcc and liburing-dev"):
-        disk_model.library(PROGRAM)
+    with pytest.raises(Unusable, match="cannot find -lnonesuch"):
+        disk_model.library(find())
 
 
 def test_a_qemu_without_timers_does_not_take_it(cache: Path, tmp_path: Path) -> None:
     """Another program by that name exports none of what the model needs."""
     other = tmp_path / "qemu-that-is-none"
     shutil.copy("/bin/sleep", other)
-    made = disk_model.library(PROGRAM)
+    made = disk_model.library(find())
     with open(tmp_path / "disk", "wb") as disk:
         told = environment([(LAPTOP, disk.fileno())]) | {"LD_PRELOAD": str(made)}
     done = subprocess.run([other, "0"], env={**os.environ, **told}, capture_output=True, text=True)
     assert done.returncode == 1 and "this QEMU exports no timers" in done.stderr
     with pytest.raises(Unusable, match="QEMU does not take the disk model"):
-        disk_model.library(str(other))
+        disk_model.library(Emulator(str(other), "0"))

@@ -10,6 +10,7 @@ import pytest
 from errors import UserError
 from setup import cache
 from vm import probe
+from vm.emulator import Emulator
 
 NONE = Path("/none")
 
@@ -21,12 +22,12 @@ class Host:
         self.kvm = False
         self.boots: list[str] = []
 
-    def try_to_boot(self, accel: str, kernel: Path, initrd: Path) -> bool:
+    def try_to_boot(self, qemu: Emulator, accel: str, kernel: Path, initrd: Path) -> bool:
         self.boots.append(accel)
         return accel == "tcg" or self.kvm
 
     def choose(self, asked: str) -> str:
-        return probe.choose(asked, NONE, NONE)[0]
+        return probe.choose(Emulator("qemu", "7.2"), asked, NONE, NONE)[0]
 
 
 @pytest.fixture
@@ -34,7 +35,6 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     made = Host()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(probe, "boots", made.try_to_boot)
-    monkeypatch.setattr(probe, "qemu_version", lambda: "7.2")
     monkeypatch.setattr(os, "access", lambda path, mode: True)
     return made
 

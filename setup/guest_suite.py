@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a guest has of the suite: the modules that run there, compiled, and nothing else.
+
+What is there takes it instructions to copy, so that one more file is as good as another seed; and
+a change of it makes other runs, whose digest meta.json has.
+"""
+
+import functools
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from setup import cache, observers
+from setup.userland import tools
+
+SUITE = Path(__file__).resolve().parent.parent
+# run_test.sh --bare is measure.one_run; tests/test_one_way.py holds this to what that imports and
+# starts, and to no module more.
+IN_GUEST = (
+    *("contract/__init__.py", "contract/command_line.py", "contract/machine_model.py"),
+    *("contract/option_rows.py", "contract/option_table.py", "contract/options.py"),
+    *("contract/results_memory.py", "contract/run_files.py", "contract/run_record.py"),
+    *("contract/spelling.py", "contract/start_up.py", "contract/swap.py", "contract/values.py"),
+    *("contract/variant.py", "contract/workload.py"),
+    *("echo_load", "errors.py", "fake_gitk", "fake_player", "measure"),
+    *("monitors/__init__.py", "monitors/beacon.py", "monitors/launch.py", "monitors/streams.py"),
+    "run_test.sh",
+    *("setup/__init__.py", "setup/device_check.py", "setup/observers.py", "setup/rsync_daemon.py"),
+    *("setup/crypt_lvm/__init__.py", "setup/crypt_lvm/activation.py"),
+    *("setup/crypt_lvm/creation.py", "setup/crypt_lvm/mapper.py", "setup/crypt_lvm/ownership.py"),
+    *("setup/crypt_lvm/stack.py", "setup/crypt_lvm/stack_build.py", "setup/crypt_lvm/swaps.py"),
+    *("vm/guest_init.sh", "workloads"),
+)
+LEFT_OUT = "__pycache__"
+COMPILED = (".c", ".h")  # what is made of them goes along
+# An emulated guest takes seconds to compile what is compiled here in a moment.
+COMPILE = ("python3", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash")
+
+
+def files(more: Sequence[str] = ()) -> Iterator[Path]:
+    """The files of the suite that a guest gets; more: files and folders beside those of each."""
+    for name in sorted({*IN_GUEST, *more}):
+        if (SUITE / name).is_file():
+            yield SUITE / name
+        for folder, names, inside in os.walk(SUITE / name):
+            names[:] = sorted(set(names) - {LEFT_OUT})
+            paths = (Path(folder) / file for file in sorted(inside))
+            yield from (path for path in paths if path.suffix not in COMPILED)
+
+
+def folder(more: Sequence[str] = ()) -> Path:
+    """What a guest gets of the suite as a folder, from the cache if it is there."""
+    parts = [*COMPILE, tools.identity(), observers.program().name]
+    for path in files(more):
+        executable = "x" if os.access(path, os.X_OK) else ""
+        data = hashlib.sha256(path.read_bytes()).hexdigest()
+        parts += [str(path.relative_to(SUITE)), executable, data]
+    return cache.built("suites", cache.key(*parts), functools.partial(_make, more))
+
+
+def digest(more: Sequence[str] = ()) -> str:
+    """What stands for all that a guest gets of the suite: names, bytes, and what is executable."""
+    return cache.tree_digest(folder(more))
+
+
+def _make(more: Sequence[str], made: Path) -> None:
+    with tools.workplace() as place:
+        suite = place.folder / "suite"
+        for path in files(more):
+            _copy(path, suite / path.relative_to(SUITE))
+        _copy(observers.program(), suite / observers.PACKED.relative_to(SUITE))
+        command = [*COMPILE, "-s", "suite", "-p", "/suite", "suite"]
+        place.run(command, what="compiling the suite for the guest")
+        shutil.move(suite, made)
+
+
+def _copy(path: Path, copied: Path) -> None:
+    copied.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(path, copied)

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A tar of Debian's packages by mmdebstrap, which checks them against Debian's archive keys."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from errors import UserError
+from setup import apt, mirrors
+
+SUITE = "bookworm"
+WHEN = 1257163200  # of all that a guest sees: the day of the mail (reference/001)
+
+
+def make_tar(
+    tar: Path,
+    packages: Iterable[str],
+    options: Sequence[str],
+    *,
+    mirror: str | None,
+    what: str,
+    prefix: Sequence[str] = (),
+) -> None:
+    """Make tar of SUITE's packages; options: more of mmdebstrap's; UserError (3) if it fails.
+
+    what: it is called in an error. prefix: a command that runs mmdebstrap.
+    """
+    if not apt.KEYRING.exists():
+        raise UserError(f"{apt.KEYRING} is missing", hint="run setup/packages.sh")
+    main, security = mirrors.find(mirror)
+    mirrors.announce(mirror)
+    signed = f"[signed-by={apt.KEYRING}]"
+    sources = f"deb {signed} {main} {SUITE} main\n"
+    if security:
+        sources += f"deb {signed} {security} {SUITE}-security main\n"
+    listed = tar.with_name(f"{tar.name}.sources.list")
+    listed.write_text(sources)
+    command: list[str | Path] = [
+        # All times that maintainers' scripts write down.
+        *("env", f"SOURCE_DATE_EPOCH={WHEN}"),
+        *prefix,
+        *("mmdebstrap", "--quiet", "--architectures=amd64"),
+        f"--include={','.join(packages)}",
+        '--aptopt=APT::Install-Recommends "false"',
+        '--aptopt=Acquire::Languages "none"',
+        '--aptopt=Acquire::Retries "2"',
+    ]
+    proxy = apt.host_settings(("Acquire::http", "Acquire::https", "Acquire::Check"))
+    command += [f"--aptopt={line}" for line in proxy]
+    apt.run([*command, *options, SUITE, tar, listed], what=what, hint="check the network")

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The programs that run a guest or make bytes that it sees: of one Debian, the same on every host.
+
+QEMU, compilers, mke2fs, git and python3 are unpacked into a folder of the cache; nothing of them is
+installed. QEMU runs by that folder's own loader (vm.emulator). The rest has that folder as its
+root, which an ordinary user may do in a user namespace.
+"""
+
+import argparse
+import contextlib
+import functools
+import os
+import random
+import shutil
+import stat
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from errors import UserError, run_command
+from setup import apt, cache
+from setup.userland import bootstrap
+
+PACKAGES = (
+    *("busybox-static", "clang", "e2fsprogs", "gcc", "git", "libbpf-dev", "libc6-dev"),
+    *("libelf-dev", "liburing-dev", "python3", "qemu-system-data", "qemu-system-x86", "seabios"),
+    "zlib1g-dev",
+)
+# What programs need of the packages, and what of that no program reads.
+KEPT = ("etc/mke2fs.conf", "usr/")
+LEFT_OUT = tuple(
+    f"usr/{name}/" for name in ("share/doc", "share/locale", "share/man", "share/perl", "lib/perl")
+)
+MERGED = ("bin", "lib", "lib64", "sbin")  # of them the root has links to folders of usr
+FORMAT = 3
+IDENTITY = "identity"
+WORK = "work"
+# What a program in there knows of where it runs: nothing of the host.
+ENVIRONMENT = {
+    "PATH": "/usr/bin:/usr/sbin:/bin:/sbin",
+    "LC_ALL": "C.UTF-8",
+    "HOME": "/",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONHASHSEED": "0",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+}
+TELLING = ("cannot find", "error", "fatal")
+MAY_NOT = "run it as root, or in the container (README.md)"
+
+
+def root(mirror: str | None = None) -> Path:
+    """The folder with the programs, from the cache if it is there; UserError (3) if not."""
+    name = f"{bootstrap.SUITE}-{cache.key(str(FORMAT), *PACKAGES, *KEPT, *LEFT_OUT)}"
+    return cache.built("tools", name, lambda folder: _make(folder, mirror))
+
+
+def identity() -> str:
+    """What stands for the bytes of all these programs."""
+    return (root() / IDENTITY).read_text().strip()
+
+
+def _make(folder: Path, mirror: str | None) -> None:
+    tar = folder.with_name("tools.tar")
+    # Packages are only unpacked: nobody needs to be root for that.
+    options = ["--mode=chrootless", "--variant=extract", "--format=tar"]
+    bootstrap.make_tar(tar, PACKAGES, options, mirror=mirror, what="fetching QEMU and compilers")
+    folder.mkdir()
+    try:
+        with tarfile.open(tar) as archive:
+            for member in archive:
+                _unpack(archive, member, folder)
+    except (OSError, tarfile.TarError) as error:
+        raise UserError(f"unpacking QEMU and compilers failed: {error}") from None
+    tar.unlink()
+    for name in MERGED:
+        (folder / name).symlink_to(f"usr/{name}")
+    (folder / IDENTITY).write_text(f"{cache.tree_digest(folder)}\n")
+    # No device nodes: only root can make them. What git reads of them, files have, too: nothing,
+    # and letters for a temporary file's name.
+    for name in ("dev", "tmp", WORK):
+        (folder / name).mkdir()
+    (folder / "dev/null").touch()
+    (folder / "dev/urandom").write_bytes(random.Random(FORMAT).randbytes(4096))
+
+
+def _unpack(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
+    """Write an entry into folder if it is kept: as this user's own, with a fixed mode."""
+    name = _place(member.name)
+    # Links from bin to usr/bin, of a tar that has them, are made for all.
+    if not _is_kept(name) or (member.issym() and name.removeprefix("usr/") in MERGED):
+        return
+    path = folder / name
+    if member.isdir():
+        path.mkdir(parents=True, exist_ok=True)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if member.issym():
+        # From outside, too, a link leads to where it does inside: never to the host's loader.
+        target = member.linkname
+        inside = os.path.relpath(_place(target.lstrip("/")), Path(name).parent)
+        path.symlink_to(inside if target.startswith("/") else target)
+    elif member.islnk():
+        os.link(folder / _place(member.linkname), path)
+    elif (data := archive.extractfile(member)) is not None:
+        with data, open(path, "wb") as file:
+            shutil.copyfileobj(data, file)
+        path.chmod(0o755 if member.mode & stat.S_IXUSR else 0o644)
+
+
+def _place(name: str) -> str:
+    """Where a file is, whether the tar has folders for bin and lib or links to those of usr."""
+    name = name.removeprefix("./").rstrip("/")
+    return f"usr/{name}" if name.split("/")[0] in MERGED else name
+
+
+def _is_kept(name: str) -> bool:
+    return name.startswith(KEPT) and not f"{name}/".startswith(LEFT_OUT)
+
+
+class Workplace:
+    """A folder inside the root, in which programs of it run; inside: what they call it."""
+
+    def __init__(self, tools: Path, folder: Path) -> None:
+        self._root = tools
+        self.folder = folder
+        self.inside = f"/{folder.relative_to(tools)}"
+
+    def command(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> list[str]:
+        """What runs argv there."""
+        settings = [f"{name}={value}" for name, value in {**ENVIRONMENT, **(env or {})}.items()]
+        return ["env", "-i", *settings, *_enter(self._root, self.inside), *argv]
+
+    def run(self, argv: Sequence[str], *, what: str, env: Mapping[str, str] | None = None) -> str:
+        """Run it, and return what it printed; UserError (3) with its last line if it fails."""
+        done = subprocess.run(self.command(argv, env), capture_output=True, text=True)
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip().splitlines()
+            # A compiler goes on after what was wrong, and a linker says it before its last line.
+            told = (line for word in TELLING for line in said if word in line)
+            why = next(told, said[-1] if said else f"it ended with status {done.returncode}")
+            raise UserError(f"{what} failed: {why}")
+        return done.stdout
+
+
+def _enter(tools: Path, place: str) -> list[str]:
+    as_user = ["--map-root-user"] if os.geteuid() != 0 else []
+    return ["unshare", *as_user, f"--root={tools}", f"--wd={place}"]
+
+
+@contextlib.contextmanager
+def workplace() -> Iterator[Workplace]:
+    """A folder of its own inside the root, within; what killed processes left there is removed."""
+    tools = root()
+    _check(tools)
+    cache.sweep(WORK, tools / WORK)
+    with cache.scratch(WORK, tools / WORK) as folder:
+        yield Workplace(tools, folder)
+
+
+@functools.cache
+def _check(tools: Path) -> None:
+    """UserError (3) if this user may not run programs in there."""
+    command = [*_enter(tools, "/"), "/bin/busybox", "true"]
+    apt.run(command, what=f"entering {tools}", hint=MAY_NOT)
+
+
+def main() -> int:
+    """python3 -m setup.userland.tools: unpack them; print where they are, and their digest."""
+    parser = argparse.ArgumentParser(prog="setup.userland.tools", description=__doc__)
+    parser.add_argument("--mirror", metavar="URL", help="instead of the one in the host's sources")
+    print(root(parser.parse_args().mirror))
+    print(identity())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("setup.userland.tools", main))

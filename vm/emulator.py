@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which QEMU runs the guests, and how it is started: the suite's own, or one of the host's.
+
+The suite's (setup.userland.tools) is started by its own loader with its own libraries. It needs no
+root and no namespace for that, and knows the host's files by their names.
+"""
+
+import functools
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from errors import UserError
+from setup.userland import tools
+
+SUITE, HOST = "suite", "host"
+PROGRAM = "qemu-system-x86_64"
+LOADER = "usr/lib64/ld-linux-x86-64.so.2"
+LIBRARIES = ("lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu")
+# What would bring the host's libraries into the suite's QEMU.
+LOADED = ("LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT")
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """A QEMU. root: of the suite's own; None: program is the host's."""
+
+    program: str
+    version: str
+    root: Path | None = None
+
+    @property
+    def origin(self) -> str:
+        """Whose it is: `suite`, or the program's name."""
+        return SUITE if self.root else self.program
+
+    def command(self, preloaded: Path | None = None) -> list[str]:
+        """The beginning of its command line; preloaded: a library that it takes."""
+        return [*_loader(self.root, preloaded), self.program, *_data(self.root)]
+
+    def environment(self, preloaded: Path | None = None) -> dict[str, str]:
+        """All of its environment; of the host's QEMU, what the user has preloaded stays, behind."""
+        if self.root:
+            kept = {name: value for name, value in os.environ.items() if name not in LOADED}
+            return {**kept, "QEMU_MODULE_DIR": str(self.root / LIBRARIES[1] / "qemu")}
+        if preloaded is None:
+            return dict(os.environ)
+        libraries = filter(None, (str(preloaded), os.environ.get("LD_PRELOAD")))
+        return {**os.environ, "LD_PRELOAD": ":".join(libraries)}
+
+
+def _loader(root: Path | None, preloaded: Path | None) -> list[str]:
+    if root is None:
+        return []
+    path = ":".join(str(root / name) for name in LIBRARIES)
+    preload = ["--preload", str(preloaded)] if preloaded else []
+    return [str(root / LOADER), "--inhibit-cache", "--library-path", path, *preload]
+
+
+def _data(root: Path | None) -> list[str]:
+    if root is None:
+        return []
+    return ["-L", str(root / "usr/share/qemu"), "-L", str(root / "usr/share/seabios")]
+
+
+@functools.cache
+def find(wanted: str = SUITE) -> Emulator:
+    """The QEMU of --qemu: `suite`, `host` or a program's path; UserError (3) if it does not run."""
+    if wanted == SUITE:
+        root = tools.root()
+        if {" ", ":", ";"} & set(str(root)):
+            raise UserError(
+                f"QEMU cannot run from {root}: a blank, a colon or a semicolon is in its name",
+                hint="XDG_CACHE_HOME names another place",
+            )
+        program = str(root / "usr/bin" / PROGRAM)
+        return Emulator(program, _version(Emulator(program, "", root)), root)
+    program = PROGRAM if wanted == HOST else wanted
+    return Emulator(program, _version(Emulator(program, "")))
+
+
+def _version(emulator: Emulator) -> str:
+    command = [*emulator.command(), "--version"]
+    try:
+        done = subprocess.run(
+            command, env=emulator.environment(), capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error.stderr.strip()
+        raise UserError(
+            f"{emulator.program} does not run: {reason}", hint="leave out --qemu"
+        ) from None
+    return done.stdout.split("\n")[0].removeprefix("QEMU emulator version ")
