@@ -32,7 +32,7 @@ class Profile:
 
 
 PROFILES = {
-    "quick": Profile(240 << 20, 40_000, 1, 1_200, 60, 0.12),
+    "quick": Profile(230 << 20, 40_000, 1, 1_200, 60, 0.12),
     "standard": Profile(None, 165_000, 1, 5_400, 120, 0.12),
     "full": Profile(None, 165_000, 4, 21_600, 120, 0.12),
 }

@@ -58,7 +58,7 @@ def test_each_variant_has_its_workloads_load_and_memory(tmp_path: Path) -> None:
     assert options.variants[0] == Variant("debian:6.1")
     own = Variant("debian:6.1", workload="memcg-dirty", load=WHOLE, memory=1 << 30)
     assert options.variants[2] == own
-    assert (options.memory, options.most_memory) == (240 << 20, 1 << 30)
+    assert (options.memory, options.most_memory) == (230 << 20, 1 << 30)
     assert options.gitks and options.parameters["commits"] == 3000
     # Of each variant the runs are those of a campaign of its workload alone.
     first, other = (options.of(options.variants[place]) for place in (0, 2))
@@ -77,15 +77,15 @@ def test_memory_that_is_said_is_every_workloads_or_the_variants(tmp_path: Path) 
     assert asked(tmp_path, MIXED, "--memory", "512M").most_memory == 512 << 20
     said = MIXED.replace('load = "size=64M"', 'load = "size=64M"\nmemory = "2G"')
     options = asked(tmp_path, said)
-    assert (options.memory, options.variants[3].memory) == (240 << 20, 2 << 30)
+    assert (options.memory, options.variants[3].memory) == (230 << 20, 2 << 30)
 
 
 def test_a_campaign_of_another_workload_may_have_a_desktop_in_it(tmp_path: Path) -> None:
     text = '[parameters]\nprofile = "quick"\nworkload = "memcg-dirty"\n[[variant]]\n'
     text += '[[variant]]\nworkload = "desktop"\n[[variant]]\nworkload = "mixed"\n'
     options = asked(tmp_path, text, "--gitk", "2")
-    assert (options.memory, options.variants[1].memory) == (1 << 30, 240 << 20)
-    assert options.variants[2].memory == (240 << 20) + MORE_MEMORY
+    assert (options.memory, options.variants[1].memory) == (1 << 30, 230 << 20)
+    assert options.variants[2].memory == (230 << 20) + MORE_MEMORY
     assert options.most_memory == 1 << 30
     assert options.of(options.variants[1]).parameters["gitk"] == 2
     assert "gitk" not in options.of(options.variants[0]).parameters
@@ -234,7 +234,7 @@ def test_a_finished_campaign_may_grow_by_another_workload(tmp_path: Path) -> Non
     assert opened(out, *more).left() == [("6.1-desktop", 1)]
     found = plan(out)
     assert found["parameters"]["workload"] == "memcg-dirty" and found["parameters"]["step"] == 512
-    assert found["variant"][1]["memory"] == 240 << 20
+    assert found["variant"][1]["memory"] == 230 << 20
     assert opened(out, "--resume", str(out)).left() == [("6.1-desktop", 1)]
 
 
