@@ -18,6 +18,8 @@ from run.measure_command import guest_command, measure_argv
 from run.run_folders import folder
 from setup import device_check, image, kernels
 from setup.crypt_lvm import activation, stack_build
+from setup.userland import tools
+from vm import emulator
 from vm.guest import append
 from vm.qemu import GUEST
 from vm.room import WORK_DISK_BYTES
@@ -82,6 +84,7 @@ def lines(options: Options) -> list[str]:
     return [
         f"packages: {packages}{install}",
         *(_variant(variant, options, opened.pinned(variant)) for variant in options.variants),
+        *_programs(options),
         *(image.describe(more) for more in registry.packages_of(options)),
         f"accelerator: {_accelerator(options, clock)}",
         *dict.fromkeys(_vm(one, clock) for one in alike),
@@ -91,6 +94,16 @@ def lines(options: Options) -> list[str]:
         *_order(options),
         report,
     ]
+
+
+def _programs(options: Options) -> list[str]:
+    """Where QEMU, and what makes the guest's disks, are from."""
+    own = [tools.describe()]
+    return (
+        own
+        if options.qemu == emulator.SUITE
+        else [*own, f"QEMU that runs the guest: {options.qemu}"]
+    )
 
 
 def _alike(options: Options) -> list[Options]:

@@ -57,6 +57,11 @@ def root(mirror: str | None = None) -> Path:
     return cache.built("tools", name, lambda folder: _make(folder, mirror))
 
 
+def describe() -> str:
+    """One line that says what root() would make; writes nothing."""
+    return f"QEMU, compilers and mke2fs of Debian {bootstrap.SUITE} (about 700 MB, unpacked once)"
+
+
 def identity() -> str:
     """What stands for the bytes of all these programs."""
     return (root() / IDENTITY).read_text().strip()
