@@ -6,8 +6,8 @@
 set -euo pipefail
 
 if [[ ${1-} != --inside ]]; then
-    exec unshare --mount --propagation private --pid --ipc --uts --fork --kill-child \
-        -- "${BASH_SOURCE[0]}" --inside "$@"
+    exec setpriv --pdeathsig KILL unshare --mount --propagation private --pid --ipc --uts \
+        --fork --kill-child -- "${BASH_SOURCE[0]}" --inside "$@"
 fi
 root=$2 user=$3 folder=$4
 shift 4
@@ -15,11 +15,23 @@ shift 4
 # pivot_root, not chroot: in a chroot nobody may make a user namespace.
 mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
+mount -t tmpfs -o mode=0755 tmpfs "$root/run"
 mount --rbind /sys "$root/sys"
+# cgroup v2, as Debian has it, whatever this machine has.
+umount --recursive "$root/sys/fs/cgroup"
+mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
 mount -t devpts -o newinstance,ptmxmode=0666,mode=0620,gid=5 devpts "$root/dev/pts"
-mount -t tmpfs -o mode=0755 tmpfs "$root/run"
+# What udev opens to all, on machines where it runs.
+for name in fuse net/tun; do
+    if [[ -e /dev/$name ]]; then
+        read -r major minor < <(stat -c '%Hr %Lr' "/dev/$name")
+        mknod -m 0666 "$root/run/node" c "$major" "$minor"
+        mount --bind "$root/run/node" "$root/dev/$name"
+        rm "$root/run/node"
+    fi
+done
 cd "$root"
 pivot_root . mnt
 umount --lazy /mnt
