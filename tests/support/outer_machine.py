@@ -4,6 +4,7 @@
 QEMU emulates SVM, so that KVM's whole path runs where there is no KVM. It says nothing of speed.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from setup import apt, disk, initramfs, kernels
 from tests.support.vms import FAULT, EmulatorFailed, last_words
-from vm.qemu import PROGRAM
+from vm import emulator
 
 SUITE = Path(__file__).resolve().parents[2]
 KERNEL = "debian:6.1/amd64"  # of the cloud's kernels none has kvm_amd
@@ -33,10 +34,11 @@ def run(root: Path, command: str, folder: Path, within_s: float) -> Path:
     disks = {"root": folder / "root.ext4", "job": folder / "job.ext4", "results": folder / "tar"}
     _root_disk(root, disks["root"])
     _job_disk(command, folder, disks["job"])
-    with open(disks["results"], "wb") as file:
-        file.truncate(RESULTS)
+    disks["results"].touch()
+    os.truncate(disks["results"], RESULTS)
     console = folder / "console.log"
-    argv = ["setpriv", "--pdeathsig", "KILL", PROGRAM, "-nodefaults", "-no-user-config"]
+    qemu = emulator.find()
+    argv = ["setpriv", "--pdeathsig", "KILL", *qemu.command(), "-nodefaults", "-no-user-config"]
     argv += ["-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "EPYC,+svm,+npt"]
     argv += ["-smp", "2", "-m", str(MEMORY_MIB), "-display", "none", "-no-reboot"]
     argv += ["-kernel", str(kernel.image), "-initrd", str(initrd)]
@@ -46,7 +48,7 @@ def run(root: Path, command: str, folder: Path, within_s: float) -> Path:
         argv += ["-drive", f"file={file},format=raw,if=none,id={serial},cache=unsafe"]
         argv += ["-device", f"virtio-blk-pci,drive={serial},serial={serial}"]
     try:
-        subprocess.run(argv, check=True, capture_output=True, timeout=within_s)
+        subprocess.run(argv, env=qemu.environment(), check=True, timeout=within_s)
     except subprocess.TimeoutExpired:
         raise AssertionError(f"not done after {within_s:.0f} s:\n{last_words(folder)}") from None
     finally:
