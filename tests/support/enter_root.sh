@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Runs a program in a root file system as if it were a machine's own. Needs root.
 # usage: enter_root.sh ROOT USER FOLDER [NAME=VALUE]… PROGRAM [ARGUMENT]…
-# The mounts are private, and all that the program started ends with it, and with who called this.
+# The mounts are private, and all that the program started ends with it, and with this script.
 set -euo pipefail
 
 if [[ ${1-} != --inside ]]; then
-    exec setpriv --pdeathsig KILL unshare --mount --propagation private --pid --ipc --uts \
-        --fork --kill-child -- "${BASH_SOURCE[0]}" --inside "$@"
+    exec unshare --mount --propagation private --pid --ipc --uts --fork --kill-child \
+        -- "${BASH_SOURCE[0]}" --inside "$@"
 fi
 root=$2 user=$3 folder=$4
 shift 4

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,8 +32,11 @@ NETWORK = re.compile(
     re.IGNORECASE,
 )
 SETTINGS = ("/etc/pip.conf", "/etc/apt/auth.conf.d", "/etc/resolv.conf")
+# A command that has this before it dies with the thread that started it.
+DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 NO_SUITE = re.compile(r"does not have a Release file|is not valid anymore|404")
-DONE_S = 10  # a killed command's namespace is gone within
+GONE_S = 10  # within which a killed command's namespace is gone
+_running: set["subprocess.Popen[str]"] = set()
 
 
 class NoSuite(Exception):
@@ -63,6 +66,32 @@ def network_settings() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if NETWORK.fullmatch(name)}
 
 
+def end_all() -> None:
+    """Kill what runs on all hosts."""
+    for process in tuple(_running):
+        process.kill()
+
+
+@contextlib.contextmanager
+def started(command: Sequence[str | Path]) -> Iterator["subprocess.Popen[str]"]:
+    """A command within; killed on leaving, by end_all(), and with this process."""
+    process = subprocess.Popen(
+        [*DIES_WITH_US, *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    _running.add(process)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(GONE_S)
+        _running.remove(process)
+
+
 def make_base(debian: str, tar: Path) -> None:
     """Make a tar of a fresh Debian, `12` or `13`; NoSuite if the mirror does not have it."""
     main, security = mirrors.find()
@@ -71,13 +100,22 @@ def make_base(debian: str, tar: Path) -> None:
     places += [f"{security} {suite}-security"] if security else []
     listed = tar.with_name(f"{tar.name}.list")
     listed.write_text("".join(f"deb [signed-by={apt.KEYRING}] {one} main\n" for one in places))
-    command = ["unshare", "--mount", "--propagation", "private", "mmdebstrap", "--quiet"]
-    command += ["--mode=root", "--variant=minbase", f"--include={','.join(PACKAGES)}"]
+    command: list[str | Path] = [
+        "unshare",
+        "--mount",
+        "--propagation",
+        "private",
+        "--pid",
+        "--fork",
+    ]
+    command += ["--kill-child", "mmdebstrap", "--quiet", "--mode=root", "--variant=minbase"]
+    command += [f"--include={','.join(PACKAGES)}"]
     command += [f"--aptopt={line}" for line in _apt_settings()]
-    done = subprocess.run([*command, suite, tar, listed], capture_output=True, text=True)
-    if done.returncode and NO_SUITE.search(done.stderr):
-        raise NoSuite(f"no Debian {debian} ({suite}): {apt.last_line(done.stderr)}")
-    assert done.returncode == 0, done.stderr
+    with started([*command, suite, tar, listed]) as process:
+        printed, _ = process.communicate()
+    if process.returncode and NO_SUITE.search(printed):
+        raise NoSuite(f"the mirror has no Debian {debian} ({suite}): {apt.last_line(printed)}")
+    assert process.returncode == 0, printed
 
 
 def _apt_settings() -> list[str]:
@@ -90,8 +128,8 @@ class FreshHost:
     def __init__(self, base: Path, root: Path) -> None:
         self.root = root
         root.mkdir(parents=True)
-        unpack = ["tar", "--extract", "--file", base, "--directory", root, "--numeric-owner"]
-        subprocess.run([*unpack, "--xattrs", "--xattrs-include=*"], check=True)
+        unpack = ["tar", "--extract", "--xattrs", "--xattrs-include=*", "--numeric-owner"]
+        subprocess.run([*unpack, f"--file={base}", f"--directory={root}"], check=True)
         self._configure()
 
     def _configure(self) -> None:
@@ -141,10 +179,11 @@ class FreshHost:
         return place
 
     def run(self, user: str, folder: str, *argv: str, within_s: float) -> Output:
-        """Run a command as this user; its lines with their times. Ended after within_s."""
+        """Run a command as this user; its lines with their times. Killed after within_s."""
         output = Output()
         began = time.monotonic()
-        with self._running(user, folder, argv) as process:
+        # unshare's child, PID 1 of the namespace, is killed with it, and all else with that.
+        with started(self.command(user, folder, *argv)) as process:
             timer = threading.Timer(within_s, process.kill)
             timer.start()
             assert process.stdout is not None
@@ -154,22 +193,3 @@ class FreshHost:
             timer.cancel()
         output.seconds = time.monotonic() - began
         return output
-
-    @contextlib.contextmanager
-    def _running(
-        self, user: str, folder: str, argv: tuple[str, ...]
-    ) -> Iterator["subprocess.Popen[str]"]:
-        process = subprocess.Popen(
-            self.command(user, folder, *argv),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        )
-        try:
-            yield process
-        finally:
-            # unshare's child, PID 1 of the namespace, is killed with it, and all else with that.
-            process.kill()
-            process.wait(DONE_S)

@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 from setup import apt, disk, initramfs, kernels
+from tests.support import fresh_host
 from tests.support.vms import FAULT, EmulatorFailed, last_words
 from vm import emulator
 
@@ -38,7 +39,7 @@ def run(root: Path, command: str, folder: Path, within_s: float) -> Path:
     os.truncate(disks["results"], RESULTS)
     console = folder / "console.log"
     qemu = emulator.find()
-    argv = ["setpriv", "--pdeathsig", "KILL", *qemu.command(), "-nodefaults", "-no-user-config"]
+    argv = [*qemu.command(), "-nodefaults", "-no-user-config"]
     argv += ["-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "EPYC,+svm,+npt"]
     argv += ["-smp", "2", "-m", str(MEMORY_MIB), "-display", "none", "-no-reboot"]
     argv += ["-kernel", str(kernel.image), "-initrd", str(initrd)]
@@ -47,12 +48,15 @@ def run(root: Path, command: str, folder: Path, within_s: float) -> Path:
     for serial, file in disks.items():
         argv += ["-drive", f"file={file},format=raw,if=none,id={serial},cache=unsafe"]
         argv += ["-device", f"virtio-blk-pci,drive={serial},serial={serial}"]
+    environment = [f"{name}={value}" for name, value in qemu.environment().items()]
     try:
-        subprocess.run(argv, env=qemu.environment(), check=True, timeout=within_s)
+        with fresh_host.started(["env", *environment, *argv]) as process:
+            printed, _ = process.communicate(timeout=within_s)
     except subprocess.TimeoutExpired:
         raise AssertionError(f"not done after {within_s:.0f} s:\n{last_words(folder)}") from None
     finally:
         disks["root"].unlink()
+    assert process.returncode == 0, printed
     said = console.read_text(errors="replace")
     if fault := FAULT.search(said):
         raise EmulatorFailed(said[fault.start() :][:4000])
