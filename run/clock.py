@@ -11,7 +11,7 @@ from errors import Exit, UserError
 from run.demands import QEMU_BYTES, host_memory
 from setup import cache
 from vm import disk_model, emulator
-from vm.disk_model import DiskModel
+from vm.disk_spec import DiskModel
 from vm.qemu import GUEST, HOST
 from vm.room import free_bytes
 from workloads import registry

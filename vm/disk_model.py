@@ -5,53 +5,29 @@ QEMU's own throttle counts requests on the host's clock, lets a tenth of a secon
 pass at once, and makes a request that goes on where the last one ended as dear as any other.
 """
 
-import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from errors import UserError
 from setup import cache
 from setup.userland import tools
+from vm import boot_sector
+from vm.disk_spec import BEGINS, DiskModel, served
 from vm.emulator import Emulator
+from vm.qemu import Disk, Spec, disk_words, machine_words
 
 SOURCES = Path(__file__).with_name("disk_library")
 COMPILE = ("gcc", "-O2", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden")
 LIBRARIES = ("-luring", "-lpthread")
 PROBE_S = 30.0
-SAYS = "disk model: on"
+# A guest that only waits for its disk, whose accesses are fast and whose instructions are long.
+TRIAL_DISK = DiskModel(True, 10_000, 1 << 30, 1, 32, 1)
+TRIAL_MIPS = 1
+TRIAL_BYTES = 64 << 20
 TELLING = ("cannot find", "error")  # in the line that says most of why it failed
-
-
-@dataclass(frozen=True)
-class DiskModel:
-    """A disk: iops requests of no length a second, one after the other at places not foreseen.
-
-    bytes_per_s: of its interface, or of the platter under its head. parallel: accesses at a time,
-    of a disk that does not rotate; depth and queues: what the guest's driver is told.
-    """
-
-    rotates: bool
-    iops: int
-    bytes_per_s: int
-    parallel: int
-    depth: int
-    queues: int
-
-    def words(self, file: int) -> str:
-        """What the library is told of the disk; file: a descriptor of it."""
-        found = os.fstat(file)
-        numbers = (found.st_dev, found.st_ino, int(self.rotates), self.parallel)
-        words = [*numbers, 1_000_000_000 // self.iops, self.bytes_per_s]
-        return " ".join(map(str, words))
-
-
-def environment(disks: Sequence[tuple[DiskModel, int]]) -> dict[str, str]:
-    """What the library is told of several disks: the model of each, and a descriptor of it."""
-    return {"DISK_MODEL": ";".join(one.words(file) for one, file in disks)} if disks else {}
 
 
 class Unusable(Exception):
@@ -92,28 +68,41 @@ def _compile(files: Sequence[Path], made: Path) -> None:
 
 
 def _try(emulator: Emulator, made: Path) -> None:
-    """Unusable if this QEMU ends for it, cannot count instructions, or has no io_uring."""
-    with tempfile.NamedTemporaryFile(dir=made.parent) as disk:
-        disk.truncate(1 << 20)
-        command = [*emulator.command(made)]
-        command += ["-machine", "none", "-nodefaults", "-display", "none", "-monitor", "stdio"]
-        command += ["-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off,align=off"]
-        command += ["-drive", f"if=none,id=disk,file={disk.name},format=raw,aio=io_uring"]
-        model = DiskModel(True, 100, 1 << 20, 1, 32, 1)
-        told = {**emulator.environment(made), "DISK_MODEL_SAY": "1"}
-        told |= environment([(model, disk.fileno())])
-        what = "QEMU does not take the disk model"
+    """Unusable if this QEMU does not take the library, or requests of its guest pass it by.
+
+    A guest of some bytes reads its disk, and ends; the library says how many requests it held.
+    """
+    what = "QEMU does not take the disk model"
+    with tempfile.NamedTemporaryFile(dir=made.parent) as file:
+        requests = boot_sector.write(Path(file.name))
+        disk = Disk("trial", file.name, model=TRIAL_DISK, descriptor=file.fileno())
+        spec = Spec(
+            emulator=emulator,
+            accel="tcg",
+            memory=TRIAL_BYTES,
+            cpus=1,
+            disks=[disk],
+            mips=TRIAL_MIPS,
+            library=made,
+        )
+        command = [*emulator.command(made), *machine_words(spec), *disk_words(disk, spec)]
+        text = _run(command, spec.environment, what)
+    if BEGINS not in text:
         # What the loader cannot take it leaves out, and says so.
-        if SAYS not in (said := _run(command, told, what, "quit\n")):
-            raise Unusable(f"{what}: {(said.strip().splitlines() or ['not a word'])[0]}")
+        raise Unusable(f"{what}: {(text.strip().splitlines() or ['not a word'])[0]}")
+    counts = served(text)
+    if counts is None:
+        raise Unusable(f"{what}: of {requests} requests none came to the library")
+    if counts.requests != requests or counts.in_time != requests:
+        raise Unusable(f"{what}: of {requests} requests {counts.in_time} were held to their time")
 
 
-def _run(command: list[str], environment: dict[str, str], what: str, said: str = "") -> str:
+def _run(command: list[str], environment: dict[str, str], what: str) -> str:
     """What it said on stderr."""
     try:
         done = subprocess.run(
             command,
-            input=said,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=PROBE_S,

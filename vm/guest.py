@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from setup.kernels import Kernel
-from vm.disk_model import DiskModel
+from vm.disk_spec import DiskModel
 from vm.emulator import Emulator
 from vm.qemu import HOST
 

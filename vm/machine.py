@@ -89,9 +89,14 @@ class Machine:
         status = self.process.poll()
         if status is None or status >= 0:
             return None
-        said = self._errors.read_text(errors="replace").strip().splitlines()
+        said = self.last_words.strip().splitlines()
         name = next((one.name for one in signal.Signals if one == -status), f"signal {-status}")
         return name + (f": {said[-1]}" if said else "")
+
+    @property
+    def last_words(self) -> str:
+        """All that QEMU and its library wrote to stderr."""
+        return self._errors.read_text(errors="replace")
 
     def paused(self) -> bool:
         """Whether QEMU has stopped the guest by itself (an error of the host's disk)."""

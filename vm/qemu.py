@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from contract.results_memory import MEMORY_BYTES
-from vm import disk_model
-from vm.disk_model import DiskModel
+from vm import disk_spec
+from vm.disk_spec import DiskModel
 from vm.emulator import Emulator
 
 # Nothing is left to QEMU's defaults, which differ from version to version: neither the machine, nor
@@ -60,12 +60,12 @@ class Spec:
 
     emulator: Emulator
     accel: str
-    kernel: Path
-    initrd: Path
-    append: str
     memory: int
     cpus: int
-    console_log: Path
+    kernel: Path = Path()
+    initrd: Path = Path()
+    append: str = ""
+    console_log: Path = Path()
     console: Path = Path()
     monitor_fd: int = -1
     disks: list[Disk] = field(default_factory=list)
@@ -84,25 +84,13 @@ class Spec:
             return found
         models = [(disk.model, disk.descriptor) for disk in self.disks if disk.model]
         clock = {"DISK_MODEL_OWN_CLOCK": "1"} if self.mips else {}
-        return {**found, **clock, **disk_model.environment(models)}
+        return {**found, **clock, **disk_spec.environment(models)}
 
 
 def command_line(spec: Spec) -> list[str]:
     """QEMU's argv for this machine; it dies with its parent (PR_SET_PDEATHSIG through setpriv)."""
-    threads = "single" if spec.mips else "multi"
-    accel = f"tcg,thread={threads}" if spec.accel == "tcg" else "kvm"
-    argv = ["setpriv", "--pdeathsig", "KILL", *spec.emulator.command(spec.library)]
-    argv += ["-name", "desktop-freeze", "-nodefaults", "-no-user-config", "-display", "none"]
-    # Exactly one accelerator: with "kvm:tcg" a run could not tell which one it measured.
-    argv += ["-accel", accel, "-machine", MACHINE, "-cpu", CPU[spec.accel]]
-    argv += ["-smp", str(spec.cpus), "-m", f"size={spec.memory >> 20}M"]
-    if spec.mips:
-        # Nothing of the host's is left in it: neither its time, nor its randomness, nor how fast it
-        # is; while the guest waits, its time leaps to what it waits for.
-        argv += ["-icount", f"shift={(1000 // spec.mips).bit_length() - 1},sleep=off,align=off"]
-        argv += ["-rtc", f"base={EPOCH},clock=vm", "-seed", str(spec.seed)]
-    # A reset ends QEMU, so that a panic (panic=-1) ends the run at once.
-    argv += ["-no-reboot"]
+    start = spec.emulator.command(spec.library)
+    argv = ["setpriv", "--pdeathsig", "KILL", *start, *machine_words(spec)]
     argv += ["-kernel", str(spec.kernel), "-initrd", str(spec.initrd), "-append", spec.append]
     # The console's input side carries sysrq to a kernel that hangs; its output is logged by QEMU
     # itself, so that it is whole even if the runner dies. Not a socket: that is full after some 300
@@ -121,7 +109,7 @@ def command_line(spec: Spec) -> list[str]:
         for fd in fds:
             argv += ["-add-fd", f"fd={fd},set={number}"]
     for disk in spec.disks:
-        argv += _disk(disk, spec)
+        argv += disk_words(disk, spec)
     if spec.results is not None:
         # Plain memory of a PCI device: the guest's kernel has no driver for it, and spends nothing
         # on what is written there. A port of virtio_console costs the guest a page for each
@@ -143,6 +131,24 @@ def command_line(spec: Spec) -> list[str]:
     return argv
 
 
+def machine_words(spec: Spec) -> list[str]:
+    """What the machine is without its devices, and whose clock it has."""
+    threads = "single" if spec.mips else "multi"
+    accel = f"tcg,thread={threads}" if spec.accel == "tcg" else "kvm"
+    argv = ["-name", "desktop-freeze", "-nodefaults", "-no-user-config", "-display", "none"]
+    # Exactly one accelerator: with "kvm:tcg" a run could not tell which one it measured.
+    argv += ["-accel", accel, "-machine", MACHINE, "-cpu", CPU[spec.accel]]
+    argv += ["-smp", str(spec.cpus), "-m", f"size={spec.memory >> 20}M"]
+    if spec.mips:
+        # Nothing of the host's is left in it: neither its time, nor its randomness, nor how fast it
+        # is; while the guest waits, its time leaps to what it waits for.
+        argv += ["-icount", f"shift={(1000 // spec.mips).bit_length() - 1},sleep=off,align=off"]
+        argv += ["-rtc", f"base={EPOCH},clock=vm", "-seed", str(spec.seed)]
+    # A reset ends QEMU, so that a panic (panic=-1) ends the run at once.
+    argv += ["-no-reboot"]
+    return argv
+
+
 def _at_once(spec: Spec) -> str:
     # A request is with QEMU when the instruction that makes it is over, not when QEMU's main loop
     # comes to it.
@@ -155,7 +161,8 @@ def _no_cache(spec: Spec) -> str:
     return ",write-cache=off,discard=off,write-zeroes=off" if spec.library else ""
 
 
-def _disk(disk: Disk, spec: Spec) -> list[str]:
+def disk_words(disk: Disk, spec: Spec) -> list[str]:
+    """A drive and its device."""
     drive = f"if=none,id={disk.serial},file={_quoted(disk.file)},format=raw,cache={CACHE}"
     if spec.library:
         drive += ",aio=io_uring"

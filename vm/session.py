@@ -13,6 +13,7 @@ from errors import UserError
 from setup import cache, disk, rsync_daemon
 from vm import relay
 from vm.classify import classify
+from vm.disk_spec import Served, served
 from vm.guest import Errand, Guest, append
 from vm.guest_facts import outside_facts
 from vm.host import Others
@@ -46,7 +47,7 @@ def run(
     write_meta(run_dir, facts)
     others = Others()
     try:
-        reason, died_of = _supervise(guest, errand, run_dir, tick, stopped, booted)
+        reason, died_of, disks = _supervise(guest, errand, run_dir, tick, stopped, booted)
         tick()
     except BaseException as error:
         why = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
@@ -54,6 +55,8 @@ def run(
         raise
     said = read_events(run_dir / EVENTS)
     state, why = classify(said, run_dir / CONSOLE_LOG, reason, died_of)
+    if disks is not None:
+        facts["disk"] = {**facts["disk"], "requests": disks.requests, "aged": disks.aged}
     if guest.clock == HOST:
         facts["host"] = {**facts["host"], "busy_by_others": others.share()}
     close(run_dir, facts, state, why)
@@ -67,8 +70,8 @@ def _supervise(
     tick: Callable[[], None],
     stopped: Callable[[], bool],
     booted: Callable[[Machine], None],
-) -> tuple[tuple[str, str] | None, str | None]:
-    """Why it was ended, if it was, and what QEMU died of by itself."""
+) -> tuple[tuple[str, str] | None, str | None, Served | None]:
+    """Why it was ended, if it was, what QEMU died of by itself, and what its disks served."""
     with (
         reserved(run_dir),
         cache.scratch(SCRATCH) as scratch,
@@ -130,7 +133,8 @@ def _supervise(
             slow = SLOWEST if own else 1
             reason = Watch(errand, run_dir, scratch, tick, slow).follow(machine, stopped)
             died_of = machine.died_of if reason is None else None
-    return reason, died_of
+        disks_served = served(machine.last_words)
+    return reason, died_of, disks_served
 
 
 def music_command(music: str, scratch: Path) -> str:

@@ -12,6 +12,7 @@ from run.arguments import parse
 from run.dry_run import lines
 from run.preparation import chosen_accelerator
 from vm import disk_model, probe
+from vm.disk_spec import DiskModel
 from vm.emulator import Emulator
 from vm.qemu import GUEST, HOST
 
@@ -44,7 +45,7 @@ def test_where_a_guest_cannot_have_its_own(argv: list[str], accel: str, said: st
 def test_an_emulated_laptop_has_its_own() -> None:
     found = clock.timing(parse([]), "tcg")
     assert found.clock == GUEST and found.library is not None
-    assert found.disk == disk_model.DiskModel(True, 57, 58_000_000, 1, 32, 1)
+    assert found.disk == DiskModel(True, 57, 58_000_000, 1, 32, 1)
     asked = clock.timing(parse(["--clock", "host"]), "tcg")
     assert (asked.clock, asked.why) == (HOST, "asked for")
     assert (asked.disk, asked.library) == (found.disk, found.library)

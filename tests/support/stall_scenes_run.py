@@ -14,7 +14,7 @@ from run.arguments import parse
 from setup import cache, disk, image, initramfs, kernels
 from tests.support.vms import FOR_TESTS, must_be_the_kernels
 from vm import disk_model, emulator, room, session
-from vm.disk_model import DiskModel
+from vm.disk_spec import DiskModel
 from vm.guest import append
 from vm.machine import running
 from vm.qemu import Disk, Spec

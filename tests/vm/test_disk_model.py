@@ -5,6 +5,7 @@ What the disk then does, by the guest's clock, is in tests/in_vm/test_clock_in_v
 """
 
 import os
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,11 +14,12 @@ import pytest
 
 from tests.support.caches import with_tools
 from vm import disk_model
-from vm.disk_model import DiskModel, Unusable, environment
+from vm.disk_model import Unusable
+from vm.disk_spec import DiskModel, environment, served
 from vm.emulator import Emulator, find
 
 LAPTOP = DiskModel(True, 57, 58_000_000, 1, 32, 1)
-WORDS = "1 2 1 1 10 5"
+WORDS = "1 2 1 1 32 10 5"
 SIXTEEN = ";".join([WORDS] * 16)
 
 
@@ -58,8 +60,8 @@ def test_what_it_is_told(tmp_path: Path) -> None:
     with open(tmp_path / "disk", "wb") as disk:
         words = environment([(LAPTOP, disk.fileno())])["DISK_MODEL"].split()
         found = os.fstat(disk.fileno())
-    assert words[:4] == [str(found.st_dev), str(found.st_ino), "1", "1"]
-    assert int(words[4]) == pytest.approx(1e9 / 57, rel=1e-6) and words[5] == "58000000"
+    assert words[:5] == [str(found.st_dev), str(found.st_ino), "1", "1", "32"]
+    assert int(words[5]) == pytest.approx(1e9 / 57, rel=1e-6) and words[6] == "58000000"
 
 
 def test_several_disks_are_told_apart(tmp_path: Path) -> None:
@@ -74,12 +76,13 @@ def test_several_disks_are_told_apart(tmp_path: Path) -> None:
     ("told", "taken"),
     [
         (WORDS, True),
-        (f"{WORDS};9 9 0 4 10 5e6", True),
+        (f"{WORDS};9 9 0 4 8 10 5e6", True),
         (SIXTEEN, True),
         (f"{SIXTEEN};{WORDS}", False),
         (f"{WORDS};", False),
         (f"{WORDS} 7", False),
-        ("1 2 0 0 10 5", False),
+        ("1 2 0 0 32 10 5", False),
+        ("1 2 0 1 0 10 5", False),
         ("", False),
     ],
 )
@@ -130,3 +133,23 @@ def test_a_qemu_without_timers_does_not_take_it(cache: Path, tmp_path: Path) -> 
     assert done.returncode == 1 and "this QEMU exports no timers" in done.stderr
     with pytest.raises(Unusable, match="QEMU does not take the disk model"):
         disk_model.library(Emulator(str(other), "0"))
+
+
+def test_a_qemu_whose_requests_pass_the_library_by_is_told(cache: Path, tmp_path: Path) -> None:
+    """It loads the library and runs the guest, but submits to the kernel in a way of its own."""
+    other = tmp_path / "qemu-other-way"
+    words = 'for word; do shift; set -- "$@" "${word%,aio=io_uring}"; done'
+    other.write_text(f'#!/bin/sh\n{words}\nexec {shlex.join(find().command())} "$@"\n')
+    other.chmod(0o755)
+    with pytest.raises(Unusable, match="of 9 requests none came to the library"):
+        disk_model.library(Emulator(str(other), "0"))
+
+
+@pytest.mark.parametrize("text", ["", "disk model: on\nqemu: terminating on signal 15\n"])
+def test_a_qemu_that_was_killed_has_counted_nothing(text: str) -> None:
+    assert served(text) is None
+
+
+def test_the_counts_of_the_end_are_read() -> None:
+    line = "disk model: held 12, done in their time 11, taken for their age 3"
+    assert served(f"disk model: on\n{line}\n") == (12, 11, 3)

@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.kernel_logs import wait_for
 from vm import host, probe
-from vm.disk_model import DiskModel
+from vm.disk_spec import DiskModel
 from vm.emulator import Emulator
 from vm.qemu import Disk, Spec, command_line
 from vm.qmp import Monitor, MonitorLost

@@ -20,17 +20,18 @@ bool read_disk(const char *text)
 {
 	struct disk *disk = &disks[n_disks];
 	double bytes_per_s;
-	int rotates, length = 0;
+	int rotates, depth, length = 0;
 
 	if (n_disks == MOST_DISKS ||
-	    sscanf(text, "%lu %lu %d %d %ld %lf%n", &disk->device, &disk->inode, &rotates,
-		   &disk->parallel, &disk->access_ns, &bytes_per_s, &length) != 6 ||
-	    disk->parallel < 1 || disk->parallel > MOST_PARALLEL || bytes_per_s <= 0 ||
+	    sscanf(text, "%lu %lu %d %d %d %ld %lf%n", &disk->device, &disk->inode, &rotates,
+		   &disk->parallel, &depth, &disk->access_ns, &bytes_per_s, &length) != 7 ||
+	    depth < 1 || disk->parallel < 1 || disk->parallel > MOST_PARALLEL || bytes_per_s <= 0 ||
 	    (text[length] && text[length] != ';'))
 		return false;
 	disk->rotates = rotates;
 	if (rotates)
 		disk->parallel = 1;
+	disk->patience_ns = depth * disk->access_ns;
 	disk->bytes_per_ns = bytes_per_s / 1e9;
 	n_disks++;
 	return true;
@@ -63,26 +64,35 @@ static int64_t bytes_of(const struct io_uring_sqe *sqe)
 	return sum;
 }
 
-void put_into(struct disk *disk, const struct io_uring_sqe *sqe)
+void put_into(struct disk *disk, const struct io_uring_sqe *sqe, int64_t now)
 {
 	struct request *one = &disk->waiting[disk->n_waiting++];
 
 	one->bytes = bytes_of(sqe);
+	one->came = now;
 	one->sqe = *sqe;
 }
 
-/* What the drive itself would choose: the request that goes on where it is, else the oldest. */
-static struct request take_next(struct disk *disk)
+/*
+ * What the drive itself would choose: the request that goes on where it is, else the oldest. An
+ * older one that has waited for as long as a full queue of accesses takes comes before it.
+ */
+static struct request take_next(struct disk *disk, int64_t now)
 {
 	struct request found;
 	int place = 0;
 
 	if (disk->rotates)
-		for (int i = 0; i < disk->n_waiting; i++)
-			if ((int64_t)disk->waiting[i].sqe.off == disk->head) {
-				place = i;
-				break;
-			}
+		while (place < disk->n_waiting &&
+		       (int64_t)disk->waiting[place].sqe.off != disk->head)
+			place++;
+	if (place == disk->n_waiting)
+		place = 0;
+	for (int i = 0; i < place; i++)
+		if (now - disk->waiting[i].came >= disk->patience_ns) {
+			place = i;
+			disk->n_old++;
+		}
 	found = disk->waiting[place];
 	disk->n_waiting--;
 	memmove(&disk->waiting[place], &disk->waiting[place + 1],
@@ -102,7 +112,7 @@ static int64_t access_ns(const struct disk *disk, const struct request *one)
 void dispatch_on(struct disk *disk, int64_t now)
 {
 	while (disk->n_waiting && disk->n_served < disk->parallel) {
-		struct request one = take_next(disk);
+		struct request one = take_next(disk, now);
 		int64_t from = now + access_ns(disk, &one);
 
 		if (from < disk->interface_free)

@@ -13,18 +13,19 @@
 
 struct request {
 	struct io_uring_sqe sqe;
-	int64_t bytes, done;
+	int64_t bytes, came, done;
 };
 
 struct disk {
 	bool rotates;
 	int parallel;
-	int64_t access_ns;
+	int64_t access_ns, patience_ns; /* patience: how long it lets a request wait for others */
 	double bytes_per_ns;
 	unsigned long device, inode;
 	struct request waiting[MOST_WAITING], served[MOST_PARALLEL];
 	int n_waiting, n_served;
 	int64_t head, interface_free; /* where the last request ended; when its bytes were over */
+	long n_old; /* requests that were next for their age alone */
 };
 
 extern struct disk disks[MOST_DISKS];
@@ -35,8 +36,8 @@ extern int n_disks;
 bool read_disk(const char *text);
 /* The disk that a request is of; NULL: of one without a model, or of none. */
 struct disk *disk_of(const struct io_uring_sqe *sqe);
-/* A request that has come to a disk which has room for one that waits. */
-void put_into(struct disk *disk, const struct io_uring_sqe *sqe);
+/* A request that comes now, to a disk which has room for one that waits. */
+void put_into(struct disk *disk, const struct io_uring_sqe *sqe, int64_t now);
 /* Begin what the disk can begin now. */
 void dispatch_on(struct disk *disk, int64_t now);
 bool any_served(void);

@@ -35,6 +35,7 @@ IN_PLACE int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex
 
 	if (!wait)
 		wait = dlvsym(RTLD_NEXT, "pthread_cond_wait", "GLIBC_2.3.2");
+	see_to_requests(mutex);
 	if (cpu) {
 		cpu_seen = true;
 		cpu_waits = 1;
@@ -44,6 +45,16 @@ IN_PLACE int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex
 	if (cpu)
 		cpu_waits = 0;
 	return result;
+}
+
+IN_PLACE int pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+	static int (*unlock)(pthread_mutex_t *);
+
+	if (!unlock)
+		unlock = dlsym(RTLD_NEXT, "pthread_mutex_unlock");
+	see_to_requests(mutex);
+	return unlock(mutex);
 }
 
 static void wait_for_the_cpu(void)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* QEMU's own, exported for its modules; include/qemu/timer.h, block/aio.h, sysemu/runstate.h. */
+/* QEMU's own, exported for its modules; include/qemu/timer.h, block/aio.h, system/runstate.h. */
 #ifndef QEMU_H
 #define QEMU_H
 
@@ -17,9 +17,15 @@ extern bool runstate_is_running(void) __attribute__((weak));
 extern void *qemu_add_vm_change_state_handler(void (*call)(void *opaque, bool running, int state),
 					      void *opaque) __attribute__((weak));
 extern void *qemu_get_aio_context(void) __attribute__((weak));
+extern void qemu_notify_event(void) __attribute__((weak));
 extern bool aio_poll(void *context, bool blocking) __attribute__((weak));
 extern void aio_bh_schedule_oneshot_full(void *context, callback *call, void *opaque,
 					 const char *name) __attribute__((weak));
+
+/* Of the lock that all of QEMU has, include/qemu/main-loop.h; NULL before QEMU 10.1 or so. */
+extern bool mutex_is_bql(const void *mutex) __attribute__((weak));
+extern bool bql_locked(void) __attribute__((weak));
+extern void bql_update_status(bool locked) __attribute__((weak));
 
 /* What QEMU calls in the place of a library's function; all else is compiled to be hidden. */
 #define IN_PLACE __attribute__((visibility("default")))

@@ -2,9 +2,10 @@
 /*
  * Disks whose requests take the time that a model says, on the clock of the guest that waits.
  *
- * Preloaded into QEMU. In the environment: DISK_MODEL, DEVICE INODE ROTATES PARALLEL ACCESS_NS
+ * Preloaded into QEMU. In the environment: DISK_MODEL, DEVICE INODE ROTATES PARALLEL DEPTH ACCESS_NS
  * BYTES_PER_S of each modelled disk, joined by ';' (disk.c says what they mean, requests.c how QEMU
- * waits for them); DISK_MODEL_OWN_CLOCK, if the guest's clock counts instructions (main_loop.c).
+ * waits for them); DISK_MODEL_OWN_CLOCK, if the guest's clock counts instructions (main_loop.c);
+ * DISK_MODEL_SAY, for a line on stderr when it begins and the counts at the end.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include "disk.h"
 #include "main_loop.h"
 #include "qemu.h"
+#include "requests.h"
 
 __attribute__((constructor)) static void read_model(void)
 {
@@ -39,4 +41,5 @@ __attribute__((constructor)) static void read_model(void)
 		}
 	if (getenv("DISK_MODEL_SAY"))
 		fprintf(stderr, "disk model: on\n");
+	atexit(say_counts);
 }

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * QEMU has a ring for each event loop, and up to 10.1 one more for its disks' requests. From 10.2 on
+ * these are in the ring of the main loop, beside what waits for an event and may never be done.
+ */
+#define _GNU_SOURCE
+#include "rings.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "qemu.h"
+
+#define MOST_RESULTS 8192 /* that QEMU has not seen yet; else it would be 256 */
+#define MOST_AWAITED 1024 /* of one submission; QEMU's rings have 128 places */
+
+struct io_uring *rings[MOST_RINGS];
+int n_rings;
+
+IN_PLACE int io_uring_queue_init(unsigned int entries, struct io_uring *ring, unsigned int flags)
+{
+	struct io_uring_params how = {
+		.flags = flags | IORING_SETUP_CQSIZE,
+		.cq_entries = MOST_RESULTS,
+	};
+	int result = io_uring_queue_init_params(entries, ring, &how);
+
+	if (!result && n_rings < MOST_RINGS)
+		rings[n_rings++] = ring;
+	return result;
+}
+
+IN_PLACE void io_uring_queue_exit(struct io_uring *ring)
+{
+	static void (*exit_it)(struct io_uring *);
+
+	if (!exit_it)
+		exit_it = dlsym(RTLD_NEXT, "io_uring_queue_exit");
+	EACH_RING(known)
+		if (*known == ring) {
+			*known = rings[--n_rings];
+			break;
+		}
+	exit_it(ring);
+}
+
+int submit_all(struct io_uring *ring, unsigned int wait_for)
+{
+	static int (*submit)(struct io_uring *, unsigned int);
+	int result;
+
+	if (!submit)
+		submit = dlsym(RTLD_NEXT, "io_uring_submit_and_wait");
+	result = submit(ring, wait_for);
+	if (result < 0 && result != -EAGAIN && result != -EBUSY && result != -EINTR) {
+		fprintf(stderr, "disk model: io_uring: %s\n", strerror(-result));
+		abort();
+	}
+	return result;
+}
+
+/* Its place in the ring; the entries of some rings are two of these long. */
+static struct io_uring_sqe *entry(const struct io_uring *ring, unsigned int number)
+{
+	int twice = !!(ring->flags & IORING_SETUP_SQE128);
+
+	return &ring->sq.sqes[(number & ring->sq.ring_mask) << twice];
+}
+
+static bool is_of_a_file(const struct io_uring_sqe *request)
+{
+	return request->opcode == IORING_OP_READV || request->opcode == IORING_OP_WRITEV ||
+	       request->opcode == IORING_OP_READ || request->opcode == IORING_OP_WRITE ||
+	       request->opcode == IORING_OP_FSYNC;
+}
+
+bool has_file_requests(const struct io_uring *ring)
+{
+	for (unsigned int i = ring->sq.sqe_head; i != ring->sq.sqe_tail; i++)
+		if (is_of_a_file(entry(ring, i)))
+			return true;
+	return false;
+}
+
+int take_out(struct io_uring *ring, bool (*take)(const struct io_uring_sqe *request))
+{
+	size_t bytes = (char *)entry(ring, 1) - (char *)entry(ring, 0);
+	unsigned int kept = ring->sq.sqe_head, all = ring->sq.sqe_tail;
+
+	for (unsigned int i = ring->sq.sqe_head; i != ring->sq.sqe_tail; i++) {
+		if (is_of_a_file(entry(ring, i)) && take(entry(ring, i)))
+			continue;
+		if (kept != i)
+			memcpy(entry(ring, kept), entry(ring, i), bytes);
+		kept++;
+	}
+	ring->sq.sqe_tail = kept;
+	return all - kept;
+}
+
+static bool is_done(const struct io_uring *ring, uint64_t request)
+{
+	struct io_uring_cqe *result;
+	unsigned int head;
+
+	io_uring_for_each_cqe(ring, head, result)
+		if (result->user_data == request)
+			return true;
+	return false;
+}
+
+void submit_and_finish(struct io_uring *ring)
+{
+	uint64_t awaited[MOST_AWAITED];
+	unsigned int n_awaited = 0;
+
+	for (unsigned int i = ring->sq.sqe_head; i != ring->sq.sqe_tail; i++)
+		if (is_of_a_file(entry(ring, i)) && n_awaited < MOST_AWAITED)
+			awaited[n_awaited++] = entry(ring, i)->user_data;
+	while (n_awaited || io_uring_sq_ready(ring)) {
+		unsigned int left = 0;
+
+		submit_all(ring, n_awaited ? io_uring_cq_ready(ring) + n_awaited : 0);
+		for (unsigned int i = 0; i < n_awaited; i++)
+			if (!is_done(ring, awaited[i]))
+				awaited[left++] = awaited[i];
+		n_awaited = left;
+	}
+}
+
+void put_back(struct io_uring *ring, const struct io_uring_sqe *request)
+{
+	struct io_uring_sqe *place = io_uring_get_sqe(ring);
+
+	if (!place) {
+		submit_and_finish(ring);
+		place = io_uring_get_sqe(ring);
+	}
+	*place = *request;
+}
