@@ -139,7 +139,9 @@ def test_a_qemu_whose_requests_pass_the_library_by_is_told(cache: Path, tmp_path
     """It loads the library and runs the guest, but submits to the kernel in a way of its own."""
     other = tmp_path / "qemu-other-way"
     words = 'for word; do shift; set -- "$@" "${word%,aio=io_uring}"; done'
-    other.write_text(f'#!/bin/sh\n{words}\nexec {shlex.join(find().command())} "$@"\n')
+    modules = f"QEMU_MODULE_DIR={shlex.quote(find().environment()['QEMU_MODULE_DIR'])}"
+    program = shlex.join(find().command())
+    other.write_text(f'#!/bin/sh\n{words}\n{modules} exec {program} "$@"\n')
     other.chmod(0o755)
     with pytest.raises(Unusable, match="of 9 requests none came to the library"):
         disk_model.library(Emulator(str(other), "0"))
