@@ -55,7 +55,8 @@ for argument in "$@"; do
     esac
 done
 if ((dev)); then
-    packages+=(busybox-static chromium e2fsprogs gcc gpg gpg-agent libbpf-dev libc6-dev libelf-dev shellcheck
+    packages+=(busybox-static chromium e2fsprogs gcc gpg gpg-agent libbpf-dev libc6-dev libelf-dev liburing-dev
+        shellcheck
         zlib1g-dev)
 fi
 
