@@ -52,7 +52,7 @@ NOT_THE_GUESTS = (
 )
 EMPTY = ("dev", "proc", "run", "sys", "tmp", "var/cache", "var/log")
 FREE = 256 << 20
-FORMAT = 2
+FORMAT = 3
 
 
 def key(more: tuple[str, ...] = ()) -> str:
@@ -73,8 +73,11 @@ def _debootstrap(tar: Path, more: tuple[str, ...], mirror: str | None) -> None:
         *(f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT),
         # The suite's own start-up: no init system, a place for the job disk and for device nodes.
         '--customize-hook=mkdir -p "$1/job" "$1/results" "$1/mnt/test"',
+        # mmdebstrap has copied the host's, with its mode.
+        '--customize-hook=rm -f "$1/etc/hostname" "$1/etc/hosts"',
         '--customize-hook=echo guest > "$1/etc/hostname"',
         '--customize-hook=echo 127.0.0.1 localhost guest > "$1/etc/hosts"',
+        '--customize-hook=chmod 0644 "$1/etc/hostname" "$1/etc/hosts"',
     ]
     bootstrap.make_tar(
         tar,

@@ -35,6 +35,7 @@ done
 cd "$root"
 pivot_root . mnt
 umount --lazy /mnt
+mount --make-rshared / # as systemd does
 hostname "$(</etc/hostname)"
 cd "$folder"
 home=$(getent passwd "$user" | cut -d : -f 6)

@@ -133,8 +133,11 @@ class FreshHost:
         self._configure()
 
     def _configure(self) -> None:
-        (self.root / "etc/hostname").write_text("fresh\n")
-        (self.root / "etc/hosts").write_text("127.0.0.1 localhost fresh\n")
+        # A host's own: its name and the modes of its files are in no run.
+        name = self.root.name
+        (self.root / "etc/hostname").write_text(f"{name}\n")
+        (self.root / "etc/hostname").chmod(0o755 if "13" in name else 0o644)
+        (self.root / "etc/hosts").write_text(f"127.0.0.1 localhost {name}\n")
         settings = self.root / "etc/apt/apt.conf.d/90network"
         settings.write_text("".join(f"{line}\n" for line in _apt_settings()))
         named = (value for value in network_settings().values() if value.startswith("/"))
