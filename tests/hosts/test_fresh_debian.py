@@ -27,6 +27,7 @@ HOSTS = [
 # What meta.json says of the host, and not of the guest.
 OF_THE_HOST = {"host"}
 MEMORY_KIB, APART_KIB = 8 << 10, 64
+TRIES = 3
 
 
 def main_job(fleet: Fleet, debian: str, user: str) -> MainJob:
@@ -58,6 +59,25 @@ def same_bytes(run: Path, other: Path) -> list[str]:
     return differing
 
 
+def assert_the_same_run(fleet: Fleet, jobs: tuple[MainJob, MainJob]) -> None:
+    """The guests had the same bytes, and one seed makes the same run on both hosts.
+
+    Beside others at work a run is at times another one, on one host as well (docs/MACHINES.md):
+    then smaller runs are made on each, until a run of the first is a run of the other.
+    """
+    guests = [meta_of(job.run)["guest"] for job in jobs]
+    assert guests[0] == guests[1]
+    runs = [[job.run] for job in jobs]
+    differing = [same_bytes(jobs[0].run, jobs[1].run)]
+    for number in range(TRIES):
+        if [] in differing:
+            return
+        for job, made in zip(jobs, runs, strict=True):
+            made.append(fleet.small_run(job, number))
+        differing += [same_bytes(one, other) for one in runs[0][1:] for other in runs[1][1:]]
+    assert [] in differing, differing
+
+
 @pytest.mark.parametrize(("debian", "user"), HOSTS)
 def test_the_main_job_on_a_fresh_host(
     fleet: Fleet, debian: str, user: str, record_property: Callable[[str, object], None]
@@ -83,10 +103,10 @@ def test_the_main_job_on_a_fresh_host(
 @pytest.mark.jobs("12 root", "12 user", "13 root", "13 user")
 @pytest.mark.parametrize(("debian", "user"), [("12", USER), ("13", ROOT), ("13", USER)])
 def test_the_run_is_the_same_on_each(fleet: Fleet, debian: str, user: str) -> None:
-    runs = [main_job(fleet, "12", ROOT).run, main_job(fleet, debian, user).run]
-    cost = [meta_of(run)["observing"]["memory_kib"] for run in runs]
+    jobs = main_job(fleet, "12", ROOT), main_job(fleet, debian, user)
+    cost = [meta_of(job.run)["observing"]["memory_kib"] for job in jobs]
     assert abs(cost[0] - cost[1]) <= APART_KIB, cost
-    assert same_bytes(*runs) == []
+    assert_the_same_run(fleet, jobs)
 
 
 @pytest.mark.jobs("tests")
