@@ -154,8 +154,8 @@ if ((list)); then
     exit 0
 fi
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
-    echo "$name: this system has no apt: use a container, podman build -t desktop-freeze . &&" \
-        "podman run … (see 'Other distributions' in README.md)" >&2
+    echo "$name: this system has no apt: run the suite in a container, ./container.sh and the" \
+        "options of run_test.sh ('Other distributions' in README.md)" >&2
     exit 3
 fi
 mapfile -t missing < <(missing_packages)

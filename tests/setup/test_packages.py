@@ -50,8 +50,8 @@ def test_on_another_distribution(tools: Path) -> None:
     done = run(SCRIPT, path=str(tools))
     assert done.returncode == 3
     assert done.stderr == (
-        "setup/packages.sh: this system has no apt: use a container, podman build -t "
-        "desktop-freeze . && podman run … (see 'Other distributions' in README.md)\n"
+        "setup/packages.sh: this system has no apt: run the suite in a container, ./container.sh "
+        "and the options of run_test.sh ('Other distributions' in README.md)\n"
     )
 
 
