@@ -36,7 +36,7 @@ FOR_TESTS = ("contract", "machines", "run", "setup", "tests/guest", "vm")
 START_S = 300.0  # within which the workload of a run has to start
 # On the host's clock: these tests stop, hang and crash a guest at moments of the host's.
 SMALL = ["--profile", "quick", "--commits", "6000", "--gitk", "2", "--accel", "tcg"]
-SMALL += ["--machine", "host", "--memory", "256M"]
+SMALL += ["--machine", "host", "--memory", "248M"]
 # The same on a clock of its own: nothing there is at a moment of the host's.
 COUNTED = ["--cpus", "1", "--cpu-mips", "500", "--clock", "guest"]
 OWN_CLOCK = [*SMALL, *COUNTED]
