@@ -30,7 +30,7 @@ def test_without_the_model_qemu_throttles_and_it_is_said(tmp_path: Path) -> None
     place.mkdir()
     (place / "desktop-freeze").symlink_to(cache.place())
     out = tmp_path / "c"
-    argv = [*SMALL, "--memory", "256M", "--out", str(out)]
+    argv = [*SMALL, "--memory", "248M", "--out", str(out)]
     with nothing_left(), command(*argv, XDG_CACHE_HOME=str(place)) as process:
         said, errors = process.communicate(timeout=500)
     assert process.returncode == 0, errors
