@@ -3,16 +3,17 @@
 
 import functools
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from setup import cache
 from tests.support.fleet import Fleet
 from tests.support.fresh_host import ROOT, USER
 from tests.support.vms import nothing_left
 
+KIND, PLACE = "hosts", Path("/var/tmp")  # on a real disk, as a host's files are
 # In the order in which they begin; the argument of the marker `jobs` names some of them.
 JOBS: dict[str, Callable[[Fleet], object]] = {
     "12 root": functools.partial(Fleet.main_job, debian="12", user=ROOT),
@@ -36,9 +37,10 @@ def fleet(request: pytest.FixtureRequest) -> Iterator[Fleet]:
     """Fresh hosts; nothing of them is mounted, running or on disk after the tests."""
     marks = (mark for item in request.session.items for mark in item.iter_markers("jobs"))
     wanted = {name for mark in marks for name in mark.args}
-    # Not pytest's own folder, which stays: these are gigabytes. On a real disk, as a host's is.
-    with nothing_left(), tempfile.TemporaryDirectory(prefix="hosts-", dir="/var/tmp") as folder:
-        made = Fleet(Path(folder))
+    # Not pytest's own folder, which stays: these are gigabytes. What killed tests left goes, too.
+    cache.sweep(KIND, PLACE)
+    with nothing_left(), cache.scratch(KIND, PLACE) as folder:
+        made = Fleet(folder)
         try:
             for name, begin in JOBS.items():
                 if name in wanted:

@@ -136,7 +136,7 @@ class Fleet:
 
         def work() -> list[Output]:
             job = before.result()
-            parts = (("-m", "not vm"), ("tests/in_vm/test_run_in_vm.py",))
+            parts = (("-m", "not vm", "-n", "auto"), ("tests/in_vm/test_run_in_vm.py",))
             return [
                 job.host.run(USER, job.clone, "tests/run.sh", *part, within_s=TESTS_S)
                 for part in parts
