@@ -55,6 +55,15 @@ class Served(NamedTuple):
     aged: int
 
 
+def complaints(text: str) -> list[str]:
+    """The lines of QEMU's stderr without those that the library writes when all is well."""
+    return [
+        line
+        for line in text.strip().splitlines()
+        if line != BEGINS and COUNTS.fullmatch(line) is None
+    ]
+
+
 def served(text: str) -> Served | None:
     """What the library said at QEMU's end; None if it held no request, or QEMU was killed."""
     counts = COUNTS.search(text)

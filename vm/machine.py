@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from errors import UserError
+from vm.disk_spec import complaints
 from vm.qemu import Spec, command_line
 from vm.qmp import Monitor, MonitorLost
 
@@ -89,7 +90,7 @@ class Machine:
         status = self.process.poll()
         if status is None or status >= 0:
             return None
-        said = self.last_words.strip().splitlines()
+        said = complaints(self.last_words)
         name = next((one.name for one in signal.Signals if one == -status), f"signal {-status}")
         return name + (f": {said[-1]}" if said else "")
 
@@ -158,7 +159,7 @@ def running(spec: Spec, scratch: Path) -> Iterator[Machine]:
             machine.monitor.negotiate()
         except (MonitorLost, TimeoutError) as error:
             machine.end()
-            lines = errors.read_text(errors="replace").strip().splitlines()
+            lines = complaints(errors.read_text(errors="replace"))
             raise DidNotStart(
                 f"QEMU did not start: {lines[-1] if lines else error}",
                 hint="choose --accel tcg" if spec.accel == "kvm" else "",

@@ -89,7 +89,7 @@ def small_run(out: Path) -> str:
     """What run_test.sh said of a run that has everything, but little of it."""
     with (
         nothing_left(),
-        command(*SMALL, "--kernel", "debian:6.12", "--memory", "184M", "--out", str(out)) as done,
+        command(*SMALL, "--kernel", "debian:6.12", "--memory", "192M", "--out", str(out)) as done,
     ):
         said, errors = done.communicate(timeout=800)
     assert done.returncode == 0, errors

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(900)]
 PRESSED_S = 30  # from when the gitk's are there until they are stopped
 ASKED = [
     *("--kernel", "debian:6.1", "--profile", "quick", "--accel", "tcg", "--machine", "host"),
-    *("--memory", "152M", *COUNTED),
+    *("--memory", "160M", *COUNTED),
     *("--commits", "20000", "--passes", "100", "--timeout", "300", "--live-lock-after", "10"),
     *("--atomic-order", "2", "--atomic-rate", "1000"),
     *("--knob", "/proc/sys/vm/min_free_kbytes=64"),

@@ -15,7 +15,7 @@ import pytest
 from tests.support.caches import with_tools
 from vm import disk_model
 from vm.disk_model import Unusable
-from vm.disk_spec import DiskModel, environment, served
+from vm.disk_spec import DiskModel, complaints, environment, served
 from vm.emulator import Emulator, find
 
 LAPTOP = DiskModel(True, 57, 58_000_000, 1, 32, 1)
@@ -155,3 +155,9 @@ def test_a_qemu_that_was_killed_has_counted_nothing(text: str) -> None:
 def test_the_counts_of_the_end_are_read() -> None:
     line = "disk model: held 12, done in their time 11, taken for their age 3"
     assert served(f"disk model: on\n{line}\n") == (12, 11, 3)
+    assert complaints(f"disk model: on\n{line}\n") == []
+
+
+def test_what_qemu_says_of_its_end_is_not_the_librarys_greeting() -> None:
+    text = "disk model: on\nqemu: warning\ndisk model: io_uring: No space left on device\n"
+    assert complaints(text) == ["qemu: warning", "disk model: io_uring: No space left on device"]
