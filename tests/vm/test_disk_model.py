@@ -5,13 +5,13 @@ What the disk then does, by the guest's clock, is in tests/in_vm/test_clock_in_v
 """
 
 import os
-import shlex
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.support import other_qemu
 from tests.support.caches import with_tools
 from vm import disk_model
 from vm.disk_model import Unusable
@@ -137,14 +137,9 @@ def test_a_qemu_without_timers_does_not_take_it(cache: Path, tmp_path: Path) -> 
 
 def test_a_qemu_whose_requests_pass_the_library_by_is_told(cache: Path, tmp_path: Path) -> None:
     """It loads the library and runs the guest, but submits to the kernel in a way of its own."""
-    other = tmp_path / "qemu-other-way"
-    words = 'for word; do shift; set -- "$@" "${word%,aio=io_uring}"; done'
-    modules = f"QEMU_MODULE_DIR={shlex.quote(find().environment()['QEMU_MODULE_DIR'])}"
-    program = shlex.join(find().command())
-    other.write_text(f'#!/bin/sh\n{words}\n{modules} exec {program} "$@"\n')
-    other.chmod(0o755)
-    with pytest.raises(Unusable, match="of 9 requests none came to the library"):
-        disk_model.library(Emulator(str(other), "0"))
+    other = other_qemu.write(tmp_path / "qemu-other-way")
+    with pytest.raises(Unusable, match=other_qemu.NONE_CAME):
+        disk_model.library(Emulator(other, "0"))
 
 
 @pytest.mark.parametrize("text", ["", "disk model: on\nqemu: terminating on signal 15\n"])
