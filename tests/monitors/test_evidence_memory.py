@@ -99,7 +99,8 @@ def test_nothing_is_taken_under_load(tmp_path: Path) -> None:
     moments = Counter(row[0] for row in rows)
     assert max(moments.values()) > 3 * 64 + 20
     size = max(sum(len("\t".join(row)) for row in rows if row[0] == at) for at in moments)
-    assert size > 2 * 12 * 1024
+    # Stacks, half of each row, are root's to read.
+    assert size > (24 if os.geteuid() == 0 else 12) * 1024
 
 
 def test_rows_are_handed_over_before_they_need_more_memory() -> None:
