@@ -39,8 +39,9 @@ mount --make-rshared / # as systemd does
 hostname "$(</etc/hostname)"
 cd "$folder"
 home=$(getent passwd "$user" | cut -d : -f 6)
-# Not exec: this is PID 1 of the namespace, and reaps what nobody else does.
-setpriv --reuid="$user" --regid="$user" --init-groups --reset-env \
+# Not exec: this is PID 1 of the namespace, and reaps what nobody else does. A session of its own:
+# the process group that this script is in has no number in the namespace.
+setsid --wait setpriv --reuid="$user" --regid="$user" --init-groups --reset-env \
     env PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME="$home" \
     USER="$user" LOGNAME="$user" LANG=C.UTF-8 "$@" </dev/null &
 wait $!
