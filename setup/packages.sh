@@ -73,36 +73,45 @@ missing_packages() {
     fi
 }
 
-install_packages() {
-    local missing=("$@")
-    local as_root=()
-    if ((EUID != 0)); then
-        if ! command -v sudo >/dev/null; then
-            echo "$name: missing: ${missing[*]} (as root: apt-get install --no-install-recommends" \
-                "${missing[*]})" >&2
-            exit 3
-        fi
-        as_root=(sudo)
-    fi
+apt_get() {
     # --force-confold: never a question about a configuration file of the user's.
-    local options=(-y -q -o DPkg::Lock::Timeout=120 -o Dpkg::Options::=--force-confold)
-    local environment=(env DEBIAN_FRONTEND=noninteractive)
-    echo "$name: installing ${missing[*]}"
+    local command=(env DEBIAN_FRONTEND=noninteractive apt-get -y -q
+        -o DPkg::Lock::Timeout=120 -o Dpkg::Options::=--force-confold "$@")
+    if ((EUID != 0)); then
+        command=(sudo "${command[@]}")
+    fi
     local log
     log=$(mktemp)
-    # shellcheck disable=SC2064 # the name of now
-    trap "rm -f '$log'" EXIT
-    if ! {
-        "${as_root[@]}" "${environment[@]}" apt-get "${options[@]}" update &&
-            "${as_root[@]}" "${environment[@]}" apt-get "${options[@]}" install \
-                --no-install-recommends "${missing[@]}"
-    } >"$log" 2>&1; then
+    if ! "${command[@]}" >"$log" 2>&1; then
         cat "$log" >&2
-        local said
-        said=$(grep '^E: ' "$log" | tail -n 1 || true)
-        echo "$name: apt-get failed: ${said:-see above} (then again: $again)" >&2
+        local reason
+        reason=$(grep '^E: ' "$log" | tail -n 1 || true)
+        rm -f "$log"
+        echo "$name: apt-get failed: ${reason:-see above} (then again: $again)" >&2
         exit 3
     fi
+    rm -f "$log"
+}
+
+install_packages() {
+    # Those that are given; .venv is made while the larger part of them is installed.
+    local missing=("$@")
+    if ((EUID != 0)) && ! command -v sudo >/dev/null; then
+        echo "$name: missing: ${missing[*]} (as root: apt-get install --no-install-recommends" \
+            "${missing[*]})" >&2
+        exit 3
+    fi
+    echo "$name: installing ${missing[*]}"
+    apt_get update
+    if [[ " ${missing[*]} " == *" $python_package "* ]]; then
+        apt_get install --no-install-recommends "$python_package"
+    fi
+    # Bash lets Ctrl-C end only what is not in the background, and dpkg must not be cut off half-way.
+    apt_get install --no-install-recommends "${missing[@]}" &
+    trap wait EXIT
+    make_environment
+    trap - EXIT
+    wait $!
 }
 
 make_environment() {
@@ -166,5 +175,6 @@ if ((${#missing[@]})); then
         exit 3
     fi
     install_packages "${missing[@]}"
+else
+    make_environment
 fi
-make_environment

@@ -81,3 +81,40 @@ def test_an_environment_is_missing_or_old(tools: Path, copy: Path) -> None:
     assert done.returncode == 3
     assert ".venv is missing" in done.stderr
     assert not (copy.parent.parent / ".venv").exists()
+
+
+@pytest.fixture
+def installing(tools: Path, copy: Path) -> Path:
+    """Two programs that wait for each other: an apt-get, whose install ends with the status of the
+    file `apt`, and the pip of an environment, which ends with that of the file `pip`."""
+    root = copy.parent.parent
+    meet = (
+        f'touch "{root}/$1.began"; for _ in {{1..500}}; do [[ ! -e {root}/$2.began ]] || break; '
+        f"sleep 0.02; done; [[ -e {root}/$2.began ]] || exit 9"
+    )
+    end = f'touch "{root}/$1.ended"; exit "$(cat {root}/$1)"'
+    programs = {
+        tools / "dpkg-query": "exit 1",
+        tools / "sudo": 'exec "$@"',
+        tools / "apt-get": f'[[ " $* " == *" install "* ]] || exit 0; set apt pip; {meet}; {end}',
+        root / ".venv/bin/python": f"[[ $* == *install* ]] || exit 0; set pip apt; {meet}; {end}",
+    }
+    for program, text in programs.items():
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f"#!/bin/bash\n{text}\n")
+        program.chmod(0o755)
+    for name in ("env", "mktemp", "rm", "sleep", "touch"):
+        (tools / name).symlink_to(f"/usr/bin/{name}")
+    return root
+
+
+@pytest.mark.parametrize(("apt", "pip"), [(0, 0), (100, 0), (0, 1)])
+def test_pip_works_while_packages_are_installed(
+    tools: Path, copy: Path, installing: Path, apt: int, pip: int
+) -> None:
+    (installing / "apt").write_text(str(apt))
+    (installing / "pip").write_text(str(pip))
+    done = run(copy, path=str(tools))
+    assert done.returncode == (3 if apt or pip else 0), done.stderr
+    assert (installing / "apt.ended").exists()
+    assert ("apt-get failed" in done.stderr, "pip could not" in done.stderr) == (apt > 0, pip > 0)
