@@ -122,6 +122,7 @@ def main() -> int:
     stopped = Stopped()
     may_share = clock.wanted(options) == GUEST
     with machine_lock.held(may_share, say) as machine:
+        cache.sweep_unfinished()
         if options.device is not None:
             run_dir, state, why = on_device.run(options, stopped, argv)
             say(f"{run_dir}: {state}: {why}")

@@ -118,7 +118,7 @@ def make_ready(
 
     What can be made at once is. pinned: the kernel to resolve for a variant.
     """
-    say("making ready:")
+    say("making ready, and checking what is in the cache:")
     # What the user named comes first: if it will not do, nothing else has to be built to say so.
     repo = history.use(Path(options.repo)) if options.repo else None
     source = music_source(options)
