@@ -5,7 +5,7 @@ import hashlib
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
@@ -69,6 +69,18 @@ def make_folder(made: Path) -> None:
     (made / "vmlinuz").write_bytes(b"kernel")
 
 
+class Maker:
+    """Makes something, and counts how often."""
+
+    def __init__(self, make: Callable[[Path], None]) -> None:
+        self.times = 0
+        self._make = make
+
+    def __call__(self, made: Path) -> None:
+        self.times += 1
+        self._make(made)
+
+
 def in_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on as if nothing had been read yet."""
     monkeypatch.setattr(cache, "_checked", set())
@@ -112,9 +124,9 @@ def test_a_digest_that_is_damaged_is_no_reason_to_trust(monkeypatch: pytest.Monk
     known.write_text("")
     flip(made)
     in_another_process(monkeypatch)
-    again: list[Path] = []
-    cache.built("images", "root", lambda path: (again.append(path), make_file(path))[1])
-    assert len(again) == 1
+    again = Maker(make_file)
+    cache.built("images", "root", again)
+    assert again.times == 1
 
 
 def test_what_cannot_be_made_again_stays_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,10 +144,13 @@ def test_what_cannot_be_made_again_stays_damaged(monkeypatch: pytest.MonkeyPatch
 def test_it_is_read_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     cache.built("images", "root", make_file)
     read: list[Path] = []
-    whole = cache._digest_of
-    monkeypatch.setattr(
-        cache, "_digest_of", lambda path, changing=(): (read.append(path), whole(path, changing))[1]
-    )
+    digest_of = cache._digest_of
+
+    def counted(path: Path, changing: Collection[str] = ()) -> str:
+        read.append(path)
+        return digest_of(path, changing)
+
+    monkeypatch.setattr(cache, "_digest_of", counted)
     for _ in range(3):
         cache.built("images", "root", make_file)
     assert len(read) == 1
@@ -152,9 +167,9 @@ def test_what_programs_write_to_is_no_damage(monkeypatch: pytest.MonkeyPatch) ->
     cache.built("tools", "root", lambda path: pytest.fail("made again"), changing=("tmp",))
     (made / "lib/tmp").write_text("new")
     in_another_process(monkeypatch)
-    again: list[Path] = []
-    cache.built("tools", "root", lambda path: (again.append(path), make(path))[1], ("tmp",))
-    assert len(again) == 1 and not (made / "lib/tmp").exists()
+    again = Maker(make)
+    cache.built("tools", "root", again, ("tmp",))
+    assert again.times == 1 and not (made / "lib/tmp").exists()
 
 
 def test_of_what_has_no_digest_it_is_kept_from_now_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,9 +180,9 @@ def test_of_what_has_no_digest_it_is_kept_from_now_on(monkeypatch: pytest.Monkey
     assert cache.digest(made) == hashlib.sha256(made.read_bytes()).hexdigest()
     flip(made)
     in_another_process(monkeypatch)
-    again: list[Path] = []
-    cache.built("images", "root", lambda path: (again.append(path), make_file(path))[1])
-    assert len(again) == 1
+    again = Maker(make_file)
+    cache.built("images", "root", again)
+    assert again.times == 1
 
 
 def test_what_a_killed_builder_left_goes_and_a_living_ones_stays() -> None:
