@@ -47,6 +47,10 @@ def main() -> int:
     options, command = _parse(sys.argv[1:])
     name = options.stream or "output"
     sink = 1
+    if options.output is None and sys.stdout is None:
+        raise UserError("the standard output is closed", hint="-o FILE", status=Exit.USAGE)
+    if not command and sys.stdin is None:
+        raise UserError("the standard input is closed", hint="-- CMD", status=Exit.USAGE)
     if options.output is not None:
         path = options.output
         path = path / latency_log(name) if path.is_dir() else path

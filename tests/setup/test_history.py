@@ -84,7 +84,8 @@ def test_the_history_disk_holds_a_bare_repository(tmp_path: Path) -> None:
 @pytest.mark.timeout(60)
 def test_git_may_complain_at_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """More than a pipe holds, before it has read what it is to import."""
-    complains = "yes warning: odd | head -c 300000 >&2; cat >/dev/null; echo >&2; echo fatal: no >&2; exit 1"
+    complains = "yes warning: odd | head -c 300000 >&2; cat >/dev/null; echo >&2; "
+    complains += "echo fatal: no >&2; exit 1"
 
     class Place(tools.Workplace):
         def command(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> list[str]:
