@@ -15,7 +15,7 @@ from contract import machine_model
 from contract.options import Options
 from contract.swap import Swap
 from contract.variant import Variant
-from errors import UserError
+from run import checks
 from run.clock import accelerator, timing
 from setup import disk, history, image, initramfs, kconfig, kernels, music, observers
 from setup.kernels import Kernel
@@ -70,14 +70,7 @@ def say(text: str) -> None:
 
 def music_source(options: Options) -> str:
     """Where the music is: rsync:// of another machine, the user's folder, or a made one."""
-    if options.music is None:
-        return str(music.build())
-    if options.music.startswith("rsync://"):
-        return options.music
-    folder = Path(options.music)
-    if not folder.is_dir():
-        raise UserError(f"--music {options.music}: no such folder")
-    return str(folder.resolve())
+    return str(checks.music_folder(options) or options.music or music.build())
 
 
 def timed(what: str, work: Callable[[], T]) -> T:
