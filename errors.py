@@ -35,6 +35,11 @@ class UserError(Exception):
         return f"{message} ({self.hint})" if self.hint else message
 
 
+def printable(text: str) -> str:
+    """Text of a guest's or a user's as a terminal may get it: lines, and no escape sequences."""
+    return "".join(one if one.isprintable() or one == "\n" else "?" for one in text)
+
+
 def write_kernel_file(file: Path, text: str, what: str = "") -> None:
     """Write a file of /sys, /proc/sys or a cgroup; UserError if the kernel refuses the text."""
     try:
@@ -60,13 +65,14 @@ def run_command(name: str, main: Callable[[], int]) -> int:
             if sys.stdout is not None:
                 sys.stdout.flush()
     except UserError as error:
-        print(f"{name}: {error}", file=sys.stderr)
+        print(f"{name}: {printable(' '.join(str(error).splitlines()))}", file=sys.stderr)
         return int(error.status)
     except PermissionError as error:
         if error.filename is None:
             raise
         hint = "not this user's to use"
-        print(f"{name}: {error.filename}: {error.strerror} ({hint})", file=sys.stderr)
+        said = f"{name}: {error.filename}: {error.strerror} ({hint})"
+        print(printable(said), file=sys.stderr)
         return int(Exit.MISSING)
     except KeyboardInterrupt:
         print(f"{name}: interrupted", file=sys.stderr)

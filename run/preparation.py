@@ -15,6 +15,7 @@ from contract import machine_model
 from contract.options import Options
 from contract.swap import Swap
 from contract.variant import Variant
+from errors import printable
 from run import checks
 from run.clock import accelerator, timing
 from setup import disk, history, image, initramfs, kconfig, kernels, music, observers
@@ -65,7 +66,7 @@ class Made(NamedTuple):
 def say(text: str) -> None:
     """Print a line; a reader that went away is no reason to end a measurement."""
     with contextlib.suppress(OSError):
-        print(text, flush=True)
+        print(printable(text), flush=True)
 
 
 def music_source(options: Options) -> str:
