@@ -81,10 +81,11 @@ def run_command(name: str, main: Callable[[], int]) -> int:
         _drop_output()  # whoever read it has seen enough
         return 128 + signal.SIGPIPE
     except OSError as error:
-        if error.filename is not None or error.errno not in NO_ROOM:
+        if error.errno not in NO_ROOM:
             raise
         _drop_output()
-        print(f"{name}: output: {error.strerror} (free some space)", file=sys.stderr)
+        place = error.filename or "an output"
+        print(printable(f"{name}: {place}: {error.strerror} (free some space)"), file=sys.stderr)
         return int(Exit.MISSING)
 
 

@@ -18,12 +18,13 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
-from errors import UserError
+from errors import NO_ROOM, UserError
 
 NAME = "desktop-freeze"
 SCRATCH = "scratch"  # the lock of who makes, looks for or sweeps scratch folders
 DIGESTS = "digests"  # the folder of what is known of all others
 UNFINISHED = re.compile(r"\.(.+)\.[a-z0-9_]{8}")  # of mkdtemp: where something is being built
+NEEDS_ROOM = "the cache needs room and must be writable; XDG_CACHE_HOME names another place"
 _checked: set[tuple[str, int, int]] = set()  # what this process has read and found to be whole
 
 
@@ -49,8 +50,18 @@ def writing() -> Iterator[None]:
     except OSError as error:
         raise UserError(
             f"{error.filename or place()}: {error.strerror}",
-            hint="the cache needs room and must be writable; XDG_CACHE_HOME names another place",
+            hint=NEEDS_ROOM,
         ) from error
+
+
+@contextlib.contextmanager
+def _told_if_full(place: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        raise UserError(f"{error.filename or place}: {error.strerror}", hint=NEEDS_ROOM) from error
 
 
 def key(*parts: str) -> str:
@@ -169,7 +180,8 @@ def built(
         with writing():
             aside = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=target.parent))
         try:
-            build(aside / name)
+            with _told_if_full(aside):
+                build(aside / name)
             _keep_digest(target, _digest_of(aside / name, changing))
             if damaged:
                 target.rename(aside / ".damaged")

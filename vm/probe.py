@@ -101,9 +101,8 @@ def _verdict(emulator: Emulator, kernel: Path, initrd: Path, *, patient: bool) -
     )
     name = cache.key("2", platform.release(), model, emulator.origin, emulator.version) + ".json"
     known = cache.root() / "probe" / name
-    old = known.exists() and time.time() - known.stat().st_mtime >= max_age_s
-    if old and not json.loads(known.read_text())["kvm"]:
-        known.unlink(missing_ok=True)
+    # Of the future: the clock was set back meanwhile.
+    old = known.exists() and not 0 <= time.time() - known.stat().st_mtime < max_age_s
 
     def build(path: Path) -> None:
         works, why = under_kvm(emulator, kernel, initrd, within_s)
@@ -112,4 +111,7 @@ def _verdict(emulator: Emulator, kernel: Path, initrd: Path, *, patient: bool) -
         path.write_text(json.dumps({"kvm": works, "why": why}))
 
     found = json.loads(cache.built("probe", name, build).read_text())
+    if old and not found["kvm"]:
+        known.unlink(missing_ok=True)
+        found = json.loads(cache.built("probe", name, build).read_text())
     return bool(found["kvm"]), str(found["why"])

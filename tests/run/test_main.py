@@ -55,7 +55,7 @@ def test_an_output_that_is_full_is_one_line() -> None:
         command = [sys.executable, "-c", code]
         done = subprocess.run(command, cwd=SUITE, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == Exit.MISSING
-    assert done.stderr == "x: output: No space left on device (free some space)\n"
+    assert done.stderr == "x: an output: No space left on device (free some space)\n"
 
 
 def test_a_summary_in_whose_way_something_is_is_one_line(

@@ -2,6 +2,7 @@
 """The cache: what is damaged is made again, and what killed processes left is swept."""
 
 import hashlib
+import resource
 import signal
 import subprocess
 import sys
@@ -209,3 +210,15 @@ def test_another_caches_unfinished_things_are_not_touched(tmp_path: Path) -> Non
     (cache.root() / "tools").symlink_to(other.parent)
     cache.sweep_unfinished()
     assert other.is_dir()
+
+
+def test_a_full_disk_under_the_cache_is_one_line() -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(UserError, match=r"File too large .*the cache needs room"):
+            cache.built("images", "root", make_file)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list((cache.root() / "images").iterdir()) == []
+    cache.built("images", "root", make_file)
