@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The two kinds of failure: the user gets one line and a hint, a bug gets a traceback."""
 
+import errno
 import os
 import signal
 import sys
 from collections.abc import Callable
 from enum import IntEnum
 from pathlib import Path
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of a write
 
 
 class Exit(IntEnum):
@@ -32,6 +35,11 @@ class UserError(Exception):
         return f"{message} ({self.hint})" if self.hint else message
 
 
+def printable(text: str) -> str:
+    """Text of a guest's or a user's as a terminal may get it: lines, and no escape sequences."""
+    return "".join(one if one.isprintable() or one == "\n" else "?" for one in text)
+
+
 def write_kernel_file(file: Path, text: str, what: str = "") -> None:
     """Write a file of /sys, /proc/sys or a cgroup; UserError if the kernel refuses the text."""
     try:
@@ -49,21 +57,47 @@ def run_command(name: str, main: Callable[[], int]) -> int:
     Debian's ordinary users have no sbin in their PATH, where mke2fs, depmod and losetup are.
     """
     os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
+    _open_standard_files()
     try:
-        return main()
+        try:
+            return main()
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except UserError as error:
-        print(f"{name}: {error}", file=sys.stderr)
+        print(f"{name}: {printable(' '.join(str(error).splitlines()))}", file=sys.stderr)
         return int(error.status)
     except PermissionError as error:
         if error.filename is None:
             raise
         hint = "not this user's to use"
-        print(f"{name}: {error.filename}: {error.strerror} ({hint})", file=sys.stderr)
+        said = f"{name}: {error.filename}: {error.strerror} ({hint})"
+        print(printable(said), file=sys.stderr)
         return int(Exit.MISSING)
     except KeyboardInterrupt:
         print(f"{name}: interrupted", file=sys.stderr)
         return int(Exit.INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; Python's own flush at exit shall not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _drop_output()  # whoever read it has seen enough
         return 128 + signal.SIGPIPE
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        _drop_output()
+        place = error.filename or "an output"
+        print(printable(f"{name}: {place}: {error.strerror} (free some space)"), file=sys.stderr)
+        return int(Exit.MISSING)
+
+
+def _open_standard_files() -> None:
+    """Whoever started us may have closed some: the next file would have such a one's number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+
+
+def _drop_output() -> None:
+    """Python's own flush at exit shall not complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

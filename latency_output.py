@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from contract.run_files import latency_log
+from contract.values import is_lost
 from errors import Exit, UserError, run_command
 from monitors.terminal import Program, Recording, Writer
 
@@ -36,6 +37,8 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("-o", dest="output", metavar="FILE", type=Path, help="append to FILE")
     parser.add_argument("--stream", metavar="NAME", help="the stream's name")
     split = argv.index("--") if "--" in argv else len(argv)
+    for word in filter(is_lost, argv[:split]):
+        parser.error(f"{word}: '--' is no value")
     options = parser.parse_args(argv[:split])
     if split < len(argv) and not argv[split + 1 :]:
         parser.error("a command must follow --")
@@ -47,6 +50,10 @@ def main() -> int:
     options, command = _parse(sys.argv[1:])
     name = options.stream or "output"
     sink = 1
+    if options.output is None and sys.stdout is None:
+        raise UserError("the standard output is closed", hint="-o FILE", status=Exit.USAGE)
+    if not command and sys.stdin is None:
+        raise UserError("the standard input is closed", hint="-- CMD", status=Exit.USAGE)
     if options.output is not None:
         path = options.output
         path = path / latency_log(name) if path.is_dir() else path

@@ -2,11 +2,11 @@
 """The command line of run_test.sh, made from the table of its options (contract.option_table)."""
 
 import argparse
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from contract import machine_model
+from contract import machine_model, values
 from contract.option_rows import PROFILES, Row
 from contract.option_table import ROWS
 from contract.options import MADE, Options
@@ -53,6 +53,11 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {self.prefix}{message} (see --help)\n")
+
+    def refuse_lost(self, argv: Iterable[str]) -> None:
+        """A usage error for a value that argparse would lose."""
+        if lost := next(filter(values.is_lost, argv), None):
+            self.error(f"{lost}: '--' is no value")
 
 
 def build_parser() -> Parser:
@@ -156,6 +161,7 @@ def parse_measured(argv: list[str], with_gitks: frozenset[str]) -> Options:
     with_gitks: the names of the workloads that have any.
     """
     parser = build_parser()
+    parser.refuse_lost(argv)
     said = parser.parse_args(argv)
     check(parser, said, with_gitks)
     return filled(said, variants=(running(said),), with_gitks=with_gitks)

@@ -119,7 +119,11 @@ class OptionTable:
         campaign_only=True,
     )
     baseline: str | None = option(
-        MANY, "the variant that the others are compared to", values.label, table=PLAN
+        MANY,
+        "the variant that the others are compared to: its label, or its --kernel",
+        values.baseline,
+        "VARIANT",
+        table=PLAN,
     )
     margin: float | None = option(
         MANY, "ratio that still counts as equal (default: 0.1)", values.margin, "R", table=PLAN

@@ -100,6 +100,16 @@ def label(text: str) -> str:
     return text
 
 
+def baseline(text: str) -> str:
+    """A variant's label, or its kernel as --kernel takes it."""
+    return text if text.startswith("debian:") or "/" in text else label(text)
+
+
+def is_lost(word: str) -> bool:
+    """Whether argparse would take this word for an option without a value: `--music=--`."""
+    return re.fullmatch(r"--[^=]+=--|-[^-]--", word) is not None
+
+
 def _number(text: str) -> float:
     try:
         return float(text)

@@ -7,7 +7,9 @@ pipes (monitors/recorder); the stamps and the lines are the same.
 
 import errno
 import os
+import re
 import select
+import shutil
 import signal
 import termios
 import threading
@@ -16,8 +18,6 @@ import tty
 from collections import deque
 from collections.abc import Callable
 from typing import Any
-
-import pexpect
 
 from errors import UserError
 from monitors.lines import LineLog
@@ -34,6 +34,7 @@ BATCH_S = 0.025
 RETRY_S = 0.25
 # Python ignores two, and whoever runs us in the background the third.
 IGNORED = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT)
+SPLIT_AT = re.compile(r"""[\s'"\\]""")  # by pexpect, in a command without arguments
 CLOSE_S = 2.0  # how long an output that takes nothing is still tried at the end
 
 
@@ -113,9 +114,21 @@ class Program:
 
     def __init__(self, name: str, argv: list[str]) -> None:
         """name: the stream's. UserError if it cannot be started."""
-        command, *arguments = argv
         try:
-            self._process: Any = pexpect.spawn(command, arguments, echo=False, preexec_fn=_prepare)
+            # Not at the top: who only stamps a pipe needs the standard library alone.
+            import pexpect
+        except ImportError:
+            raise UserError(
+                "CMD needs pexpect (apt-get install python3-pexpect)", hint="or pipe into this"
+            ) from None
+        command, *arguments = argv
+        program = shutil.which(command)
+        if program is None:
+            raise UserError(f"cannot start {name}: no such program: {command!r}")
+        if not arguments:
+            program = SPLIT_AT.sub(r"\\\g<0>", program)
+        try:
+            self._process: Any = pexpect.spawn(program, arguments, echo=False, preexec_fn=_prepare)
         except (pexpect.ExceptionPexpect, OSError) as error:
             raise UserError(f"cannot start {name}: {str(error).splitlines()[0]}") from None
         self.fd: int = self._process.child_fd

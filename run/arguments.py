@@ -49,6 +49,7 @@ def parse(argv: list[str]) -> Options:
     for word in argv:
         if not values.is_utf8(word):
             parser.error(f"not UTF-8, as a plan.toml has to be: {word!r}")
+    parser.refuse_lost(argv)
     said = _said(parser, argv)
     check_variants(parser, said.alone)
     asked = [*said.named.variants, *said_variants(parser, said.alone)]
@@ -129,6 +130,7 @@ def _read(parser: Parser, path: Path, *, resumed: bool = False) -> AskedPlan:
         parser.error(str(error))
     # Said in the plan's own name: argparse knows only its own words.
     parser.prefix = f"{path}: "
+    parser.refuse_lost(found.argv)
     parser.parse_args(list(found.argv))
     parser.prefix = ""
     return found

@@ -101,12 +101,7 @@ class Campaign:
             labelled.append(replace(variant, label=label))
             self._enter(labelled[-1], label, kernel)
         labels = [variant.label for variant in labelled]
-        known = [entry["label"] for entry in self._entries]
-        if self._options.baseline not in (None, *known):
-            raise UserError(
-                f"--baseline {self._options.baseline}: no such variant",
-                hint=f"there are {', '.join(known)}",
-            )
+        self._options = replace(self._options, baseline=self._baseline())
         self.make_folders(labels)
         for label, (_, kernel) in zip(labels, found, strict=True):
             self._keep_config(label, kernel)
@@ -194,6 +189,20 @@ class Campaign:
             count += 1
             label = f"{name}-{count}"
         return label
+
+    def _baseline(self) -> str | None:
+        """The label of what --baseline means: a label, or the kernel that a variant asked for."""
+        asked = self._options.baseline
+        known = [entry["label"] for entry in self._entries]
+        if asked in (None, *known):
+            return asked
+        meant = [entry["label"] for entry in self._entries if entry.get("kernel") == asked]
+        if len(meant) == 1:
+            return str(meant[0])
+        raise UserError(
+            f"--baseline {asked}: " + ("several variants" if meant else "no such variant"),
+            hint=f"there are {', '.join(meant or known)}",
+        )
 
     def _enter(self, variant: Variant, label: str, kernel: Kernel | None) -> None:
         entry = entry_of(variant, label, kernel)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""run_test.sh --dry-run: says everything that a run would do, and touches nothing."""
+"""run_test.sh --dry-run: says everything that a run would do, and touches nothing.
+
+What the run would refuse, as far as it can be known without fetching anything, this refuses too.
+"""
 
 import itertools
 import shlex
@@ -10,13 +13,13 @@ from contract.options import Options
 from contract.swap import ON_DISK
 from contract.variant import Variant
 from errors import UserError, run_command
-from run import campaign, checkout, demands, durations
+from run import campaign, checkout, checks, demands, durations
 from run.arguments import parse
 from run.clock import at_once, modelled, wanted
 from run.identity import identified
 from run.measure_command import guest_command, measure_argv
 from run.run_folders import folder
-from setup import device_check, image, kernels
+from setup import image, kernels
 from setup.crypt_lvm import activation, stack_build
 from setup.userland import tools
 from vm import emulator
@@ -37,9 +40,10 @@ def lines(options: Options) -> list[str]:
         capture_output=True,
         text=True,
     )
-    missing = check.stderr.strip().splitlines()
-    packages = "all there" if check.returncode == 0 else "; ".join(missing)
-    install = "" if options.install else " (--no-install: it would end here if any is missing)"
+    missing = "; ".join(check.stderr.strip().splitlines())
+    if check.returncode and not options.install:
+        raise UserError(missing)
+    packages = "all there" if check.returncode == 0 else missing
     stack = "dm-crypt (random key, in memory only) -> " if options.crypt else ""
     alike = _alike(options)
     workload = [
@@ -68,9 +72,8 @@ def lines(options: Options) -> list[str]:
     if options.device is not None:
         destroy = " (it may hold data: they would be destroyed)" if options.destroy_data else ""
         return [
-            f"packages: {packages}{install}",
-            f"device: {options.device}, unless it is in use or not empty{destroy}",
-            f"as of now: {verdict(options)}",
+            f"packages: {packages}",
+            f"device: {options.device}, which may be used as it is now{destroy}",
             f"build on it: {build}, mounted at {activation.MOUNT}",
             f"swap: {options.variants[0].swap.words}",
             "all other swap of this machine: off, and on again after",
@@ -82,7 +85,7 @@ def lines(options: Options) -> list[str]:
     clock = wanted(options)
     opened = campaign.Campaign(options, ())
     return [
-        f"packages: {packages}{install}",
+        f"packages: {packages}",
         *(_variant(variant, options, opened.pinned(variant)) for variant in options.variants),
         *_programs(options),
         *(image.describe(more) for more in registry.packages_of(options)),
@@ -228,22 +231,12 @@ def _order(options: Options) -> list[str]:
     return lines
 
 
-def verdict(options: Options) -> str:
-    """What a run would say of the device now; only reads."""
-    assert options.device is not None
-    try:
-        activation.check_mount()
-        device_check.check_device(options.device, destroy_data=options.destroy_data)
-    except UserError as error:
-        return f"refused: {error}"
-    return "it may be used"
-
-
 def main() -> int:
     """Print the steps."""
     options = parse(sys.argv[1:])
     demands.check(options)
     options = identified(options)
+    checks.check(options)
     print(f"dry run of: run_test.sh {shlex.join(sys.argv[1:])}")
     for number, line in enumerate(lines(options), start=1):
         print(f"{number:3}. {line}")

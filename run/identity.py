@@ -17,6 +17,7 @@ def identified(options: Options) -> Options:
         options,
         device=_absolute(options.device),
         destroy_data=_absolute(options.destroy_data),
+        baseline=_baseline(options.baseline),
         variants=tuple(replace(one, kernel=absolute(one.kernel)) for one in options.variants),
     )
     if options.repo is not None:
@@ -30,6 +31,11 @@ def identified(options: Options) -> Options:
 
 def _absolute(name: str | None) -> str | None:
     return None if name is None else str(values.path(name).absolute())
+
+
+def _baseline(name: str | None) -> str | None:
+    """As the variant's kernel is, if it is a path and no label."""
+    return absolute(name) if name is not None and "/" in name else name
 
 
 def _head(repo: str) -> str:

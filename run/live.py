@@ -8,9 +8,11 @@ from pathlib import Path
 from types import TracebackType
 
 from rich.table import Table
+from rich.text import Text
 
 from contract.run_files import EVENTS, GITK, latency_log
 from contract.run_record import read_event
+from errors import printable
 from run.screen import Screen
 
 FROZE_S = 2.0
@@ -226,7 +228,9 @@ class View:
     def table(self) -> Table:
         """The streams as they are now."""
         now = time.monotonic()
-        table = Table(title=f"{self._title}: {self._headline(now)}", title_justify="left")
+        said = printable(f"{self._title}: {self._headline(now)}")
+        title = Text(said, style="table.title")
+        table = Table(title=title, title_justify="left")
         table.add_column("stream")
         for column in ("lines", "lines/s", "commits", "silent for"):
             table.add_column(column, justify="right", min_width=9)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from errors import UserError
-from setup import cache
 
 NAME = "desktop-freeze.lock"
 READYING = "desktop-freeze-ready.lock"  # of who may share the machine, until it is known
@@ -99,22 +98,35 @@ def _opened(name: str) -> Iterator[int]:
 
 @contextlib.contextmanager
 def campaign(path: Path) -> Iterator[None]:
-    """Hold a campaign, which may not be there yet; UserError if another command has it open."""
-    locks = cache.root() / "locks"
-    with cache.writing():
-        locks.mkdir(exist_ok=True)
-        name = f"campaign-{cache.key(str(path.resolve()))}"
-        fd = os.open(locks / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    """Hold a campaign, whose folder is made; UserError if another command has it open.
+
+    The lock is the folder's own: users with caches of their own may share it. Empty it goes again.
+    """
+    while True:
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            path.mkdir(parents=True, exist_ok=True)
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
             raise UserError(
-                f"another run_test.sh is at work in {path}", hint="wait for it, or end it"
-            ) from None
-        yield
-    finally:
-        os.close(fd)
+                f"cannot write results: {error}", hint="name a folder that can be: --out"
+            ) from error
+        try:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UserError(
+                    f"another run_test.sh is at work in {path}", hint="wait for it, or end it"
+                ) from None
+            if not path.is_dir() or path.stat().st_ino != os.fstat(fd).st_ino:
+                continue  # its last holder has removed it meanwhile
+            try:
+                yield
+            finally:
+                with contextlib.suppress(OSError):
+                    path.rmdir()
+            return
+        finally:
+            os.close(fd)
 
 
 def _take(fd: int, how: int) -> None:

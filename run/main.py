@@ -14,7 +14,7 @@ from typing import Any
 from contract.options import Options
 from contract.run_files import ABORTED, HUNG, LOST, PANICKED, REPORT
 from errors import Exit, run_command
-from run import clock, demands, machine_lock, on_device
+from run import checks, clock, demands, machine_lock, on_device
 from run.arguments import parse
 from run.campaign import Campaign
 from run.identity import identified
@@ -22,11 +22,10 @@ from run.preparation import Ready, make_ready, say
 from run.run_folders import folder, refuse_another_host
 from run.runner import Outcome, Runner
 from setup import cache
-from vm import probe, room, session
+from vm import probe, session
 from vm.guest_facts import host_facts
 from vm.qemu import GUEST
 
-CACHES = "XDG_CACHE_HOME=DIR"  # by which the cache is elsewhere
 KERNEL_LOST = {HUNG, PANICKED, LOST}
 
 
@@ -61,13 +60,9 @@ def in_vms(
     for kind in (session.SCRATCH, probe.SCRATCH):
         cache.sweep(kind)
     opened = Campaign(options, command)
-    disk_bytes = clock.disk_bytes(options)
-    room.check_space(cache.root(), disk_bytes, "the VM's throw-away disks", CACHES)
-    room.check_space(opened.path.resolve(), room.RESULT_BYTES, "a result", "--out DIR")
     ready = make_ready(options, opened.pinned)
     jobs = clock.together(options, (one.guest.clock for one in ready))
-    at_once = f"a run's disks, {jobs} at once"
-    room.check_space(cache.root(), jobs * disk_bytes, at_once, CACHES)
+    checks.check_rooms(options, jobs)
     if all(one.guest.clock == GUEST for one in ready):
         machine.share()
     else:
@@ -117,11 +112,14 @@ def main() -> int:
     options = identified(options)
     # Named once: it has the second of its beginning in its name.
     options = replace(options, out=options.out or str(folder(options)))
+    if options.device is None:
+        checks.check(options)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     stopped = Stopped()
     may_share = clock.wanted(options) == GUEST
     with machine_lock.held(may_share, say) as machine:
+        cache.sweep_unfinished()
         if options.device is not None:
             run_dir, state, why = on_device.run(options, stopped, argv)
             say(f"{run_dir}: {state}: {why}")

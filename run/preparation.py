@@ -15,7 +15,8 @@ from contract import machine_model
 from contract.options import Options
 from contract.swap import Swap
 from contract.variant import Variant
-from errors import UserError
+from errors import printable
+from run import checks
 from run.clock import accelerator, timing
 from setup import disk, history, image, initramfs, kconfig, kernels, music, observers
 from setup.kernels import Kernel
@@ -65,19 +66,12 @@ class Made(NamedTuple):
 def say(text: str) -> None:
     """Print a line; a reader that went away is no reason to end a measurement."""
     with contextlib.suppress(OSError):
-        print(text, flush=True)
+        print(printable(text), flush=True)
 
 
 def music_source(options: Options) -> str:
     """Where the music is: rsync:// of another machine, the user's folder, or a made one."""
-    if options.music is None:
-        return str(music.build())
-    if options.music.startswith("rsync://"):
-        return options.music
-    folder = Path(options.music)
-    if not folder.is_dir():
-        raise UserError(f"--music {options.music}: no such folder")
-    return str(folder.resolve())
+    return str(checks.music_folder(options) or options.music or music.build())
 
 
 def timed(what: str, work: Callable[[], T]) -> T:
@@ -118,7 +112,7 @@ def make_ready(
 
     What can be made at once is. pinned: the kernel to resolve for a variant.
     """
-    say("making ready:")
+    say("making ready, and checking what is in the cache:")
     # What the user named comes first: if it will not do, nothing else has to be built to say so.
     repo = history.use(Path(options.repo)) if options.repo else None
     source = music_source(options)

@@ -11,6 +11,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from errors import printable
+
 
 class Shown(Protocol):
     """What has a table of how it is now."""
@@ -73,4 +75,4 @@ class Screen:
         """A line that stays."""
         # A terminal that was closed is no reason to end a measurement.
         with contextlib.suppress(OSError):
-            self._console.print(Text(text), soft_wrap=True)
+            self._console.print(Text(printable(text)), soft_wrap=True)

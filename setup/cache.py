@@ -1,20 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where costly things are kept: keyed by content, built aside, renamed into place."""
+"""Where costly things are kept: keyed by content, built aside, renamed into place.
+
+The digest of each is kept, too. A process that uses one reads it once and makes it again if its
+bytes are others: a guest from a damaged image would hang, and its kernel be blamed.
+"""
 
 import contextlib
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import stat
+import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
-from errors import UserError
+from errors import NO_ROOM, UserError
 
 NAME = "desktop-freeze"
 SCRATCH = "scratch"  # the lock of who makes, looks for or sweeps scratch folders
+DIGESTS = "digests"  # the folder of what is known of all others
+UNFINISHED = re.compile(r"\.(.+)\.[a-z0-9_]{8}")  # of mkdtemp: where something is being built
+NEEDS_ROOM = "the cache needs room and must be writable; XDG_CACHE_HOME names another place"
+_checked: set[tuple[str, int, int]] = set()  # what this process has read and found to be whole
 
 
 def place() -> Path:
@@ -39,8 +50,18 @@ def writing() -> Iterator[None]:
     except OSError as error:
         raise UserError(
             f"{error.filename or place()}: {error.strerror}",
-            hint="the cache needs room and must be writable; XDG_CACHE_HOME names another place",
+            hint=NEEDS_ROOM,
         ) from error
+
+
+@contextlib.contextmanager
+def _told_if_full(place: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        raise UserError(f"{error.filename or place}: {error.strerror}", hint=NEEDS_ROOM) from error
 
 
 def key(*parts: str) -> str:
@@ -49,19 +70,66 @@ def key(*parts: str) -> str:
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file of the cache, which is read once; what is there never changes."""
-
-    def read(made: Path) -> None:
-        with open(path, "rb") as file:
-            made.write_text(hashlib.file_digest(file, "sha256").hexdigest())
-
-    return built("digests", f"{path.parent.name}-{path.name}", read).read_text()
+    """SHA-256 of what lies in a folder of the cache, as it was made."""
+    known = _digest_file(path)
+    if not known.exists():
+        _keep_digest(path, _digest_of(path))
+    return known.read_text()
 
 
-def tree_digest(folder: Path) -> str:
-    """SHA-256 of a folder's names, links and bytes, and of which files can be executed."""
+def _digest_file(target: Path) -> Path:
+    return root() / DIGESTS / f"{target.parent.name}-{target.name}"
+
+
+def _keep_digest(target: Path, text: str) -> None:
+    known = _digest_file(target)
+    aside = known.with_name(f".{known.name}.{os.getpid()}-{threading.get_ident()}")
+    with writing():
+        known.parent.mkdir(exist_ok=True)
+        aside.write_text(text)
+        aside.rename(known)
+
+
+def _digest_of(path: Path, changing: Collection[str] = ()) -> str:
+    if path.is_dir():
+        return tree_digest(path, changing)
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _is_whole(target: Path, changing: Collection[str]) -> bool:
+    """Whether it is there with the bytes that it was made of; of unknown ones the digest is kept.
+
+    Each process reads it once.
+    """
+    try:
+        found = target.stat()
+        state = (os.path.realpath(target), found.st_ino, found.st_mtime_ns)
+        if state in _checked:
+            return True
+        digest_now = _digest_of(target, changing)
+    except PermissionError:
+        raise
+    except OSError:  # not there, or the disk cannot read it
+        return False
+    known = _digest_file(target)
+    if not known.exists():
+        _keep_digest(target, digest_now)
+    elif known.read_text() != digest_now:
+        return False
+    _checked.add(state)
+    return True
+
+
+def tree_digest(folder: Path, changing: Collection[str] = ()) -> str:
+    """SHA-256 of a folder's names, links and bytes, and of which files can be executed.
+
+    changing: entries of the folder itself that are left out.
+    """
     total = hashlib.sha256()
-    for place, names, files in os.walk(folder):
+    for place, names, files in os.walk(folder, onerror=_raise):
+        if Path(place) == folder:
+            names[:] = set(names) - set(changing)
         names.sort()
         for name in sorted(files + [one for one in names if (Path(place) / one).is_symlink()]):
             path = Path(place) / name
@@ -76,36 +144,66 @@ def tree_digest(folder: Path) -> str:
 
 
 @contextlib.contextmanager
-def lock(name: str) -> Iterator[None]:
-    """Hold the cache's lock called name; a second builder of the same thing waits for the first."""
+def lock(name: str, wait: bool = True) -> Iterator[None]:
+    """Hold the cache's lock called name; a second builder of the same thing waits for the first.
+
+    BlockingIOError if another holds it and this one shall not wait.
+    """
     locks = root() / "locks"
     with writing():
         locks.mkdir(exist_ok=True)
         handle = open(locks / name, "w")  # noqa: SIM115 (held below)
     with handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield
 
 
-def built(kind: str, name: str, build: Callable[[Path], None]) -> Path:
-    """Return `<cache>/<kind>/<name>`, calling build(temporary path) if it is not there.
+def built(
+    kind: str, name: str, build: Callable[[Path], None], changing: Collection[str] = ()
+) -> Path:
+    """Return `<cache>/<kind>/<name>`, calling build(temporary path) if it is not there or damaged.
 
     build() makes a file or a folder at its argument; what it leaves when it fails is removed.
+    changing: entries of the folder that may change later.
     """
     target = root() / kind / name
-    if target.exists():
+    if _is_whole(target, changing):
         return target
-    target.parent.mkdir(parents=True, exist_ok=True)
+    with writing():
+        target.parent.mkdir(parents=True, exist_ok=True)
     with lock(f"{kind}-{name}"):
-        if target.exists():
+        if _is_whole(target, changing):
             return target
-        aside = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=target.parent))
+        damaged = target.exists()
+        if damaged:
+            print(f"{target}: damaged in the cache; it is made again", file=sys.stderr)
+        with writing():
+            aside = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=target.parent))
         try:
-            build(aside / name)
+            with _told_if_full(aside):
+                build(aside / name)
+            _keep_digest(target, _digest_of(aside / name, changing))
+            if damaged:
+                target.rename(aside / ".damaged")
             (aside / name).rename(target)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
     return target
+
+
+def sweep_unfinished() -> None:
+    """Remove what processes that were killed have left of what they were building."""
+    for aside in root().glob("*/.*"):
+        found = UNFINISHED.fullmatch(aside.name)
+        # A linked folder is another cache's, whose locks are there.
+        if found is None or aside.parent.is_symlink() or not aside.is_dir():
+            continue
+        with contextlib.suppress(BlockingIOError), lock(f"{aside.parent.name}-{found[1]}", False):
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ import random
 import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 import tomllib
 from collections.abc import Iterator
@@ -158,12 +159,12 @@ def _generate(commits: int, repo: Path) -> None:
         # What zlib saves on a disk costs each reader more instructions than all else it does.
         settings = ["-c", "fastimport.unpackLimit=1", "-c", "pack.compression=0"]
         load = ["fast-import", "--quiet", "--active-branches=64"]
-        with subprocess.Popen(
-            place.command(["git", *settings, "--git-dir", name, *load]),
-            stdin=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        ) as process:
-            assert process.stdin and process.stderr
+        command = place.command(["git", *settings, "--git-dir", name, *load])
+        with (
+            tempfile.TemporaryFile() as complaints,  # a pipe would fill while nobody reads it
+            subprocess.Popen(command, stdin=subprocess.PIPE, stderr=complaints) as process,
+        ):
+            assert process.stdin
             pieces = stream(commits)
             try:
                 while chunk := b"".join(itertools.islice(pieces, 500)):
@@ -171,7 +172,9 @@ def _generate(commits: int, repo: Path) -> None:
                 process.stdin.close()
             except BrokenPipeError:
                 pass  # fast-import's own words say why
-            errors = process.stderr.read().decode(errors="replace")
+            process.wait()
+            complaints.seek(0)
+            errors = complaints.read().decode(errors="replace")
         if process.returncode != 0:
             raise UserError(f"generating the history failed: {apt.last_line(errors)}")
         with cache.writing():

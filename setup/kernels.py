@@ -265,11 +265,20 @@ def resolve(spec: str, *, mirror: str | None = None) -> Kernel:
         config = _readable([folder / "config"])
         modules = folder / "lib/modules" / release
         return _kernel(spec, candidate.label, release, image, modules, config, candidate.version)
+    return as_it_is(spec) or _from_tree(spec, _split(spec)[0])
+
+
+def as_it_is(spec: str) -> Kernel | None:
+    """The kernel, if nothing has to be fetched or made for it; UserError as resolve()'s."""
+    if spec.startswith("debian:"):
+        _debian(spec)
+        return None
     if spec == "host":
         return _host(spec)
     path, modules_folder = _split(spec)
     if path.is_dir():
-        return _from_tree(spec, path)
+        image_release(_tree_image(path))
+        return None
     return _from_image(spec, path, modules_folder)
 
 
@@ -291,17 +300,14 @@ def describe(spec: str) -> str:
         fetched = f"{size:.0f} MB to fetch through apt, or the next one if it is gone there"
         how = "already in the cache" if there else fetched
         return f"Debian's kernel {candidate.label} ({candidate.release}), {how}"
+    kernel = as_it_is(spec)
+    if kernel is None:
+        path, _ = _split(spec)
+        return f"the built kernel tree {path}: {image_release(_tree_image(path))}"
     if spec == "host":
-        return f"the running kernel {os.uname().release}"
-    path, folder = _split(spec)
-    if path.is_dir():
-        image = _tree_image(path)
-        return f"the built kernel tree {path}: {image_release(image)}"
-    release = image_release(path)
-    modules = (
-        _given_modules(folder, release) if folder else _modules_beside(path.resolve(), release)
-    )
-    return f"the kernel image {path}: {release}, modules: {modules or 'none'}"
+        return f"the running kernel {kernel.release}"
+    modules = kernel.modules or "none"
+    return f"the kernel image {kernel.image}: {kernel.release}, modules: {modules}"
 
 
 def main() -> int:

@@ -9,6 +9,7 @@ left out and named in a line, and the others are there.
 import argparse
 import concurrent.futures
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -62,7 +63,7 @@ class Suite:
         try:
             if self.fetched.read_text() != self.line:
                 return None
-            return time.time() - self.fetched.stat().st_mtime
+            return _age_s(self.fetched)
         except OSError:
             return None
 
@@ -151,12 +152,17 @@ def _index() -> Path:
     return apt.home() / "index.json"
 
 
+def _age_s(file: Path) -> float:
+    # A file of the future was written before the clock was set back: nobody knows when.
+    age = time.time() - file.stat().st_mtime
+    return age if age >= 0 else math.inf
+
+
 def _stored() -> tuple[float, list[str], Lists] | None:
     try:
         stored = json.loads(_index().read_text())
         packages = [Package(**package) for package in stored["packages"]]
-        age = time.time() - _index().stat().st_mtime
-        return age, stored["sources"], Lists(packages, stored["missing"])
+        return _age_s(_index()), stored["sources"], Lists(packages, stored["missing"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -221,9 +227,8 @@ def _fetch(wanted: Sequence[Suite], mirror: str | None) -> Lists:
             if mirror is not None or REFUSED.search(failure) or age_s is None:
                 lines.append(f"debian:{suite.name} is left out: {why}")
                 continue
-            lines.append(
-                f"debian:{suite.name}: its list of {age_s / 3600:.0f} h ago is used: {why}"
-            )
+            ago = f"{age_s / 3600:.0f} h ago" if age_s < math.inf else "some time ago"
+            lines.append(f"debian:{suite.name}: its list of {ago} is used: {why}")
         packages += _read(suite)
     nothing_came = len(missing) == len(wanted)
     if nothing_came and not packages:

@@ -13,6 +13,9 @@ from contract.run_files import ABORTED, HUNG, LOST, PANICKED
 from contract.run_record import said_status
 
 _SETUP = re.compile(rb"DESKTOP-FREEZE-INIT failed: ([^\r\n]*)")
+# Of guest_init.sh; a shell's status is 128 and more of a program that a signal ended.
+_COMMAND = re.compile(rb"desktop-freeze: the guest's command ended with status (\d+)")
+_BY_SIGNAL = 128
 _PANIC = re.compile(rb"Kernel panic - not syncing:? ?([^\r\n]*)")
 # An oops for an int3, and the bytes of code before the one that was to run next.
 _INT3 = re.compile(rb"\bint3: 0000 \[#\d+\].{0,4000}?\bCode: ([0-9a-f ]*)<", re.DOTALL)
@@ -70,4 +73,8 @@ def classify(
         return ABORTED, f"the guest was not set up: {failed[1].decode('utf-8', 'replace')}"
     if qemu_died is not None:
         return ABORTED, f"{QEMU_DIED}{qemu_died}"
+    command = _COMMAND.search(console)
+    if command and int(command[1]) < _BY_SIGNAL:
+        # The measuring program ended by itself: no kernel's doing.
+        return ABORTED, f"the guest's command ended with status {int(command[1])}"
     return LOST, "QEMU ended and the guest had not said how its run ended"

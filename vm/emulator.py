@@ -22,6 +22,10 @@ LIBRARIES = ("lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu")
 LOADED = ("LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT")
 
 
+# What the loader takes for the end of a path in a list, or for a word of its own.
+NOT_FOR_LOADER = frozenset(" :;$")
+
+
 @dataclass(frozen=True)
 class Emulator:
     """A QEMU. root: of the suite's own; None: program is the host's."""
@@ -43,19 +47,31 @@ class Emulator:
         """All of its environment; of the host's QEMU, what the user has preloaded stays, behind."""
         if self.root:
             kept = {name: value for name, value in os.environ.items() if name not in LOADED}
-            return {**kept, "QEMU_MODULE_DIR": str(self.root / LIBRARIES[1] / "qemu")}
+            return {**kept, "QEMU_MODULE_DIR": _for_loader(self.root / LIBRARIES[1] / "qemu")}
         if preloaded is None:
             return dict(os.environ)
-        libraries = filter(None, (str(preloaded), os.environ.get("LD_PRELOAD")))
+        libraries = filter(None, (_for_loader(preloaded), os.environ.get("LD_PRELOAD")))
         return {**os.environ, "LD_PRELOAD": ":".join(libraries)}
 
 
 def _loader(root: Path | None, preloaded: Path | None) -> list[str]:
     if root is None:
         return []
-    path = ":".join(str(root / name) for name in LIBRARIES)
-    preload = ["--preload", str(preloaded)] if preloaded else []
+    path = ":".join(_for_loader(root / name) for name in LIBRARIES)
+    preload = ["--preload", _for_loader(preloaded)] if preloaded else []
     return [str(root / LOADER), "--inhibit-cache", "--library-path", path, *preload]
+
+
+def _for_loader(path: Path) -> str:
+    """A name of path that the loader takes as it is, also in a list, while this process lives."""
+    if not NOT_FOR_LOADER & set(str(path)):
+        return str(path)
+    return f"/proc/{os.getpid()}/fd/{_held(path.parent)}/{path.name}"
+
+
+@functools.cache
+def _held(folder: Path) -> int:
+    return os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 def _data(root: Path | None) -> list[str]:
@@ -69,11 +85,6 @@ def find(wanted: str = SUITE) -> Emulator:
     """The QEMU of --qemu: `suite`, `host` or a program's path; UserError (3) if it does not run."""
     if wanted == SUITE:
         root = tools.root()
-        if {" ", ":", ";"} & set(str(root)):
-            raise UserError(
-                f"QEMU cannot run from {root}: a blank, a colon or a semicolon is in its name",
-                hint="XDG_CACHE_HOME names another place",
-            )
         program = str(root / "usr/bin" / PROGRAM)
         return Emulator(program, _version(Emulator(program, "", root)), root)
     program = PROGRAM if wanted == HOST else wanted

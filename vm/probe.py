@@ -18,6 +18,7 @@ from vm.machine import DidNotStart, running
 from vm.qemu import Spec
 
 SCRATCH = "probe"  # the kind of folder in the cache that it has
+NOT_OURS = "/dev/kvm is missing or not ours to open"
 MARK = b"DESKTOP-FREEZE-PROBE"
 # Within which a kernel has to boot; a slow host, itself a guest, takes longer, and may if KVM was
 # asked for.
@@ -56,16 +57,28 @@ def boots(
 
 def choose(emulator: Emulator, asked: str, kernel: Path, initrd: Path) -> tuple[str, str]:
     """The accelerator to use (`kvm` or `tcg`) and why, in one line. asked: auto or kvm."""
-    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        reason = "/dev/kvm is missing or not ours to open"
-        works = False
-    else:
-        works, reason = _verdict(emulator, kernel, initrd, patient=asked == "kvm")
-    if works:
-        return "kvm", reason
     if asked == "kvm":
-        raise UserError(f"KVM does not work here: {reason}", hint="use --accel tcg")
-    return "tcg", reason
+        check_device()
+    if not _may_open():
+        return "tcg", NOT_OURS
+    works, reason = _verdict(emulator, kernel, initrd, patient=asked == "kvm")
+    if not works and asked == "kvm":
+        raise _no_kvm(reason)
+    return "kvm" if works else "tcg", reason
+
+
+def check_device() -> None:
+    """UserError if this user has no /dev/kvm."""
+    if not _may_open():
+        raise _no_kvm(NOT_OURS)
+
+
+def _may_open() -> bool:
+    return os.access("/dev/kvm", os.R_OK | os.W_OK)
+
+
+def _no_kvm(reason: str) -> UserError:
+    return UserError(f"KVM does not work here: {reason}", hint="use --accel tcg")
 
 
 def under_kvm(
@@ -88,9 +101,8 @@ def _verdict(emulator: Emulator, kernel: Path, initrd: Path, *, patient: bool) -
     )
     name = cache.key("2", platform.release(), model, emulator.origin, emulator.version) + ".json"
     known = cache.root() / "probe" / name
-    old = known.exists() and time.time() - known.stat().st_mtime >= max_age_s
-    if old and not json.loads(known.read_text())["kvm"]:
-        known.unlink(missing_ok=True)
+    # Of the future: the clock was set back meanwhile.
+    old = known.exists() and not 0 <= time.time() - known.stat().st_mtime < max_age_s
 
     def build(path: Path) -> None:
         works, why = under_kvm(emulator, kernel, initrd, within_s)
@@ -99,4 +111,7 @@ def _verdict(emulator: Emulator, kernel: Path, initrd: Path, *, patient: bool) -
         path.write_text(json.dumps({"kvm": works, "why": why}))
 
     found = json.loads(cache.built("probe", name, build).read_text())
+    if old and not found["kvm"]:
+        known.unlink(missing_ok=True)
+        found = json.loads(cache.built("probe", name, build).read_text())
     return bool(found["kvm"]), str(found["why"])

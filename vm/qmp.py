@@ -19,6 +19,7 @@ class Monitor:
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._buffer = b""
+        self._asked = 0
         self.events: list[dict[str, Any]] = []
 
     def negotiate(self) -> None:
@@ -27,20 +28,29 @@ class Monitor:
         self.execute("qmp_capabilities", timeout=GREETING_S)
 
     def execute(self, command: str, *, timeout: float = 10.0, **arguments: Any) -> Any:
-        """Run a QMP command and return its value; events met on the way are kept in `events`."""
-        request = {"execute": command, "arguments": arguments}
+        """Run a QMP command and return its value; events met on the way are kept in `events`.
+
+        TimeoutError if no answer comes in time. That answer is no later command's.
+        """
+        self._asked += 1
+        request = {"execute": command, "arguments": arguments, "id": self._asked}
+        deadline = time.monotonic() + timeout
+        self._sock.settimeout(timeout)
         try:
             self._sock.sendall(json.dumps(request).encode() + b"\n")
         except OSError as error:
+            # Half a request may be there: no further one would be understood.
             raise MonitorLost(str(error)) from error
-        deadline = time.monotonic() + timeout
         while True:
             message = self._message(deadline)
-            if "return" in message:
-                return message["return"]
-            if "error" in message:
+            if "event" in message:
+                self.events.append(message)
+            elif message.get("id") != self._asked:
+                continue  # the late answer to a request that nobody waits for any more
+            elif "error" in message:
                 raise RuntimeError(f"QMP {command}: {message['error'].get('desc')}")
-            self.events.append(message)
+            else:
+                return message["return"]
 
     def human(self, line: str) -> str:
         """Run a command of the human monitor and return what it printed."""

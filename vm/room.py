@@ -21,16 +21,14 @@ REPORT_RESERVE_BYTES = 8 << 20
 @contextlib.contextmanager
 def reserved(folder: Path) -> Iterator[None]:
     """Hold REPORT_RESERVE_BYTES of folder's disk within; UserError if they are not there."""
-    reserve = folder / ".reserve"
-    try:
+    with contextlib.ExitStack() as opened:
         try:
-            with open(reserve, "wb") as file:
-                os.posix_fallocate(file.fileno(), 0, REPORT_RESERVE_BYTES)
+            # Without a name, so that nothing is left of it, whoever dies.
+            file = opened.enter_context(tempfile.TemporaryFile(dir=folder))
+            os.posix_fallocate(file.fileno(), 0, REPORT_RESERVE_BYTES)
         except OSError as error:
             raise UserError(f"{folder}: {error.strerror}", hint="free some space") from error
         yield
-    finally:
-        reserve.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

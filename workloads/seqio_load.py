@@ -28,6 +28,7 @@ MODES = {"write": "write", "rewrite": "write", "read": "read", "reread": "read"}
 RECORD_KIB = 64
 SECTOR, MIB = 512, 1 << 20
 LOOK_S = 0.1
+SAID = 4096  # bytes that are read of the last that a program said
 SET_UP = "set-up"
 
 
@@ -125,19 +126,21 @@ class Load:
     def _run(self, what: str, way: str, argv: list[str]) -> None:
         """A command to its end, with lines of how much the disks have moved that way."""
         before, began, said = moved(self._o.disks)[way], time.monotonic(), 0.0
-        running = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        while running.poll() is None:
-            time.sleep(LOOK_S)
-            took = time.monotonic() - began
-            if took - said >= SAY_S:
-                said = took
-                done = (moved(self._o.disks)[way] - before) // MIB
-                say(f"{what}: {done} MiB of the disks in {took:.1f} s")
-                self.while_it_works()
-        assert running.stderr
-        if running.returncode:
-            lines = running.stderr.read().decode(errors="replace").strip().splitlines()
-            raise UserError(f"{what}: {lines[-1] if lines else f'status {running.returncode}'}")
+        # Not a pipe: nobody reads before the end, and who fills a pipe waits.
+        with open(os.memfd_create("stderr"), "rb") as complaints:
+            running = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=complaints)
+            while running.poll() is None:
+                time.sleep(LOOK_S)
+                took = time.monotonic() - began
+                if took - said >= SAY_S:
+                    said = took
+                    done = (moved(self._o.disks)[way] - before) // MIB
+                    say(f"{what}: {done} MiB of the disks in {took:.1f} s")
+                    self.while_it_works()
+            if running.returncode:
+                complaints.seek(max(0, complaints.seek(0, os.SEEK_END) - SAID))
+                lines = complaints.read().decode(errors="replace").strip().splitlines()
+                raise UserError(f"{what}: {lines[-1] if lines else f'status {running.returncode}'}")
 
     def while_it_works(self) -> None:
         """For what wants to know before it is done."""

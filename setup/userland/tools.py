@@ -37,6 +37,7 @@ MERGED = ("bin", "lib", "lib64", "sbin")  # of them the root has links to folder
 FORMAT = 3
 IDENTITY = "identity"
 WORK = "work"
+CHANGING = ("dev", "tmp", WORK)  # what programs of the root write to
 # What a program in there knows of where it runs: nothing of the host.
 ENVIRONMENT = {
     "PATH": "/usr/bin:/usr/sbin:/bin:/sbin",
@@ -54,7 +55,7 @@ MAY_NOT = "run it as root, or in the container (README.md)"
 def root(mirror: str | None = None) -> Path:
     """The folder with the programs, from the cache if it is there; UserError (3) if not."""
     name = f"{bootstrap.SUITE}-{cache.key(str(FORMAT), *PACKAGES, *KEPT, *LEFT_OUT)}"
-    return cache.built("tools", name, lambda folder: _make(folder, mirror))
+    return cache.built("tools", name, lambda folder: _make(folder, mirror), CHANGING)
 
 
 def describe() -> str:
@@ -87,7 +88,7 @@ def _make(folder: Path, mirror: str | None) -> None:
     (folder / IDENTITY).write_text(f"{cache.tree_digest(folder)}\n")
     # No device nodes: only root can make them. What git reads of them, files have, too: nothing,
     # and letters for a temporary file's name.
-    for name in ("dev", "tmp", WORK):
+    for name in CHANGING:
         (folder / name).mkdir()
     (folder / "dev/null").touch()
     (folder / "dev/urandom").write_bytes(random.Random(FORMAT).randbytes(4096))

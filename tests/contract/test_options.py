@@ -110,7 +110,9 @@ def test_dry_run_touches_nothing(tmp_path: Path) -> None:
 
 
 def test_dry_run_of_a_device_says_what_it_does_to_the_machine(tmp_path: Path) -> None:
-    done = run_test("--dry-run", "--device", "/dev/nonesuch", "--no-crypt")
+    (tmp_path / "disk").write_bytes(b"")
+    os.truncate(tmp_path / "disk", 4 << 30)
+    done = run_test("--dry-run", "--device", str(tmp_path / "disk"), "--no-crypt")
     assert done.returncode == 0, done.stderr
     assert "all other swap of this machine: off, and on again after" in done.stdout
     assert "dm-crypt" not in done.stdout

@@ -87,6 +87,25 @@ def test_the_guests_own_word_comes_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("status", "state"),
+    [(1, "aborted"), (126, "aborted"), (127, "aborted"), (0, "aborted"), (137, "lost")],
+)
+def test_a_command_that_ended_without_a_word_is_no_fault_of_the_kernels(
+    tmp_path: Path, status: int, state: str
+) -> None:
+    """Of a signal's it may be: the kernel kills for lack of memory."""
+    console = tmp_path / "console.log"
+    said = f"desktop-freeze: the guest's command ended with status {status}"
+    console.write_text(f"/job/run/command: 1: python3: not found\r\n{said}\r\n")
+    found, why = classify([], console, None)
+    assert found == state
+    if state == "aborted":
+        assert why == f"the guest's command ended with status {status}"
+    done = [{"event": "status", "state": "completed", "why": "done"}]
+    assert classify(done, console, None) == ("completed", "done")
+
+
+@pytest.mark.parametrize(
     ("flags", "impossible"),
     [
         ("00000246", False),

@@ -124,6 +124,52 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
         assert subprocess.run([*COMMAND, *arguments], capture_output=True).returncode == 2
 
 
+def test_a_program_is_what_its_name_says(tmp_path: Path) -> None:
+    """Blanks, quotes and backslashes in it included; without arguments, too."""
+    program = tmp_path / "a b" / 'it\'s "so" \\n'
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "$# arguments"\n')
+    program.chmod(0o755)
+    for arguments in ([], ["x y"], [""]):
+        command = [*COMMAND, "--", str(program), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert [row[2] for row in parse(done.stdout)] == [f"{len(arguments)} arguments", "[end]"]
+
+
+@pytest.mark.parametrize(
+    ("shell", "status", "said"),
+    [
+        ('"$@" -- ""', 3, "cannot start output: no such program: ''"),
+        ('"$@" -- echo hi >&-', 2, "the standard output is closed (-o FILE)"),
+        ('"$@" <&-', 2, "the standard input is closed (-- CMD)"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_line(shell: str, status: int, said: str) -> None:
+    done = subprocess.run(["sh", "-c", shell, "sh", *COMMAND], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (status, f"latency_output.py: {said}\n")
+
+
+def test_a_file_gets_the_lines_where_the_output_is_closed(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    shell = '"$@" -o "$OUT" -- echo hi <&- >&- 2>&-'
+    subprocess.run(
+        ["sh", "-c", shell, "sh", *COMMAND], check=True, env={**os.environ, "OUT": str(out)}
+    )
+    assert [row[2] for row in parse(out.read_text())] == ["hi", "[end]"]
+
+
+def test_a_pipe_is_stamped_without_pexpect(tmp_path: Path) -> None:
+    """The standard library is enough for that; a command is refused in a line."""
+    (tmp_path / "pexpect.py").write_text("raise ImportError('not here')\n")
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(COMMAND, input="hi\n", capture_output=True, text=True, env=env)
+    assert [row[2] for row in parse(done.stdout)] == ["hi", "[end]"] and done.stderr == ""
+    command = [*COMMAND, "--", "echo", "hi"]
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert done.returncode == 3 and done.stdout == ""
+    assert re.fullmatch(r"latency_output.py: CMD needs pexpect .*\n", done.stderr)
+
+
 def test_command_has_a_terminal_and_its_bytes_are_unchanged() -> None:
     code = "import sys; print(sys.stdout.isatty()); print('a\\tb\\r')"
     done = subprocess.run([*COMMAND, "--", *python(code)], capture_output=True, text=True)

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What is said while a run goes on: by which clock something froze, and whose line it is."""
 
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from contract.run_record import Events
 from run.live import View
+from run.preparation import say
 from run.screen import Screen
 
 STREAMS = ("heartbeat", "player", "gitk-1")
@@ -59,7 +62,7 @@ def test_on_its_own_clock_a_slow_host_is_no_freeze(
     said = capsys.readouterr().out
     assert "[  62.0 s, guest 3.5 s] a: gitk-1 was silent for 3.0 s, and goes on" in said
     table = view.table()
-    assert table.title == (
+    assert str(table.title) == (
         "a: workload, 4 s of the guest's in 62 s of the host's, 10% of the commits, "
         "about 558 s of the host's left, 1 MiB in swap, frozen: heartbeat"
     )
@@ -99,3 +102,31 @@ def test_on_the_hosts_clock_it_is(
     assert "[   3.0 s] gitk-1 froze: silent for 3.0 s" in said and "guest" not in said
     silent = dict(zip(*(list(view.table().columns[n].cells) for n in (0, 4)), strict=True))
     assert silent["gitk-1"] == "3.0 s" and "guest" not in str(view.table().title)
+
+
+def test_no_escape_sequence_of_a_guests_reaches_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A phase's name, a kernel's last words: text that a guest wrote, and no markup either."""
+    shown = io.StringIO()
+    console = Console(highlight=False, force_terminal=True, file=shown, width=200)
+    monkeypatch.setattr("run.screen.Console", lambda **_: console)
+    screen = Screen()
+    view = View("a", screen, tmp_path, STREAMS, 1000, 1)
+    evil = "[/b]\x1b]0;evil\x07\x9b2J\u202e"
+    events = Events(tmp_path / "events.jsonl")
+    events.write("start", t0=1.0)
+    events.write("phase", name=evil)
+    events.close()
+    with screen, view:
+        assert screen.live
+        view.tick()
+        screen.say(f"panicked: {evil}")
+        console.print(view.table())
+    say(f"lost: {evil}")
+    harmless = "[/b]?]0;evil??2J?"
+    for said in ("] ", "panicked: ", "a: "):
+        assert said + harmless in shown.getvalue()
+    assert capsys.readouterr().out == f"lost: {harmless}\n"
+    for sequence in ("\x1b]", "\x07", "\x9b", "\u202e"):
+        assert sequence not in shown.getvalue()

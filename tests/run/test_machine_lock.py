@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Who may measure beside whom on a machine."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -101,5 +102,33 @@ def test_a_campaign_is_one_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             pass
         with machine_lock.campaign(tmp_path / "other"):
             pass
+    assert not (tmp_path / "c").exists()
+    (tmp_path / "link").symlink_to("c")
     with machine_lock.campaign(tmp_path / "c"):
-        assert not (tmp_path / "c").exists()
+        (tmp_path / "c/plan.toml").touch()
+        # Another user's cache is elsewhere.
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "others"))
+        with (
+            pytest.raises(UserError, match=r"another run_test\.sh is at work in"),
+            machine_lock.campaign(tmp_path / "link"),
+        ):
+            pass
+    assert (tmp_path / "c/plan.toml").exists()
+
+
+def test_a_folder_that_went_while_it_was_waited_for_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, flock = tmp_path / "c", fcntl.flock
+    gone = iter([place.rmdir])
+
+    def flock_when_it_is_gone(fd: int, how: int) -> None:
+        next(gone, lambda: None)()
+        flock(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock_when_it_is_gone)
+    with machine_lock.campaign(place):
+        held = place.stat().st_ino
+        with pytest.raises(UserError), machine_lock.campaign(place):
+            pass
+        assert place.stat().st_ino == held

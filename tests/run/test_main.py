@@ -2,13 +2,16 @@
 """What run_test.sh says when its report cannot be written, and the runs are there."""
 
 import errno
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from errors import Exit, run_command
+from errors import Exit, UserError, run_command
 from run.main import report
 from tests.make_results import make_campaign
+from tests.support.suite_copy import SUITE
 
 
 def test_a_file_of_somebody_else_s_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -18,6 +21,41 @@ def test_a_file_of_somebody_else_s_is_one_line(capsys: pytest.CaptureFixture[str
     assert run_command("x", main) == Exit.MISSING
     said = "x: /home/else/bzImage: Permission denied (not this user's to use)\n"
     assert capsys.readouterr().err == said
+
+
+def test_a_mistake_is_one_line_without_escape_sequences(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def main() -> int:
+        raise UserError("no \x1b[2Jsuch\nfile \udcff", status=Exit.USAGE)
+
+    assert run_command("x", main) == Exit.USAGE
+    assert capsys.readouterr().err == "x: no ?[2Jsuch file ?\n"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_file_never_gets_the_number_of_a_closed_output(tmp_path: Path, closed: str) -> None:
+    code = (
+        "import os, sys; from errors import run_command\n"
+        "def main():\n"
+        f"    with open({str(tmp_path / 'file')!r}, 'w') as file: return file.fileno()\n"
+        "sys.exit(run_command('x', main))"
+    )
+    command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=SUITE, capture_output=True)
+    assert done.returncode > 2
+
+
+def test_an_output_that_is_full_is_one_line() -> None:
+    code = (
+        "import sys; from errors import run_command\n"
+        "sys.exit(run_command('x', lambda: print(1) or 0))"
+    )
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, cwd=SUITE, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == Exit.MISSING
+    assert done.stderr == "x: an output: No space left on device (free some space)\n"
 
 
 def test_a_summary_in_whose_way_something_is_is_one_line(

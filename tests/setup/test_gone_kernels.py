@@ -156,6 +156,23 @@ def test_the_newest_that_the_mirror_has_is_taken_and_said(
     assert list((cache.place() / "apt/archives").glob("*.deb")) == []
 
 
+@pytest.mark.parametrize("part", ["vmlinuz", "modules"])
+def test_a_kernel_that_is_damaged_in_the_cache_is_fetched_again(
+    mirror: Mirror, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], part: str
+) -> None:
+    kernel = kernels.resolve("debian:6.1")
+    assert kernel.modules is not None
+    path = kernel.image
+    if part == "modules":
+        path = next(one for one in sorted(kernel.modules.rglob("*")) if one.stat().st_size)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 255]))
+    monkeypatch.setattr(cache, "_checked", set())
+    assert kernels.resolve("debian:6.1") == kernel
+    assert path.read_bytes() == whole
+    assert "damaged in the cache" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("spec", "lost"),
     [

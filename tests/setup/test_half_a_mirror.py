@@ -136,6 +136,17 @@ def age(hours: float) -> None:
         os.utime(path, (then, then))
 
 
+def test_lists_of_the_future_are_fetched_again(server: Server) -> None:
+    """The clock was set back since: they would be young until then."""
+    kernels.resolve("debian:bookworm")
+    server.asked.clear()
+    kernels.resolve("debian:bookworm")
+    assert server.asked == []
+    age(hours=-1)
+    kernels.resolve("debian:bookworm")
+    assert any("InRelease" in path for path in server.asked)
+
+
 @pytest.mark.parametrize(("spoil", "why"), [*SPOILT, (Mirror.lose, "have a Release file")])
 def test_a_suite_that_nobody_asked_for_is_left_out_in_one_line(
     mirror: Mirror,

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The generated history: the same everywhere, and shaped like the real one."""
 
+import contextlib
 import subprocess
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from errors import UserError
 from setup import disk, history
+from setup.userland import tools
 from tests.support.caches import with_tools
 
 HEADS = {
@@ -76,3 +79,22 @@ def test_the_history_disk_holds_a_bare_repository(tmp_path: Path) -> None:
         subprocess.run(command, check=True, capture_output=True)
         assert git(out / "history.git", "rev-parse", "HEAD").strip() == HEADS[300]
         assert git(out / "history.git", "rev-parse", "--is-bare-repository").strip() == "true"
+
+
+@pytest.mark.timeout(60)
+def test_git_may_complain_at_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than a pipe holds, before it has read what it is to import."""
+    complains = "yes warning: odd | head -c 300000 >&2; cat >/dev/null; echo >&2; "
+    complains += "echo fatal: no >&2; exit 1"
+
+    class Place(tools.Workplace):
+        def command(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> list[str]:
+            return ["sh", "-c", complains if "fast-import" in argv else "true"]
+
+    @contextlib.contextmanager
+    def workplace() -> Iterator[tools.Workplace]:
+        yield Place(tmp_path, tmp_path)
+
+    monkeypatch.setattr(tools, "workplace", workplace)
+    with pytest.raises(UserError, match="generating the history failed: fatal: no"):
+        history._generate(1000, tmp_path / "history.git")

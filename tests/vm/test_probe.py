@@ -60,6 +60,25 @@ def test_a_no_holds_for_a_day(host: Host) -> None:
     assert host.boots == ["kvm", "tcg", "kvm"]
 
 
+def test_a_no_of_the_future_does_not_hold(host: Host) -> None:
+    """The clock was set back since: it would hold until then."""
+    assert host.choose("auto") == "tcg"
+    age(hours=-1)
+    host.kvm = True
+    assert host.choose("auto") == "kvm"
+
+
+def test_a_verdict_that_is_damaged_is_found_out_again(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.kvm = True
+    assert host.choose("auto") == "kvm"
+    (verdict,) = (cache.place() / "probe").glob("*.json")
+    verdict.write_text("{")
+    monkeypatch.setattr(cache, "_checked", set())
+    assert host.choose("auto") == "kvm" and host.boots == ["kvm", "kvm"]
+
+
 def test_who_asks_for_kvm_has_it_tried_again(host: Host) -> None:
     for _ in range(2):
         with pytest.raises(UserError, match="no kernel reached user space"):

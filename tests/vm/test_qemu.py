@@ -2,13 +2,10 @@
 """QEMU's command line and monitor client."""
 
 import dataclasses
-import json
 import os
 import re
 import signal
-import socket
 import subprocess
-import threading
 from pathlib import Path
 
 import pytest
@@ -18,7 +15,6 @@ from vm import host, probe
 from vm.disk_spec import DiskModel
 from vm.emulator import Emulator
 from vm.qemu import Disk, Spec, command_line
-from vm.qmp import Monitor, MonitorLost
 
 QEMU = Emulator("/qemu", "7.2")
 SPEC = Spec(
@@ -103,43 +99,6 @@ def test_results_have_no_port_of_a_driver() -> None:
     assert "ivshmem-plain,memdev=results" in argv
     assert any(word.endswith("mem-path=/r,,s/memory") and "share=on" in word for word in argv)
     assert not [word for word in argv if "virtio-serial" in word or "virtserialport" in word]
-
-
-def served(answers: list[bytes]) -> tuple[Monitor, socket.socket]:
-    ours, theirs = socket.socketpair()
-
-    def serve() -> None:
-        theirs.sendall(answers[0])
-        for answer in answers[1:]:
-            theirs.recv(4096)
-            theirs.sendall(answer)
-
-    threading.Thread(target=serve, daemon=True).start()
-    return Monitor(ours), theirs
-
-
-def test_monitor_keeps_events_and_returns_answers() -> None:
-    event = json.dumps({"event": "RESET", "data": {}}).encode()
-    monitor, _ = served(
-        [b'{"QMP": {}}\n', b'{"return": {}}\n', event + b'\n{"return": "halted\\r\\n"}\n']
-    )
-    monitor.negotiate()
-    assert monitor.human("info registers") == "halted\r\n"
-    assert [event["event"] for event in monitor.events] == ["RESET"]
-
-
-def test_monitor_errors() -> None:
-    monitor, theirs = served(
-        [b'{"QMP": {}}\n', b'{"return": {}}\n', b'{"error": {"desc": "no"}}\n']
-    )
-    monitor.negotiate()
-    with pytest.raises(RuntimeError, match="no"):
-        monitor.execute("quit")
-    with pytest.raises(TimeoutError):
-        monitor.execute("stop", timeout=0.05)
-    theirs.close()
-    with pytest.raises(MonitorLost):
-        monitor.execute("stop")
 
 
 def test_a_qemu_that_dies_under_kvm_means_no_kvm(tmp_path: Path) -> None:

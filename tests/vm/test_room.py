@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from errors import UserError
-from vm.room import check_space, copied_disk
+from vm.room import REPORT_RESERVE_BYTES, check_space, copied_disk, reserved
 
 HOLE = 1 << 20
 
@@ -67,3 +67,26 @@ def test_what_is_too_full_is_named_with_what_names_another_place(tmp_path: Path)
     with pytest.raises(UserError, match=r"a result: .* MiB must be free at ") as error:
         check_space(tmp_path, 1 << 60, "a result", "--out DIR")
     assert error.value.hint == "free some, or name another place: --out DIR"
+
+
+def test_the_reserve_is_held_without_a_name(tmp_path: Path) -> None:
+    """A runner that is killed leaves nothing in the run's folder."""
+    held = []
+    with reserved(tmp_path):
+        assert list(tmp_path.iterdir()) == []
+        for link in Path("/proc/self/fd").iterdir():
+            try:
+                if link.readlink().is_relative_to(tmp_path):
+                    held.append(link.stat().st_blocks * 512)
+            except OSError:
+                continue
+    assert len(held) == 1 and held[0] >= REPORT_RESERVE_BYTES
+
+
+def test_no_room_for_the_reserve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: int, start: int, size: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(UserError, match="No space left"), reserved(tmp_path):
+        pytest.fail("there was room")

@@ -122,6 +122,15 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
     yield Load(argparse.Namespace(place=tmp_path, disks=[], mib=320, rate=0, figures=figures))
 
 
+@pytest.mark.timeout(60)
+def test_a_program_may_complain_at_length(load: Load) -> None:
+    """More than a pipe holds; the last line is why it failed."""
+    at_length = "head -c 300000 /dev/zero | tr '\\0' x >&2; echo >&2; echo why >&2"
+    load._run("fio", "write", ["sh", "-c", at_length])
+    with pytest.raises(UserError, match=r"^fio: why$"):
+        load._run("fio", "write", ["sh", "-c", f"{at_length}; exit 3"])
+
+
 def test_every_cell_is_a_figure_of_the_load_or_recorded(load: Load) -> None:
     load.set_up()
     for n in seqio.counts(4, 16):

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a command names is looked at before anything is fetched or made: a dry run's check, too.
+
+UserError says what cannot be, with the status that the run would have. Nothing is written.
+"""
+
+import os
+import re
+from pathlib import Path
+
+from contract.options import Options
+from contract.variant import Variant
+from errors import UserError
+from run import clock
+from run.campaign import Campaign
+from run.run_folders import folder
+from setup import cache, device_check, history, kconfig, kernels, mirrors
+from setup.crypt_lvm import activation, ownership, stack
+from vm import emulator, probe, room
+from workloads import registry
+
+CACHES = "XDG_CACHE_HOME=DIR"  # by which the cache is elsewhere
+SERIES = re.compile(r"\d+\.\d+")
+
+
+def check(options: Options) -> None:
+    """UserError if something that the options name cannot be used; paths are absolute by now."""
+    if options.mirror is not None:
+        mirrors.find(options.mirror)
+    if options.gitks and options.repo:
+        history.use(Path(options.repo))
+    music_folder(options)
+    _check_results(folder(options))
+    if options.device is not None:
+        _check_device(options.device, options.destroy_data)
+        return
+    opened = Campaign(options, ())
+    _check_baseline(options, opened.stored())
+    for variant in options.variants:
+        _check_kernel(options.of(variant), variant, opened.pinned(variant))
+    if options.accel == "kvm":
+        probe.check_device()
+    if options.qemu != emulator.SUITE:
+        emulator.find(options.qemu)
+    check_rooms(options, clock.at_once(options, clock.wanted(options)))
+
+
+def check_rooms(options: Options, jobs: int) -> None:
+    """UserError if the disks of so many guests at once have no room where the cache is."""
+    size = clock.disk_bytes(options)
+    room.check_space(cache.place(), size, "the VM's throw-away disks", CACHES)
+    room.check_space(cache.place(), jobs * size, f"a run's disks, {jobs} at once", CACHES)
+
+
+def music_folder(options: Options) -> Path | None:
+    """The user's own folder of music; None: it is made, or another machine's."""
+    if options.music is None or options.music.startswith("rsync://"):
+        return None
+    found = Path(options.music)
+    if not found.is_dir():
+        raise UserError(f"--music {options.music}: no such folder")
+    return found.resolve()
+
+
+def _check_results(place: Path) -> None:
+    place = place.resolve()
+    nearest = next(one for one in (place, *place.parents) if one.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        why = "may not be written to" if nearest.is_dir() else "is no folder"
+        raise UserError(
+            f"cannot write results: {nearest} {why}", hint="name a folder that can be: --out"
+        )
+    room.check_space(place, room.RESULT_BYTES, "a result", "--out DIR")
+
+
+def _check_device(device: str, destroy_data: str | None) -> None:
+    ownership.refuse_others(device)
+    if stack.load_state(device):
+        return  # a dead run's, which is taken down first
+    activation.check_mount()
+    device_check.check_device(device, destroy_data=destroy_data)
+
+
+def _check_kernel(options: Options, variant: Variant, spec: str) -> None:
+    kernel = kernels.as_it_is(spec)
+    if kernel is None:
+        return
+    needs = registry.find(options.workload)
+    kconfig.check(
+        kernel,
+        options.fs,
+        options.crypt,
+        variant.swap,
+        workload=options.workload,
+        needs=needs.config,
+    )
+
+
+def _check_baseline(options: Options, stored: list[Variant]) -> None:
+    """Labels that are made of a kernel's version are not known yet: those may be what is meant."""
+    asked = options.baseline
+    if asked is None or any(asked in (one.label, one.kernel) for one in stored):
+        return
+    for variant in options.variants:
+        if asked in (variant.label, variant.kernel) or _may_become(variant, asked):
+            return
+    names = [one.label or one.kernel for one in (*stored, *options.variants)]
+    raise UserError(
+        f"--baseline {asked}: no such variant",
+        hint=f"there are {', '.join(dict.fromkeys(names))}",
+    )
+
+
+def _may_become(variant: Variant, label: str) -> bool:
+    """Whether this variant, which has none yet, may get this label from its kernel's version."""
+    found = SERIES.match(label)
+    if variant.label or found is None:
+        return False
+    wanted = SERIES.match(variant.kernel.removeprefix("debian:"))
+    return wanted is None or wanted[0] == found[0]
