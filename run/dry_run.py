@@ -16,8 +16,9 @@ from run.clock import at_once, modelled, wanted
 from run.identity import identified
 from run.measure_command import guest_command, measure_argv
 from run.run_folders import folder
-from setup import device_check, image, kernels
+from setup import image, kernels
 from setup.crypt_lvm import activation, stack_build
+from setup.devices import check
 from setup.userland import tools
 from vm import emulator
 from vm.guest import append
@@ -233,7 +234,7 @@ def verdict(options: Options) -> str:
     assert options.device is not None
     try:
         activation.check_mount()
-        device_check.check_device(options.device, destroy_data=options.destroy_data)
+        check.check_device(options.device, destroy_data=options.destroy_data)
     except UserError as error:
         return f"refused: {error}"
     return "it may be used"

@@ -21,9 +21,11 @@ sys.path.insert(0, str(ROOT))
 from contract.swap import read  # noqa: E402
 from errors import Exit, UserError  # noqa: E402
 from setup.crypt_lvm import activation, creation, mapper, ownership  # noqa: E402
-from setup.crypt_lvm.stack import load, state_path  # noqa: E402
+from setup.crypt_lvm.stack import load, load_state  # noqa: E402
 from setup.crypt_lvm.status import status  # noqa: E402
-from setup.device_check import MIB, check_device, swaps  # noqa: E402
+from setup.devices.check import check_device  # noqa: E402
+from setup.devices.device import MIB  # noqa: E402
+from setup.devices.use import swaps  # noqa: E402
 
 MOUNT = Path("/run/scratch-check")
 checks = 0
@@ -77,7 +79,7 @@ def nothing_left(*loops: str) -> None:
     check(not mapper.volume_groups(), "no volume group is left")
     check(not MOUNT.exists(), "no mount point is left")
     check(not list(Path("/dev").glob("*crypt-volume")), "no node is left")
-    check(not list(mapper.RUN.glob("*.json")), "no record is left")
+    check(not list(mapper.RUN.glob("stack-*")), "no record is left")
 
 
 def is_empty(dev: str) -> bool:
@@ -237,14 +239,14 @@ def failures(dev: str) -> None:
             nothing_left(*loops)
             check(swaps() == before and is_empty(dev), f"all undone after {tool} failed")
         killed(dev, "create")
-        check(state_path(dev).exists(), "a record outlives SIGKILL in create")
+        check(load_state(dev), "a record outlives SIGKILL in create")
         stack = load(dev)
         assert stack
         creation.destroy(stack)
         nothing_left(*loops)
         check(swaps() == before and is_empty(dev), "destroy undoes a killed create")
         killed(dev, "activate")
-        check(state_path(dev).exists(), "a record outlives SIGKILL in activate")
+        check(load_state(dev), "a record outlives SIGKILL in activate")
         with ownership.prepared(dev, mount=MOUNT):
             check(len(swaps()) == 1, "prepared takes over what a killed run left")
         check(swaps() == before, "and the swap that the killed run turned off is on again")

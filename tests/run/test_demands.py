@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Memory and disk that are not there are refused before anything is made."""
 
+import os
+import stat
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from errors import Exit, UserError
-from run import demands
+from run import demands, dry_run
 from run.arguments import parse
 from tests.support.suite_copy import SUITE
 
@@ -37,6 +39,32 @@ def test_a_dry_run_refuses_in_one_line() -> None:
     assert done.returncode == Exit.USAGE and done.stdout == ""
     assert done.stderr.startswith("run_test.sh: --memory: a VM of 921600 MiB")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("workload", ["memcg-dirty", "shrinker", "desktop"])
+def test_a_dry_run_says_what_is_wrong_with_the_device(workload: str, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    names = {
+        str(tmp_path / "none"): "No such file or directory",
+        str(tmp_path / "loop"): "Too many levels of symbolic links",
+        str(tmp_path): "neither a block device nor a plain file",
+    }
+    if os.geteuid() == 0:
+        os.mknod(tmp_path / "node", stat.S_IFBLK | 0o600, os.makedev(240, 77))
+        names[str(tmp_path / "node")] = "No such device or address"
+    for name, problem in names.items():
+        options = parse(["--workload", workload, "--device", name])
+        demands.check(options)
+        said = dry_run.verdict(options)
+        assert said.startswith(f"refused: {name}") and problem in said
+
+
+def test_a_dry_run_of_a_device_that_is_not_there_says_all_steps(tmp_path: Path) -> None:
+    name = str(tmp_path / "none")
+    words = ["--dry-run", "--workload", "memcg-dirty", "--device", name]
+    done = subprocess.run([str(SUITE / "run_test.sh"), *words], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"as of now: refused: {name}: No such file" in done.stdout
 
 
 @pytest.mark.parametrize(
