@@ -196,7 +196,8 @@ def remove(name: str) -> None:
 def uninterrupted() -> Iterator[None]:
     """Hold back SIGINT, SIGTERM and SIGHUP until a command, or an undo, is through.
 
-    Not by a mask: it would be one thread's, and the kernel would choose another.
+    The mask alone would not do: another thread may be chosen, and Python's handler runs in this
+    one. Commands inherit it, and are let be by who signals all processes of a service.
     """
     came: list[int] = []
 
@@ -211,4 +212,6 @@ def uninterrupted() -> Iterator[None]:
             for number in SIGNALS:
                 before = signal.signal(number, lambda which, frame: came.append(which))
                 stack.callback(signal.signal, number, before)
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        stack.callback(signal.pthread_sigmask, signal.SIG_SETMASK, mask)
         yield

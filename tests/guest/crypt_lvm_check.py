@@ -252,6 +252,71 @@ def failures(dev: str) -> None:
         check(swaps() == before, "and the swap that the killed run turned off is on again")
 
 
+def killed_anywhere(dev: str) -> None:
+    """SIGKILL while any of a stack's commands runs, up or down: what it leaves is undone."""
+    print("killed anywhere", flush=True)
+    with other_swap(3):
+        before = swaps()
+        loops = sh("losetup", "--all", "--noheadings", "--output", "NAME").split()
+        number = 0
+        while command := killed_in(dev, number):
+            ownership.clear_dead(dev)
+            nothing_left(*loops)
+            check(swaps() == before, f"swap is as before SIGKILL in {command}")
+            # Of a command that was under way without a mapping, nobody knows whose the data are.
+            creation.destroy(creation.create(dev, fs="xfs", destroy_data=dev))
+            check(is_empty(dev), "and the device can be used again")
+            number += 1
+        check(number > 12, f"{number} commands")
+
+
+def killed_in(dev: str, number: int) -> str:
+    """A child that prepares dev dies while its number-th command runs: which; "" if it has less."""
+    out, into = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(out)
+        mapper.require_kernel = lambda crypt: None
+        left = iter(range(number, -1, -1))
+
+        class Deadly(subprocess.Popen):  # type: ignore[type-arg]
+            def __init__(self, command: list[str], **options: object) -> None:
+                super().__init__(command, **options)  # type: ignore[call-overload]
+                if next(left, None) == 0:
+                    os.write(into, " ".join(command[:2]).encode())
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        subprocess.Popen = Deadly  # type: ignore[assignment, misc]
+        with contextlib.suppress(BaseException), ownership.prepared(dev, fs="xfs", mount=MOUNT):
+            pass
+        os._exit(0)
+    os.close(into)
+    with open(out) as said:
+        command = said.read()
+    os.waitpid(child, 0)
+    return command
+
+
+def users(dev: str) -> None:
+    """Who stands on the device is named, by its name or by its signature, whatever is said."""
+    print("users", flush=True)
+    sectors = int(Path("/sys/class/block", Path(dev).name, "size").read_text())
+    mapper.run("dmsetup", "create", "user", stdin=f"0 {sectors} linear {dev} 0\n".encode())
+    refused(dev, "is held by", "(user)", destroy_data=dev)
+    loop = sh("losetup", "--find", "--show", "/dev/mapper/user").strip()
+    refused("/dev/mapper/user", f"in use by {loop}", destroy_data="/dev/mapper/user")
+    sh("losetup", "--detach", loop)
+    sh("dmsetup", "remove", "user")
+    luks = ("--type", "luks2", "--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000")
+    mapper.run("cryptsetup", "luksFormat", "--batch-mode", *luks, dev, "-", stdin=b"key")
+    refused(dev, "a crypto_LUKS encrypted volume")
+    mapper.run("cryptsetup", "open", "--key-file", "-", dev, "user", stdin=b"key")
+    refused(dev, "is held by", "(user)", destroy_data=dev)
+    sh("cryptsetup", "close", "user")
+    creation.destroy(creation.create(dev, destroy_data=dev))
+    check(is_empty(dev), "a closed LUKS volume goes with --destroy-data")
+
+
 @contextlib.contextmanager
 def broken(tool: str) -> Iterator[None]:
     """In the place of a tool stands a program that fails."""
@@ -410,12 +475,18 @@ def main() -> None:
     refusals(dev, str(small), str(large))
     large.unlink()
     lap(began)
+    users(dev)
+    nothing_left()
+    lap(began)
     names_taken(dev)
     nothing_left()
     lap(began)
     other_swaps(dev)
     lap(began)
     failures(dev)
+    nothing_left()
+    lap(began)
+    killed_anywhere(dev)
     nothing_left()
     lap(began)
     kinds_of_swap(dev)

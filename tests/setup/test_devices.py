@@ -8,7 +8,9 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -323,9 +325,25 @@ def test_a_loop_device_that_is_free_is_no_backing(tmp_path: Path) -> None:
 
 def test_a_signal_waits_for_the_command(tmp_path: Path) -> None:
     mark = tmp_path / "done"
-    kill = f"kill -INT {os.getpid()}; kill -INT {os.getpid()}; sleep 0.3; touch {mark}"
+    # The command itself is among those who get it, and that twice.
+    kill = "for pid in 2 * [os.getppid(), os.getpid()]: os.kill(pid, 2)"
+    code = f"import os, pathlib, time\n{kill}\ntime.sleep(0.3)\npathlib.Path({str(mark)!r}).touch()"
     with pytest.raises(KeyboardInterrupt):
-        mapper.run("sh", "-c", kill)
+        mapper.run(sys.executable, "-c", code)
+    assert mark.exists()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert not signal.pthread_sigmask(signal.SIG_BLOCK, []) & set(mapper.SIGNALS)
+
+
+def test_a_signal_to_another_thread_waits_too(tmp_path: Path) -> None:
+    mark, over = tmp_path / "done", threading.Event()
+    with ThreadPoolExecutor(1) as other:
+        other.submit(over.wait)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                mapper.run("sh", "-c", f"kill -INT {os.getpid()}; sleep 0.3; touch {mark}")
+        finally:
+            over.set()
     assert mark.exists()
 
 
