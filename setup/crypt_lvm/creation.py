@@ -9,7 +9,7 @@ from typing import Any
 from errors import Exit, UserError
 from setup.crypt_lvm import activation, mapper
 from setup.crypt_lvm.activation import patiently
-from setup.crypt_lvm.mapper import lvm, uninterrupted
+from setup.crypt_lvm.mapper import uninterrupted
 from setup.crypt_lvm.stack import (
     Stack,
     forget,
@@ -117,19 +117,19 @@ def _destroy(state: dict[str, Any], *, just_made: bool = False) -> None:
     """
     stack = stack_of(state)
     there = standing(stack)
+    # Volumes before what they stand on.
+    names = [name for name in (*stack.logical, Path(stack.crypt or "").name) if name in there]
     ours = just_made or bool(there)
     activation.undo(state)
     loop = _own_loop(state)
-    if not there.isdisjoint(stack.logical):
-        with contextlib.suppress(UserError):
-            lvm(stack.crypt or stack.disk, "vgchange", "--activate", "n", stack.vg)
-    # Volumes before what they stand on.
-    for name in (*stack.logical, Path(stack.crypt or "").name):
-        if name in there:
-            mapper.remove(name)
-    _forget_nodes(stack)
+    for name in names[:-1]:
+        mapper.remove(name)
     if ours and state["stage"] != "checked":
-        patiently(lambda: _zero(state, loop))
+        # While the last one stands: without it, nobody could tell after a kill that it is ours.
+        patiently(lambda: _zero(state, loop, names[-1:]))
+    for name in names[-1:]:
+        mapper.remove(name)
+    _forget_nodes(stack)
     if loop:
         loop_devices.detach(loop)
     forget(state)
@@ -144,19 +144,25 @@ def _own_loop(state: dict[str, Any]) -> str:
     return loop if loop in loop_devices.on(own) else ""
 
 
-def _zero(state: dict[str, Any], loop: str) -> None:
-    """Zero the ends of the device that was written to, if it is there and is still the same."""
+def _zero(state: dict[str, Any], loop: str, upon: list[str]) -> None:
+    """Zero the ends of the device that was written to, if it is there and is still the same.
+
+    upon: the mapping of ours that stands upon it, if one does; nobody may use that.
+    """
     node = loop or ("" if state["loop"] else stack_of(state).disk)
     if not node or not Path(node).exists():
         return
-    with opened(node) as disk:
+    with contextlib.ExitStack() as held:
+        for name in upon:
+            held.enter_context(opened(mapper.node(name))).claim()
+        disk = held.enter_context(opened(node))
         if loop or disk.identity() == state["identity"]:
-            disk.claim()
+            disk.claim(alone=not upon)
             disk.zero_ends()
 
 
 def _forget_nodes(stack: Stack) -> None:
-    """Remove links that LVM without udev leaves in /dev when it could not deactivate by itself."""
+    """Remove the links that LVM has made in /dev; where udev runs, it does."""
     folder = Path("/dev") / stack.vg
     for path in (Path(stack.fs_device), Path(stack.swap_device)):
         if path.is_symlink() and not path.exists():

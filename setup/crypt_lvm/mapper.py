@@ -149,13 +149,28 @@ def mapped() -> dict[str, str]:
     return found
 
 
-def stands_on(name: str, disk: str) -> bool:
+def node(name: str) -> str:
+    """The kernel's own node of a mapping that is there."""
+    return f"/dev/{mapped()[name]}"
+
+
+def stands_on(name: str, disk: str, uuid: str) -> bool:
     """Whether a mapping is there and stands, by however many others, on the block device `disk`.
 
     By the kernel's names: that of a disk that was pulled out is not given away while it is in use.
+    uuid: how the mapping's begins, which says who made it.
     """
     kernel_name = mapped().get(name)
-    return kernel_name is not None and disk in _below(kernel_name)
+    if kernel_name is None or disk not in _below(kernel_name):
+        return False
+    return _uuid(kernel_name).startswith(uuid)
+
+
+def _uuid(kernel_name: str) -> str:
+    try:
+        return Path("/sys/block", kernel_name, "dm/uuid").read_text()
+    except OSError:
+        return ""
 
 
 def _below(kernel_name: str) -> set[str]:

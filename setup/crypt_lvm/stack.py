@@ -42,6 +42,7 @@ class Stack:
     swapped_to: str = ""
     disk: str = ""
     record: str = ""
+    vg_uuid: str = ""
 
     @property
     def logical(self) -> tuple[str, str]:
@@ -125,10 +126,14 @@ def load(dev: str) -> Stack | None:
 
 
 def standing(stack: Stack) -> set[str]:
-    """Which of its mappings are there; one of such a name on another disk is another's."""
-    names = {*stack.logical, Path(stack.crypt or "").name} - {""}
+    """Which of its mappings are there; one of such a name may be another's."""
     disk = stack.disk.removeprefix("/dev/").replace("/", "!")
-    return {name for name in names if disk and mapper.stands_on(name, disk)}
+    made_by = {}
+    if stack.crypt:
+        made_by[Path(stack.crypt).name] = f"CRYPT-PLAIN-{Path(stack.crypt).name}"
+    if stack.vg_uuid:  # without, there cannot be a volume yet
+        made_by |= dict.fromkeys(stack.logical, f"LVM-{stack.vg_uuid.replace('-', '')}")
+    return {name for name, uuid in made_by.items() if mapper.stands_on(name, disk, uuid)}
 
 
 def is_whole(stack: Stack) -> bool:

@@ -66,9 +66,11 @@ def _layers(device: str, state: dict[str, Any], swap_bytes: int) -> Stack:
     report = lvm(
         physical,
         *("vgs", "--noheadings", "--nosuffix", "--units", "b", "--separator", " "),
-        *("-o", "vg_free_count,vg_extent_size", stack.vg),
+        *("-o", "vg_free_count,vg_extent_size,vg_uuid", stack.vg),
     )
-    extents, extent = (int(word) for word in report.split())
+    extents, extent = (int(word) for word in report.split()[:2])
+    state["stack"]["vg_uuid"] = report.split()[2]
+    save_state(state)
     fs_extents, swap_extents = split(extents, extent, swap_bytes)
     for name, count in (("crypt-logical", fs_extents), ("crypt-swap", swap_extents)):
         lvm(

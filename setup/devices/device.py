@@ -81,10 +81,13 @@ class Device:
         """Whether it is open for writing."""
         return self._claimed is not None
 
-    def claim(self) -> None:
-        """Open it for writing, a block device so that nobody can mount or use it; OSError."""
+    def claim(self, *, alone: bool = True) -> None:
+        """Open it for writing, a block device so that nobody can mount or use it; OSError.
+
+        alone: else only for writing; for who holds it by a mapping, which is a claim.
+        """
         if self._claimed is None:
-            flags = os.O_RDWR | os.O_CLOEXEC | (os.O_EXCL if self.is_block else 0)
+            flags = os.O_RDWR | os.O_CLOEXEC | (os.O_EXCL if self.is_block and alone else 0)
             self._claimed = os.open(self._through(), flags)
 
     def release(self) -> None:

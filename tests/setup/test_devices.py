@@ -200,9 +200,12 @@ def test_mappings_on_another_disk_are_anothers(
         names = {"crypt-partition": "dm-0", volume: "dm-1", swap: "dm-2"}
         below = {"dm-0": {"loop99"}, "dm-1": {"dm-0", "loop99"}, "dm-2": {"dm-0", "loop99"}}
         ran: list[tuple[str, ...]] = []
-        state["stack"] |= {"swapped_to": "/dev/dm-2", "mount": "/somewhere"}
+        state["stack"] |= {"swapped_to": "/dev/dm-2", "mount": "/somewhere", "vg_uuid": "a-b"}
         monkeypatch.setattr(mapper, "mapped", lambda: names)
+        uuids = {"dm-0": "CRYPT-PLAIN-crypt-partition", "dm-1": "LVM-ab1", "dm-2": "LVM-ab2"}
         monkeypatch.setattr(mapper, "_below", lambda name: below[name])
+        monkeypatch.setattr(mapper, "_uuid", lambda name: uuids[name])
+        monkeypatch.setattr(creation, "_zero", lambda *words: ran.append(("zero", *words[2])))
         for module in ("mapper", "activation", "swaps"):
             monkeypatch.setattr(
                 f"setup.crypt_lvm.{module}.run", lambda *words, **_: ran.append(words)
@@ -212,14 +215,26 @@ def test_mappings_on_another_disk_are_anothers(
             save_state(state)
         ownership.clear_dead(own)
         assert ran == [] and load_state(own) is None
+        # On the same disk, but made by somebody else: a LUKS volume, another volume group.
         below |= {name: {Path(own).name} for name in below}
+        others = {"dm-0": "CRYPT-LUKS2-1-crypt-partition", "dm-1": "LVM-b1", "dm-2": "LVM-b2"}
+        ours, uuids = uuids, others
+        with state_lock():
+            save_state(state)
+        ownership.clear_dead(own)
+        assert ran == [] and load_state(own) is None
+        uuids = ours
         with state_lock():
             save_state(state)
         monkeypatch.setattr("setup.crypt_lvm.activation._unmount", lambda *_: None)
         ownership.clear_dead(own)
-        removed = [words[3] for words in ran if words[:2] == ("dmsetup", "remove")]
-        assert removed == [volume, swap, "crypt-partition"]
-        assert ("swapoff", "/dev/dm-2") in ran
+        remove = ("dmsetup", "remove", "--retry")
+        assert ran == [
+            ("swapoff", "/dev/dm-2"),
+            *((*remove, volume), (*remove, swap)),
+            ("zero", "crypt-partition"),
+            (*remove, "crypt-partition"),
+        ]
 
 
 @needs_root
