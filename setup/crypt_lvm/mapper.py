@@ -23,6 +23,9 @@ SBIN = check.SBIN
 KEY_BYTES = 64
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _for_commands: set[int] = set()
+# lvm closes what it inherits, the lock too: somebody has to keep that until lvm has ended. Killed
+# because lvm does not answer, the keeper takes it along.
+KEEPER = ("setsid", "--fork", "--wait", "setpriv", "--pdeathsig", "KILL")
 PACKAGES = {
     "cryptsetup": "cryptsetup-bin",
     "dmsetup": "dmsetup",
@@ -39,10 +42,11 @@ def run(*command: str, stdin: bytes = b"", timeout: float = 300) -> str:
     kill an umount half-way. It takes effect when the command is through.
     """
     shown = " ".join(command[:4])
+    keeper = KEEPER if command[0] == "lvm" else ()
     try:
         with uninterrupted():
             done = subprocess.run(
-                command,
+                (*keeper, *command),
                 input=stdin,
                 capture_output=True,
                 env=environment(),

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from errors import UserError
 from setup.crypt_lvm import creation, mapper, ownership
 from setup.crypt_lvm.stack import load_state, save_state, state_lock
 from setup.devices import loop_devices
@@ -380,6 +381,39 @@ def test_the_lock_is_held_until_a_killed_ones_command_has_ended(
         process.kill()
     with state_lock():
         assert done.exists()
+
+
+@needs_root
+def test_the_lock_is_held_although_lvm_closes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, done = tmp_path / "begun", tmp_path / "done"
+    os.mkfifo(begun)
+    code = f"os.closerange(3, 99); open({str(begun)!r}, 'w').close(); time.sleep(0.5)"
+    program = f"#!{sys.executable}\nimport os, time\n{code}\nopen({str(done)!r}, 'w').close()\n"
+    (tmp_path / "lvm").write_text(program)
+    (tmp_path / "lvm").chmod(0o755)
+    monkeypatch.setattr("setup.crypt_lvm.stack.RUN", tmp_path)
+    code = (
+        "from pathlib import Path; from setup.crypt_lvm import mapper, stack\n"
+        f"stack.RUN = Path({str(tmp_path)!r})\nmapper.SBIN = f'{tmp_path}:{{mapper.SBIN}}'\n"
+        "with stack.state_lock():\n    mapper.run('lvm', 'pvcreate')\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT) as process:
+        begun.read_text()
+        process.kill()
+    with state_lock():
+        assert done.exists()
+
+
+def test_lvm_that_does_not_answer_ends_with_its_keeper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lvm").write_text("#!/bin/sh\nexec sleep 600\n")
+    (tmp_path / "lvm").chmod(0o755)
+    monkeypatch.setattr(mapper, "SBIN", f"{tmp_path}:{mapper.SBIN}")
+    with pytest.raises(UserError, match="no answer within"):
+        mapper.run("lvm", "vgs", timeout=1)
 
 
 @pytest.mark.parametrize("path", ["/dev/mapper/a+b", "/dev/mapper/a.b", "/dev/x(1)", "/dev/loop3"])
