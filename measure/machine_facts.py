@@ -3,10 +3,11 @@
 
 import os
 import re
-import stat
 import time
 from pathlib import Path
 from typing import Any
+
+from setup.devices.device import number_of, sys_folder
 
 
 def facts() -> dict[str, Any]:
@@ -34,15 +35,8 @@ def counter(name: str) -> int | None:
 
 
 def block_name(device: str) -> str:
-    """The kernel's name (`vdb`, `dm-2`, `loop0`) of a block device, or of the loop over a file."""
-    found = Path(device).stat()
-    if stat.S_ISBLK(found.st_mode):
-        number = f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
-        return (Path("/sys/dev/block") / number).resolve().name
-    for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
-        if Path(backing.read_text().strip()) == Path(device).resolve():
-            return backing.parent.parent.name
-    raise FileNotFoundError(f"no loop device stands on {device}")
+    """The kernel's name (`vdb`, `dm-2`, `loop0`) of a block device."""
+    return sys_folder(number_of(Path(device).stat())).name
 
 
 def disk_of_serial(serial: str) -> str | None:

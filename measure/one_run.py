@@ -26,7 +26,7 @@ from measure.observing_cost import clean_page_cache, cost, read_memory
 from monitors.launch import RecorderProcess
 from setup.crypt_lvm import activation, mapper, ownership, stack_build
 from setup.crypt_lvm.stack import Stack
-from setup.device_check import check_device
+from setup.devices.check import check_device
 from setup.observers import program
 from workloads import beside, registry
 from workloads.workload import Ground, Workload
@@ -249,7 +249,7 @@ def stack_facts(stack: Stack, options: Options) -> dict[str, Any]:
 
 def watched(stack: Stack) -> dict[str, str]:
     """Column prefix of diskstats.tsv -> the kernel's name of the block device."""
-    parts = {"disk": stack.device, "fs": stack.fs_device}
+    parts = {"disk": stack.disk, "fs": stack.fs_device}
     if stack.swapped_to:
         parts["swap"] = stack.swapped_to
     if stack.crypt is not None:

@@ -11,7 +11,7 @@ from errors import UserError
 from measure.knobs import selected
 from setup.crypt_lvm.stack import Stack
 from setup.crypt_lvm.swaps import ZSWAP_PARAMETERS
-from setup.device_check import same, unescape
+from setup.devices.use import same, unescape
 
 ROOT = Path("/")
 # Documentation/admin-guide/blockdev/zram.rst: fields of mm_stat (bytes but for the pages) and of

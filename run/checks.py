@@ -14,8 +14,9 @@ from errors import UserError
 from run import clock
 from run.campaign import Campaign
 from run.run_folders import folder
-from setup import cache, device_check, history, kconfig, kernels, mirrors
+from setup import cache, history, kconfig, kernels, mirrors
 from setup.crypt_lvm import activation, ownership, stack
+from setup.devices.check import check_device, refuse_other_name
 from vm import emulator, probe, room
 from workloads import registry
 
@@ -74,11 +75,12 @@ def _check_results(place: Path) -> None:
 
 
 def _check_device(device: str, destroy_data: str | None) -> None:
+    refuse_other_name(device, destroy_data)
     ownership.refuse_others(device)
     if stack.load_state(device):
         return  # a dead run's, which is taken down first
     activation.check_mount()
-    device_check.check_device(device, destroy_data=destroy_data)
+    check_device(device, destroy_data=destroy_data)
 
 
 def _check_kernel(options: Options, variant: Variant, spec: str) -> None:

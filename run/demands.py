@@ -8,7 +8,7 @@ from pathlib import Path
 from contract.options import Options
 from errors import Exit, UserError
 from setup.crypt_lvm import stack_build
-from setup.device_check import device_size, is_block
+from setup.devices.device import size_of, stat_of
 from vm.room import WORK_DISK_BYTES
 from workloads.registry import find
 
@@ -44,8 +44,9 @@ def _check_device(options: Options) -> None:
     chosen = find(options.workload)
     chosen.check(replace(options, device=None, memory=host_memory() or options.memory))
     device = str(options.device)
-    if chosen.needs(options).bytes and (is_block(device) or Path(device).is_file()):
-        _check_disk(options, device_size(device), device)
+    # One that is not there, or is neither, is refused in words of its own when it is looked at.
+    if chosen.needs(options).bytes and (found := stat_of(device)):
+        _check_disk(options, size_of(found), device)
 
 
 def _check_disk(options: Options, size: int, name: str) -> None:

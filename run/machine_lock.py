@@ -5,8 +5,10 @@ Those whose guests have clocks of their own may be beside each other, not beside
 """
 
 import contextlib
+import errno
 import fcntl
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +17,7 @@ from errors import UserError
 
 NAME = "desktop-freeze.lock"
 READYING = "desktop-freeze-ready.lock"  # of who may share the machine, until it is known
+LOCK_HINT = "remove it, or name a folder of your own for locks with DESKTOP_FREEZE_LOCKS"
 
 
 def folder() -> Path:
@@ -82,18 +85,44 @@ def held(
 
 @contextlib.contextmanager
 def _opened(name: str) -> Iterator[int]:
-    path = folder() / name
-    # fs.protected_regular forbids O_CREAT on another user's file in a sticky folder.
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        with contextlib.suppress(OSError):
-            os.fchmod(fd, 0o666)
+    fd = _open(folder() / name)
     try:
         yield fd
     finally:
         os.close(fd)
+
+
+def _open(path: Path) -> int:
+    """The lock file, made if it is absent. Anybody may put something else there: it is refused.
+
+    Reading is enough for flock(2), so nobody but its maker needs to be able to write the file.
+    """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    fd = None
+    try:
+        while fd is None:
+            try:
+                fd = os.open(path, flags)
+            except FileNotFoundError:
+                fd = _make(path, flags)
+    except OSError as error:
+        what = "a symbolic link" if error.errno == errno.ELOOP else error.strerror
+        raise UserError(f"{path}: {what}", hint=LOCK_HINT) from None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise UserError(f"{path} is not a plain file", hint=LOCK_HINT)
+    return fd
+
+
+def _make(path: Path, flags: int) -> int | None:
+    """The lock file, which was absent; None if somebody else has made it meanwhile."""
+    try:
+        fd = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
+    except FileExistsError:
+        return None
+    # Whatever the umask is, other users lock it, too.
+    os.fchmod(fd, 0o644)
+    return fd
 
 
 @contextlib.contextmanager

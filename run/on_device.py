@@ -22,8 +22,10 @@ from run.live import View
 from run.measure_command import measure_argv
 from run.preparation import music_source
 from run.screen import Screen
-from setup import device_check, history, observers
+from setup import history, observers
 from setup.crypt_lvm import activation, ownership, swaps
+from setup.devices import check
+from setup.devices.device import Device, opened, sys_folder
 from vm import room
 from workloads.registry import find, stream_names
 
@@ -56,15 +58,26 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
     assert options.device is not None
     if os.geteuid() != 0:
         raise UserError("--device needs root", hint="run it with sudo")
+    check.refuse_other_name(options.device, options.destroy_data)
+    with opened(options.device) as pinned:
+        return _run(options, pinned, stopped, argv)
+
+
+def _run(
+    options: Options, pinned: Device, stopped: Arming, argv: list[str]
+) -> tuple[Path, str, str]:
+    """On what options.device is now, wherever that name leads later."""
+    device = pinned.path
+    destroy_data = options.destroy_data and device
     chosen = find(options.workload)
     observers.program()  # what cannot be measured is not to be touched
     # A live run's programs are let be. A dead one's keep its file system, and its mapping would
     # have the device refused as in use, for ever.
-    ownership.refuse_others(options.device)
+    ownership.refuse_others(device)
     chosen.undo()
-    ownership.clear_dead(options.device)
+    ownership.clear_dead(device)
     activation.check_mount()
-    device_check.check_device(options.device, destroy_data=options.destroy_data)
+    check.check_device(device, destroy_data=destroy_data)
     repo = None
     if options.gitks:
         repo = history.use(Path(options.repo)) if options.repo else history.build(options.commits)
@@ -83,7 +96,7 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
         "order": order,
         "append": "",
         "accelerator": "none",
-        "disk": _disk_facts(options.device),
+        "disk": _disk_facts(pinned),
         "parameters": options.parameters,
     }
     screen = Screen()
@@ -92,7 +105,8 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
         try:
             write_meta(run_dir, facts)
             with room.reserved(run_dir), screen, view:
-                status = _measure(command(options, run_dir, repo, source), run_dir, view, stopped)
+                inner = replace(options, device=device, destroy_data=destroy_data)
+                status = _measure(command(inner, run_dir, repo, source), run_dir, view, stopped)
             state, why = _verdict(run_dir, status)
             close(run_dir, facts, state, why)
         except BaseException as error:
@@ -108,7 +122,7 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
                     knobs.put_back(event.get("knobs", ()))
                 chosen.undo()
             finally:
-                ownership.clear_dead(options.device)
+                ownership.clear_dead(device)
     return run_dir, state, why
 
 
@@ -161,17 +175,11 @@ def _verdict(run_dir: Path, status: int) -> tuple[str, str]:
     return ABORTED, f"the measuring process ended with status {status}{last}"
 
 
-def _disk_facts(device: str) -> dict[str, Any]:
-    name = Path(device).resolve().name
-    block = Path("/sys/class/block") / name
-    model = next(
-        (
-            path.read_text().strip()
-            for path in (block / "device/model", block / ".." / "device/model")
-            if path.exists()
-        ),
-        "file" if Path(device).is_file() else "unknown",
-    )
-    with open(device, "rb") as handle:
-        size = handle.seek(0, os.SEEK_END)
-    return {"size_bytes": size, "cache": "the machine's own", "model": model}
+def _disk_facts(device: Device) -> dict[str, Any]:
+    facts = {"size_bytes": device.size, "cache": "the machine's own", "model": "file"}
+    if device.is_block:
+        folder = sys_folder(device.number)
+        models = (folder / "device/model", folder.parent / "device/model")
+        there = (path.read_text().strip() for path in models if path.exists())
+        facts["model"] = next(there, "unknown")
+    return facts

@@ -27,7 +27,7 @@ IN_GUEST = (
     *("echo_load", "errors.py", "fake_gitk", "fake_player", "measure"),
     *("monitors/__init__.py", "monitors/beacon.py", "monitors/launch.py", "monitors/streams.py"),
     "run_test.sh",
-    *("setup/__init__.py", "setup/device_check.py", "setup/observers.py", "setup/rsync_daemon.py"),
+    *("setup/__init__.py", "setup/devices", "setup/observers.py", "setup/rsync_daemon.py"),
     *("setup/crypt_lvm/__init__.py", "setup/crypt_lvm/activation.py"),
     *("setup/crypt_lvm/creation.py", "setup/crypt_lvm/mapper.py", "setup/crypt_lvm/ownership.py"),
     *("setup/crypt_lvm/stack.py", "setup/crypt_lvm/stack_build.py", "setup/crypt_lvm/swaps.py"),

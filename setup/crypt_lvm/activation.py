@@ -12,8 +12,17 @@ from contract.swap import ON_DISK, Swap
 from errors import UserError
 from setup.crypt_lvm import swaps
 from setup.crypt_lvm.mapper import run, uninterrupted
-from setup.crypt_lvm.stack import Stack, load_state, process_of, save_state, stack_of, state_lock
-from setup.device_check import mounts
+from setup.crypt_lvm.stack import (
+    Stack,
+    is_whole,
+    load_record,
+    process_of,
+    save_state,
+    stack_of,
+    standing,
+    state_lock,
+)
+from setup.devices.use import mounts
 
 MOUNT = Path("/scratch")
 
@@ -21,8 +30,8 @@ MOUNT = Path("/scratch")
 def activate(stack: Stack, mount: Path = MOUNT, swap: Swap = ON_DISK) -> None:
     """Mount the file system at mount, turn this swap on, and all other swap off (remembered)."""
     with state_lock():
-        state = load_state(stack.device)
-        if not state or state["stage"] != "created":
+        state = load_record(stack.record)
+        if not state or state["stage"] != "created" or not is_whole(stack):
             raise UserError(f"{stack.device}: nothing to activate", hint="create it first")
         if state.get("swap") not in (None, str(swap)):
             raise UserError(
@@ -32,7 +41,7 @@ def activate(stack: Stack, mount: Path = MOUNT, swap: Swap = ON_DISK) -> None:
             _activate(stack, mount, state, swap)
         except BaseException:
             with uninterrupted():
-                undo(stack.device, state)
+                undo(state)
             raise
 
 
@@ -45,22 +54,20 @@ def _activate(stack: Stack, mount: Path, state: dict[str, Any], swap: Swap) -> N
     if not there:
         check_mount(mount)
         state["made"] = not folder.is_dir()
-        save_state(stack.device, state, mounted=place)
+        save_state(state, mounted=place)
         folder.mkdir(parents=True, exist_ok=True)
         run("mount", "-t", stack.fs, stack.fs_device, place)
     state["stack"]["mount"] = place
-    save_state(stack.device, state, swap=str(swap))
+    save_state(state, swap=str(swap))
     ours = str(state["stack"].get("swapped_to", ""))
     if not swaps.is_on(ours):
-        swaps.unmake(stack.device, state)
-        ours = swaps.make(swap, stack.swap_device, stack.device, state)
+        swaps.unmake(state)
+        ours = swaps.make(swap, stack.swap_device, state)
     state["stack"]["swapped_to"] = ours
     found = swaps.others(ours)
     swaps.refuse_unrestorable(found)
     known = {entry[0] for entry in state["swaps"]}
-    save_state(
-        stack.device, state, swaps=state["swaps"] + [one for one in found if one[0] not in known]
-    )
+    save_state(state, swaps=state["swaps"] + [one for one in found if one[0] not in known])
     # Ours first: what the others hold needs a place to go to.
     if ours:
         swaps.turn_on(ours)
@@ -70,22 +77,21 @@ def _activate(stack: Stack, mount: Path, state: dict[str, Any], swap: Swap) -> N
 def deactivate(stack: Stack) -> None:
     """Unmount, restore the other swaps with their priorities, and turn ours off."""
     with state_lock(), uninterrupted():
-        state = load_state(stack.device)
-        if state:
-            undo(stack.device, state)
+        if state := load_record(stack.record):
+            undo(state)
 
 
-def undo(dev: str, state: dict[str, Any]) -> None:
+def undo(state: dict[str, Any]) -> None:
     """Deactivate what the record says; whoever calls holds the lock."""
     stack = stack_of(state)
     _all(
         lambda: swaps.restore(state["swaps"]),
-        lambda: swaps.turn_off_ours(stack.swapped_to),
-        lambda: patiently(lambda: swaps.unmake(dev, state)),
+        lambda: swaps.turn_off_ours(stack, state),
+        lambda: patiently(lambda: swaps.unmake(state)),
         lambda: _unmount(stack, state),
     )
     state["stack"]["mount"] = state["stack"]["swapped_to"] = ""
-    save_state(dev, state, swaps=[], mounted=None, made=False, swap=None)
+    save_state(state, swaps=[], mounted=None, made=False, swap=None)
 
 
 def _unmount(stack: Stack, state: dict[str, Any]) -> None:
@@ -113,7 +119,7 @@ def check_mount(mount: Path = MOUNT) -> None:
 
 def mounted_at(stack: Stack) -> list[str]:
     """Where the file system is mounted, by device number; in the order of /proc/self/mountinfo."""
-    if not Path(stack.fs_device).exists():
+    if stack.logical[0] not in standing(stack) or not Path(stack.fs_device).exists():
         return []
     node = Path(stack.fs_device).stat().st_rdev
     number = f"{os.major(node)}:{os.minor(node)}"

@@ -2,7 +2,6 @@
 """A stack on a device from its first layer until the device is empty again."""
 
 import contextlib
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,19 +9,23 @@ from typing import Any
 from errors import Exit, UserError
 from setup.crypt_lvm import activation, mapper
 from setup.crypt_lvm.activation import patiently
-from setup.crypt_lvm.mapper import lvm, run, uninterrupted
+from setup.crypt_lvm.mapper import uninterrupted
 from setup.crypt_lvm.stack import (
     Stack,
+    forget,
     is_whole,
-    load_state,
+    load_record,
     process_of,
+    record_of,
     save_state,
     stack_of,
+    standing,
     state_lock,
-    state_path,
 )
 from setup.crypt_lvm.stack_build import FILE_SYSTEMS, SWAP_BYTES, build, free_prefix
-from setup.device_check import check_device, identity, is_block, loops_of, zero_ends
+from setup.devices import loop_devices
+from setup.devices.check import checked
+from setup.devices.device import Device, opened
 
 
 def create(
@@ -41,49 +44,59 @@ def create(
     """
     if fs not in FILE_SYSTEMS:
         raise UserError(f"no such file system: {fs}", status=Exit.USAGE)
-    with state_lock():
-        state = load_state(dev)
-        if state:
+    with state_lock(), opened(dev) as device:
+        record = record_of(device.found)
+        if state := load_record(record):
             found = stack_of(state)
-            if state["stage"] == "created" and is_whole(found):
+            its = state["identity"] == device.identity()
+            if its and state["stage"] == "created" and is_whole(found):
                 if (found.fs, found.crypt is not None, state["asked"]) == (fs, crypt, swap_bytes):
                     return found
                 raise UserError(
                     f"{dev} holds a stack with other options",
                     hint=f"python3 -m setup.crypt_lvm destroy {dev}",
                 )
-            _destroy(dev, state)
+            _destroy(state)
         mapper.require_kernel(crypt)
-        check_device(dev, destroy_data=destroy_data)
-        prefix = free_prefix()
-        vg = f"{prefix}crypt-volume"
-        state = {
-            "stage": "checked",
-            "identity": identity(dev),
-            "owner": process_of(owner),
-            "asked": swap_bytes,
-            "swaps": [],
-            "mounted": None,
-            "stack": asdict(
-                Stack(
-                    device=dev,
-                    prefix=prefix,
-                    crypt=f"/dev/mapper/{prefix}crypt-partition" if crypt else None,
-                    vg=vg,
-                    fs_device=f"/dev/{vg}/{prefix}crypt-logical",
-                    swap_device=f"/dev/{vg}/{prefix}crypt-swap",
-                    fs=fs,
-                    mount="",
-                )
-            ),
-        }
-        save_state(dev, state)
-        try:
-            return build(dev, state, swap_bytes, destroy_data is not None)
-        except BaseException:
-            with uninterrupted():
-                _destroy(dev, state, just_made=True)
-            raise
+        with checked(device, destroy_data=destroy_data):
+            state = _new_state(device, record, fs, crypt, swap_bytes, owner)
+            save_state(state)
+            try:
+                return build(device, state, swap_bytes, destroy_data is not None)
+            except BaseException:
+                with uninterrupted():
+                    device.release()
+                    _destroy(state, just_made=True)
+                raise
+
+
+def _new_state(
+    device: Device, record: str, fs: str, crypt: bool, swap_bytes: int, owner: int | None
+) -> dict[str, Any]:
+    prefix = free_prefix()
+    vg = f"{prefix}crypt-volume"
+    stack = Stack(
+        device=device.name,
+        prefix=prefix,
+        crypt=f"/dev/mapper/{prefix}crypt-partition" if crypt else None,
+        vg=vg,
+        fs_device=f"/dev/{vg}/{prefix}crypt-logical",
+        swap_device=f"/dev/{vg}/{prefix}crypt-swap",
+        fs=fs,
+        mount="",
+        record=record,
+    )
+    return {
+        "stage": "checked",
+        "identity": device.identity(),
+        "path": device.path,
+        "loop": None,
+        "owner": process_of(owner),
+        "asked": swap_bytes,
+        "swaps": [],
+        "mounted": None,
+        "stack": asdict(stack),
+    }
 
 
 def destroy(stack: Stack) -> None:
@@ -92,41 +105,64 @@ def destroy(stack: Stack) -> None:
     Of a stack that no longer stands only the record goes: what is there now may be another's.
     """
     with state_lock(), uninterrupted():
-        state = load_state(stack.device)
-        if state:
-            _destroy(stack.device, state)
+        if state := load_record(stack.record):
+            _destroy(state)
 
 
-def _destroy(dev: str, state: dict[str, Any], *, just_made: bool = False) -> None:
+def _destroy(state: dict[str, Any], *, just_made: bool = False) -> None:
     """just_made: nobody else can have had the device since its first write.
 
     Of a dead run that is only known while the stack stands: somebody who took it apart by hand may
     have put data of theirs on the device.
     """
     stack = stack_of(state)
-    names = {*stack.logical, Path(stack.crypt or "").name}
-    ours = just_made or not names.isdisjoint(mapper.mapped())
-    activation.undo(dev, state)
-    loops = loops_of(dev) if Path(dev).exists() and not is_block(dev) else []
-    physical = stack.crypt or (loops[0] if loops else os.path.realpath(dev))
-    if any(name in mapper.mapped() for name in stack.logical):
-        with contextlib.suppress(UserError):
-            lvm(physical, "vgchange", "--activate", "n", stack.vg)
-    for name in stack.logical:
+    there = standing(stack)
+    # Volumes before what they stand on.
+    names = [name for name in (*stack.logical, Path(stack.crypt or "").name) if name in there]
+    ours = just_made or bool(there)
+    activation.undo(state)
+    loop = _own_loop(state)
+    for name in names[:-1]:
+        mapper.remove(name)
+    if ours and state["stage"] != "checked":
+        # While the last one stands: without it, nobody could tell after a kill that it is ours.
+        patiently(lambda: _zero(state, loop, names[-1:]))
+    for name in names[-1:]:
         mapper.remove(name)
     _forget_nodes(stack)
-    if stack.crypt:
-        mapper.remove(Path(stack.crypt).name)
-    written = ours and state["stage"] != "checked"
-    if written and Path(dev).exists() and identity(dev) == state["identity"]:
-        patiently(lambda: zero_ends(loops[0] if loops else dev))
-    for loop in loops:
-        run("losetup", "--detach", loop)
-    state_path(dev).unlink(missing_ok=True)
+    if loop:
+        loop_devices.detach(loop)
+    forget(state)
+
+
+def _own_loop(state: dict[str, Any]) -> str:
+    """The loop device that was attached for this stack, if it still is on the same file; or ""."""
+    loop, inode = state["loop"], state["identity"].get("inode")
+    if not loop or inode is None:
+        return ""
+    own = loop_devices.Backing(False, tuple(inode))
+    return loop if loop in loop_devices.on(own) else ""
+
+
+def _zero(state: dict[str, Any], loop: str, upon: list[str]) -> None:
+    """Zero the ends of the device that was written to, if it is there and is still the same.
+
+    upon: the mapping of ours that stands upon it, if one does; nobody may use that.
+    """
+    node = loop or ("" if state["loop"] else stack_of(state).disk)
+    if not node or not Path(node).exists():
+        return
+    with contextlib.ExitStack() as held:
+        for name in upon:
+            held.enter_context(opened(mapper.node(name))).claim()
+        disk = held.enter_context(opened(node))
+        if loop or disk.identity() == state["identity"]:
+            disk.claim(alone=not upon)
+            disk.zero_ends()
 
 
 def _forget_nodes(stack: Stack) -> None:
-    """Remove links that LVM without udev leaves in /dev when it could not deactivate by itself."""
+    """Remove the links that LVM has made in /dev; where udev runs, it does."""
     folder = Path("/dev") / stack.vg
     for path in (Path(stack.fs_device), Path(stack.swap_device)):
         if path.is_symlink() and not path.exists():

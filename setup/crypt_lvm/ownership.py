@@ -12,7 +12,15 @@ from setup.crypt_lvm import swaps
 from setup.crypt_lvm.activation import MOUNT, activate, check_mount
 from setup.crypt_lvm.creation import create, destroy
 from setup.crypt_lvm.mapper import uninterrupted
-from setup.crypt_lvm.stack import Stack, is_whole, load, load_state, process_of, stack_of
+from setup.crypt_lvm.stack import (
+    Stack,
+    is_whole,
+    load_record,
+    load_state,
+    process_of,
+    stack_of,
+    states,
+)
 from setup.crypt_lvm.stack_build import SWAP_BYTES
 
 
@@ -44,12 +52,14 @@ def prepared(
             owner=os.getpid(),
         )
         activate(stack, mount, swap)
-        yield load(dev) or stack
+        state = load_record(stack.record)
+        yield stack_of(state) if state else stack
     finally:
         with uninterrupted():
-            left = load_state(dev)
-            if left and left["owner"] == process_of(os.getpid()):
-                destroy(stack_of(left))
+            me = process_of(os.getpid())
+            for left in states():
+                if left["owner"] == me:
+                    destroy(stack_of(left))
 
 
 def clear_dead(dev: str) -> None:

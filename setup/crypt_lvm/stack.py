@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What stands on a device, and the record in /run/desktop-freeze from which it can be undone."""
+"""What stands on a device, and the record in /run/desktop-freeze from which it can be undone.
+
+A record is named by what the device is (its number, a file's inode), not by a name of it: two names
+have one record, and one name that leads elsewhere by now has another.
+"""
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +18,15 @@ from typing import Any
 from errors import UserError
 from setup.crypt_lvm import mapper
 from setup.crypt_lvm.mapper import RUN
+from setup.devices import device
 
 
 @dataclass(frozen=True)
 class Stack:
     """What stands on a device: paths of its parts. crypt is None without encryption.
 
+    device: as the user spelled it. record: the name of the record's file.
+    disk: the block device at the bottom, once something stands on it: device or the loop on it.
     swap_device: the volume for swap. swapped_to: what is swapped to, once it is active; "": none.
     """
 
@@ -33,6 +40,9 @@ class Stack:
     mount: str
     swap_bytes: int = 0
     swapped_to: str = ""
+    disk: str = ""
+    record: str = ""
+    vg_uuid: str = ""
 
     @property
     def logical(self) -> tuple[str, str]:
@@ -54,30 +64,55 @@ def process_of(pid: int | None) -> dict[str, Any] | None:
     return {"pid": pid, "start": text.rpartition(")")[2].split()[19]}
 
 
-def state_path(dev: str) -> Path:
-    real = os.path.realpath(dev)
-    name = real.strip("/").replace("/", "-")
-    if len(name) > 100:
-        name = hashlib.sha256(real.encode()).hexdigest()[:16]
-    return RUN / f"{name}.json"
+def record_of(found: os.stat_result) -> str:
+    """The name of the record of what a block device or file is."""
+    if stat.S_ISBLK(found.st_mode):
+        return f"stack-block-{device.number_of(found).replace(':', '-')}.json"
+    return f"stack-file-{found.st_dev}-{found.st_ino}.json"
 
 
-def load_state(dev: str) -> dict[str, Any] | None:
+def load_record(name: str) -> dict[str, Any] | None:
+    """The record of that name, if there is one."""
     try:
-        state = json.loads(state_path(dev).read_text())
+        state = json.loads((RUN / name).read_text())
     except FileNotFoundError:
         return None
     assert isinstance(state, dict)
     return state
 
 
-def save_state(dev: str, state: dict[str, Any], **changes: Any) -> None:
+def load_state(dev: str) -> dict[str, Any] | None:
+    """The record of what dev is, or of what had this very name, no link in it, and has it no more.
+
+    Of the latter the stack may still stand: its file was replaced, or its disk was pulled out.
+    """
+    found = device.stat_of(dev)
+    if found is not None and (state := load_record(record_of(found))):
+        return state
+    real = os.path.realpath(dev)
+    return next((state for state in states() if state["path"] == real), None)
+
+
+def states() -> list[dict[str, Any]]:
+    """All records."""
+    loaded = (load_record(path.name) for path in sorted(RUN.glob("stack-*.json")))
+    return [state for state in loaded if state]
+
+
+def save_state(state: dict[str, Any], **changes: Any) -> None:
     """Merge changes into state and write it, whole or not at all; before the thing is done."""
     state.update(changes)
-    path = state_path(dev)
+    path = RUN / state["stack"]["record"]
     aside = path.with_suffix(".new")
     aside.write_text(json.dumps(state, indent=1) + "\n")
     aside.rename(path)
+
+
+def forget(state: dict[str, Any]) -> None:
+    """Remove the record: nothing is left to be undone."""
+    path = RUN / state["stack"]["record"]
+    path.with_suffix(".new").unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
 
 
 def stack_of(state: dict[str, Any]) -> Stack:
@@ -90,14 +125,25 @@ def load(dev: str) -> Stack | None:
     return stack_of(state) if state else None
 
 
+def standing(stack: Stack) -> set[str]:
+    """Which of its mappings are there; one of such a name may be another's."""
+    disk = stack.disk.removeprefix("/dev/").replace("/", "!")
+    made_by = {}
+    if stack.crypt:
+        made_by[Path(stack.crypt).name] = f"CRYPT-PLAIN-{Path(stack.crypt).name}"
+    if stack.vg_uuid:  # without, there cannot be a volume yet
+        made_by |= dict.fromkeys(stack.logical, f"LVM-{stack.vg_uuid.replace('-', '')}")
+    return {name for name, uuid in made_by.items() if mapper.stands_on(name, disk, uuid)}
+
+
 def is_whole(stack: Stack) -> bool:
     """Whether both of its volumes are there."""
-    return all(name in mapper.mapped() for name in stack.logical)
+    return standing(stack) >= set(stack.logical)
 
 
 @contextlib.contextmanager
 def state_lock() -> Iterator[None]:
-    """One command at a time: a second one waits."""
+    """One command at a time: a second one waits, also for a program that a killed one started."""
     try:
         RUN.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(RUN / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -105,6 +151,7 @@ def state_lock() -> Iterator[None]:
         raise UserError(f"{RUN}: permission denied", hint="this needs root") from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+        with mapper.inherited(descriptor):
+            yield
     finally:
         os.close(descriptor)

@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,7 +11,9 @@ from errors import UserError
 from setup.crypt_lvm import mapper
 from setup.crypt_lvm.mapper import lvm, run
 from setup.crypt_lvm.stack import Stack, save_state, stack_of
-from setup.device_check import FS_MINIMUM, MIB, SWAP_MINIMUM, is_block, zero_ends
+from setup.devices import loop_devices
+from setup.devices.check import FS_MINIMUM, SWAP_MINIMUM
+from setup.devices.device import MIB, Device, opened
 
 FILE_SYSTEMS = ("ext4", "ext3", "ext2", "xfs")
 SWAP_BYTES = 2 << 30
@@ -36,19 +39,24 @@ def room(device: int) -> Room:
     return Room(made * 19 // 20 - (64 << 20), made // BYTES_PER_INODE)
 
 
-def build(dev: str, state: dict[str, Any], swap_bytes: int, wipe: bool) -> Stack:
+def build(device: Device, state: dict[str, Any], swap_bytes: int, wipe: bool) -> Stack:
+    """Build on a device that is checked and claimed: it, and nothing else, is written to."""
+    with _disk(device, state) as disk:
+        state["stack"]["disk"] = disk.node
+        # From here on the device's ends are ours to zero when all is undone.
+        save_state(state, stage="written")
+        if wipe:
+            # By force: else it asks for a claim of its own.
+            run("wipefs", "--all", "--force", "--quiet", disk.node)
+            disk.zero_ends()
+            # Partitions of a table that is no more would keep the device busy.
+            disk.reread_partitions()
+        disk.release()
+        return _layers(disk.node, state, swap_bytes)
+
+
+def _layers(device: str, state: dict[str, Any], swap_bytes: int) -> Stack:
     stack = stack_of(state)
-    device = os.path.realpath(dev)
-    if not is_block(dev):
-        device = _loop(device)
-    # From here on the device's ends are ours to zero when all is undone.
-    save_state(dev, state, stage="written")
-    if wipe:
-        run("wipefs", "--all", "--quiet", device)
-        zero_ends(device)
-        # Partitions of a table that is no more would keep the device busy.
-        with contextlib.suppress(UserError):
-            run("blockdev", "--rereadpt", device)
     physical = device
     if stack.crypt:
         mapper.open_crypt(device, Path(stack.crypt).name)
@@ -58,9 +66,11 @@ def build(dev: str, state: dict[str, Any], swap_bytes: int, wipe: bool) -> Stack
     report = lvm(
         physical,
         *("vgs", "--noheadings", "--nosuffix", "--units", "b", "--separator", " "),
-        *("-o", "vg_free_count,vg_extent_size", stack.vg),
+        *("-o", "vg_free_count,vg_extent_size,vg_uuid", stack.vg),
     )
-    extents, extent = (int(word) for word in report.split())
+    extents, extent = (int(word) for word in report.split()[:2])
+    state["stack"]["vg_uuid"] = report.split()[2]
+    save_state(state)
     fs_extents, swap_extents = split(extents, extent, swap_bytes)
     for name, count in (("crypt-logical", fs_extents), ("crypt-swap", swap_extents)):
         lvm(
@@ -73,32 +83,41 @@ def build(dev: str, state: dict[str, Any], swap_bytes: int, wipe: bool) -> Stack
     make_file_system(stack)
     run("mkswap", stack.swap_device)
     state["stack"]["swap_bytes"] = swap_extents * extent
-    save_state(dev, state, stage="created")
+    save_state(state, stage="created")
     return stack_of(state)
 
 
-def _loop(file: str) -> str:
-    """A loop device on the file, which gets all of its blocks.
+@contextlib.contextmanager
+def _disk(device: Device, state: dict[str, Any]) -> Iterator[Device]:
+    """The block device to build on, claimed: this one, or a loop device on this file.
 
-    Its IO is direct: what swaps through the page cache of a file system needs memory to free any.
-    With 256 MiB one run in a few stood still for ever so, the loop's worker waiting for a page of
-    that cache, and reclaim, with the file system's bios all taken, for it.
+    The file gets all of its blocks, and its IO is direct: what swaps through the page cache of a
+    file system needs memory to free any. With 256 MiB one run in a few stood still for ever so, the
+    loop's worker waiting for a page of that cache, and reclaim, with the file system's bios all
+    taken, for it.
     """
-    descriptor = os.open(file, os.O_RDWR | os.O_CLOEXEC)
+    if device.is_block:
+        yield device
+        return
+    file, name = device.descriptor, device.name
     try:
-        os.posix_fallocate(descriptor, 0, os.fstat(descriptor).st_size)
+        os.posix_fallocate(file, 0, device.size)
     except OSError as error:
-        raise UserError(f"{file}: {error.strerror}", hint="all of its blocks are needed") from None
-    finally:
-        os.close(descriptor)
-    loop = run("losetup", "--find", "--show", "--direct-io=on", file).strip()
-    if Path(f"/sys/block/{Path(loop).name}/loop/dio").read_text().strip() != "1":
-        run("losetup", "--detach", loop)
-        raise UserError(
-            f"{file}: no direct IO there, and swap through its page cache can stop the machine",
-            hint="name a partition, or a file on ext4 or xfs",
-        )
-    return loop
+        raise UserError(f"{name}: {error.strerror}", hint="all of its blocks are needed") from None
+    loop = loop_devices.attach(file, lambda node: save_state(state, loop=node))
+    device.release()
+    own = loop_devices.backing_of(device.found)
+    with opened(loop) as disk:
+        with contextlib.suppress(OSError):
+            disk.claim()
+        if not disk.is_claimed or loop not in loop_devices.on(own):
+            raise UserError(f"{loop} was taken by another while it was made for {name}")
+        if not loop_devices.is_direct(loop):
+            raise UserError(
+                f"{name}: no direct IO there, and swap through its page cache can stop the machine",
+                hint="name a partition, or a file on ext4 or xfs",
+            )
+        yield disk
 
 
 def split(extents: int, extent: int, swap_bytes: int) -> tuple[int, int]:

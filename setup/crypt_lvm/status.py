@@ -9,7 +9,7 @@ from errors import UserError
 from setup.crypt_lvm import swaps
 from setup.crypt_lvm.activation import mounted_at
 from setup.crypt_lvm.stack import is_whole, load_state, stack_of
-from setup.device_check import check_device
+from setup.devices.check import check_device
 
 
 def status(dev: str) -> dict[str, Any]:

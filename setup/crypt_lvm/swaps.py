@@ -17,8 +17,8 @@ from typing import Any
 from contract.swap import DISK, ZRAM, ZSWAP, Swap
 from errors import UserError, write_kernel_file
 from setup.crypt_lvm.mapper import run
-from setup.crypt_lvm.stack import save_state
-from setup.device_check import same, swaps
+from setup.crypt_lvm.stack import Stack, save_state, standing
+from setup.devices.use import same, swaps
 
 # swapoff reads everything back in, on a slow disk and with little memory.
 PATIENCE_S = 900
@@ -76,9 +76,11 @@ def turn_on(path: str) -> None:
         run("swapon", path)
 
 
-def turn_off_ours(path: str) -> None:
-    """Turn the swap on path off, if it is on."""
-    if is_on(path):
+def turn_off_ours(stack: Stack, state: dict[str, Any]) -> None:
+    """Turn off what is swapped to, if it is on, and still what was made for this stack."""
+    path, zram = stack.swapped_to, state.get("zram")
+    ours = _is_ours(zram) if zram else stack.logical[1] in standing(stack)
+    if ours and is_on(path):
         run("swapoff", path, timeout=PATIENCE_S)
 
 
@@ -91,39 +93,39 @@ def require(swap: Swap) -> None:
     raise UserError(f"--swap {swap}: this kernel has no {swap.kind}", hint=option)
 
 
-def make(swap: Swap, volume: str, dev: str, state: dict[str, Any]) -> str:
+def make(swap: Swap, volume: str, state: dict[str, Any]) -> str:
     """Make what is needed for this swap; the device to turn on, "" for none."""
     require(swap)
-    _set_zswap(swap, dev, state)
+    _set_zswap(swap, state)
     if swap.kind == ZRAM:
-        _load_zram(dev, state)
-        return _make_zram(swap, dev, state)
+        _load_zram(state)
+        return _make_zram(swap, state)
     return volume if swap.kind in (DISK, ZSWAP) else ""
 
 
-def unmake(dev: str, state: dict[str, Any]) -> None:
+def unmake(state: dict[str, Any]) -> None:
     """Undo what `make` did, whole or in part; the device is no longer swapped to."""
     zram: dict[str, Any] | None = state.get("zram")
     if zram is not None:
         number = zram["number"]
         folder = _zram(number)
-        if folder.is_dir() and _is_ours(zram):
+        if _is_ours(zram):
             (folder / "reset").write_text("1")
             (ROOT / CONTROL / "hot_remove").write_text(str(number))
-        save_state(dev, state, zram=None)
+        save_state(state, zram=None)
     if state.get("zram_loaded"):
         if not any((ROOT / "sys/block").glob("zram[0-9]*")):
             with contextlib.suppress(UserError):
                 run("modprobe", "-r", "-q", "zram", timeout=30)
-        save_state(dev, state, zram_loaded=False)
+        save_state(state, zram_loaded=False)
     for name, value in state.get("zswap", {}).items():
         file = ROOT / ZSWAP_PARAMETERS / name
         if file.read_text().strip() != value:
             file.write_text(value)
-    save_state(dev, state, zswap={})
+    save_state(state, zswap={})
 
 
-def _set_zswap(swap: Swap, dev: str, state: dict[str, Any]) -> None:
+def _set_zswap(swap: Swap, state: dict[str, Any]) -> None:
     """zswap on, with these parameters; for another kind off, which it is not in every kernel."""
     folder = ROOT / ZSWAP_PARAMETERS
     if not folder.is_dir():
@@ -135,7 +137,7 @@ def _set_zswap(swap: Swap, dev: str, state: dict[str, Any]) -> None:
         wanted = {name: value for name, value in asked.items() if value is not None} | wanted
     before = {name: (folder / name).read_text().strip() for name in wanted}
     changed = {name: value for name, value in wanted.items() if before[name] != value}
-    save_state(dev, state, zswap={name: before[name] for name in changed})
+    save_state(state, zswap={name: before[name] for name in changed})
     for name, value in changed.items():
         write_kernel_file(folder / name, value, f"zswap's {name}")
         now = (folder / name).read_text().strip()
@@ -152,20 +154,20 @@ def _is_loadable() -> bool:
     return True
 
 
-def _load_zram(dev: str, state: dict[str, Any]) -> None:
+def _load_zram(state: dict[str, Any]) -> None:
     if not (ROOT / CONTROL).is_dir():
-        save_state(dev, state, zram_loaded=True)
+        save_state(state, zram_loaded=True)
         # Else the module would make a device by itself.
         run("modprobe", "-q", "zram", "num_devices=0", timeout=30)
 
 
-def _make_zram(swap: Swap, dev: str, state: dict[str, Any]) -> str:
+def _make_zram(swap: Swap, state: dict[str, Any]) -> str:
     taken = {int(path.name[4:]) for path in (ROOT / "sys/block").glob("zram[0-9]*")}
     # The kernel gives the lowest free number, and tells it only when the device is there.
     likely = next(number for number in itertools.count() if number not in taken)
-    save_state(dev, state, zram={"number": likely, "sequence": None})
+    save_state(state, zram={"number": likely, "sequence": None})
     number = int((ROOT / CONTROL / "hot_add").read_text())
-    save_state(dev, state, zram={"number": number, "sequence": _sequence(number)})
+    save_state(state, zram={"number": number, "sequence": _sequence(number)})
     folder, node = _zram(number), f"/dev/zram{number}"
     if swap.algorithm:
         write_kernel_file(folder / "comp_algorithm", swap.algorithm, f"{node}'s comp_algorithm")
@@ -186,6 +188,8 @@ def _is_ours(zram: dict[str, Any]) -> bool:
 
     Killed before the number was told: only one that nobody gave a size yet is taken for it.
     """
+    if not _zram(zram["number"]).is_dir():
+        return False
     if zram["sequence"] is None:
         return (_zram(zram["number"]) / "disksize").read_text().strip() == "0"
     return bool(zram["sequence"] == _sequence(zram["number"]))

@@ -21,9 +21,11 @@ sys.path.insert(0, str(ROOT))
 from contract.swap import read  # noqa: E402
 from errors import Exit, UserError  # noqa: E402
 from setup.crypt_lvm import activation, creation, mapper, ownership  # noqa: E402
-from setup.crypt_lvm.stack import load, state_path  # noqa: E402
+from setup.crypt_lvm.stack import load, load_state  # noqa: E402
 from setup.crypt_lvm.status import status  # noqa: E402
-from setup.device_check import MIB, check_device, swaps  # noqa: E402
+from setup.devices.check import check_device  # noqa: E402
+from setup.devices.device import MIB  # noqa: E402
+from setup.devices.use import swaps  # noqa: E402
 
 MOUNT = Path("/run/scratch-check")
 checks = 0
@@ -77,7 +79,7 @@ def nothing_left(*loops: str) -> None:
     check(not mapper.volume_groups(), "no volume group is left")
     check(not MOUNT.exists(), "no mount point is left")
     check(not list(Path("/dev").glob("*crypt-volume")), "no node is left")
-    check(not list(mapper.RUN.glob("*.json")), "no record is left")
+    check(not list(mapper.RUN.glob("stack-*")), "no record is left")
 
 
 def is_empty(dev: str) -> bool:
@@ -237,17 +239,80 @@ def failures(dev: str) -> None:
             nothing_left(*loops)
             check(swaps() == before and is_empty(dev), f"all undone after {tool} failed")
         killed(dev, "create")
-        check(state_path(dev).exists(), "a record outlives SIGKILL in create")
+        check(load_state(dev), "a record outlives SIGKILL in create")
         stack = load(dev)
         assert stack
         creation.destroy(stack)
         nothing_left(*loops)
         check(swaps() == before and is_empty(dev), "destroy undoes a killed create")
         killed(dev, "activate")
-        check(state_path(dev).exists(), "a record outlives SIGKILL in activate")
+        check(load_state(dev), "a record outlives SIGKILL in activate")
         with ownership.prepared(dev, mount=MOUNT):
             check(len(swaps()) == 1, "prepared takes over what a killed run left")
         check(swaps() == before, "and the swap that the killed run turned off is on again")
+
+
+def killed_anywhere(dev: str) -> None:
+    """SIGKILL while any of a stack's commands runs, up or down: what it leaves is undone."""
+    print("killed anywhere", flush=True)
+    with other_swap(3):
+        before = swaps()
+        loops = sh("losetup", "--all", "--noheadings", "--output", "NAME").split()
+        number = 0
+        while command := killed_in(dev, number):
+            ownership.clear_dead(dev)
+            nothing_left(*loops)
+            check(swaps() == before, f"swap is as before SIGKILL in {command}")
+            check(is_empty(dev), "and the device is empty")
+            number += 1
+        check(number > 12, f"{number} commands")
+
+
+def killed_in(dev: str, number: int) -> str:
+    """A child that prepares dev dies while its number-th command runs: which; "" if it has less."""
+    out, into = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(out)
+        mapper.require_kernel = lambda crypt: None
+        left = iter(range(number, -1, -1))
+
+        class Deadly(subprocess.Popen):  # type: ignore[type-arg]
+            def __init__(self, command: list[str], **options: object) -> None:
+                super().__init__(command, **options)  # type: ignore[call-overload]
+                if next(left, None) == 0:
+                    os.write(into, " ".join(command[:2]).encode())
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        subprocess.Popen = Deadly  # type: ignore[assignment, misc]
+        with contextlib.suppress(BaseException), ownership.prepared(dev, fs="xfs", mount=MOUNT):
+            pass
+        os._exit(0)
+    os.close(into)
+    with open(out) as said:
+        command = said.read()
+    os.waitpid(child, 0)
+    return command
+
+
+def users(dev: str) -> None:
+    """Who stands on the device is named, by its name or by its signature, whatever is said."""
+    print("users", flush=True)
+    sectors = int(Path("/sys/class/block", Path(dev).name, "size").read_text())
+    mapper.run("dmsetup", "create", "user", stdin=f"0 {sectors} linear {dev} 0\n".encode())
+    refused(dev, "is held by", "(user)", destroy_data=dev)
+    loop = sh("losetup", "--find", "--show", "/dev/mapper/user").strip()
+    refused("/dev/mapper/user", f"in use by {loop}", destroy_data="/dev/mapper/user")
+    sh("losetup", "--detach", loop)
+    sh("dmsetup", "remove", "user")
+    luks = ("--type", "luks2", "--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000")
+    mapper.run("cryptsetup", "luksFormat", "--batch-mode", *luks, dev, "-", stdin=b"key")
+    refused(dev, "a crypto_LUKS encrypted volume")
+    mapper.run("cryptsetup", "open", "--key-file", "-", dev, "user", stdin=b"key")
+    refused(dev, "is held by", "(user)", destroy_data=dev)
+    sh("cryptsetup", "close", "user")
+    creation.destroy(creation.create(dev, destroy_data=dev))
+    check(is_empty(dev), "a closed LUKS volume goes with --destroy-data")
 
 
 @contextlib.contextmanager
@@ -408,12 +473,18 @@ def main() -> None:
     refusals(dev, str(small), str(large))
     large.unlink()
     lap(began)
+    users(dev)
+    nothing_left()
+    lap(began)
     names_taken(dev)
     nothing_left()
     lap(began)
     other_swaps(dev)
     lap(began)
     failures(dev)
+    nothing_left()
+    lap(began)
+    killed_anywhere(dev)
     nothing_left()
     lap(began)
     kinds_of_swap(dev)

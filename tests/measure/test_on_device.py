@@ -197,7 +197,7 @@ class Here:
 
         monkeypatch.setattr("os.geteuid", lambda: 0)
         monkeypatch.setattr("setup.crypt_lvm.ownership.clear_dead", clear)
-        monkeypatch.setattr("setup.device_check.check_device", lambda *_, **__: None)
+        monkeypatch.setattr("setup.devices.check.check_device", lambda *_, **__: None)
         monkeypatch.setattr(on_device, "View", View)
         monkeypatch.setattr(on_device, "command", lambda *_: ["sh", "-c", script])
 
@@ -218,6 +218,39 @@ def test_a_run_that_says_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert here.status()["why"] == why
     # Before the device was looked at, and again when the status had been written.
     assert here.cleared == [False, True]
+
+
+def test_the_name_is_resolved_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    here = Here(monkeypatch, tmp_path, "exit 3")
+    image, link = str(here.options.device), tmp_path / "link"
+    link.symlink_to(image)
+    seen: list[str | None] = []
+
+    def check_device(dev: str, *, destroy_data: str | None) -> None:
+        seen.extend((dev, destroy_data))
+        link.unlink()
+        link.symlink_to("/dev/null")
+
+    def command(options: Options, *_: object) -> list[str]:
+        seen.extend((options.device, options.destroy_data))
+        return ["true"]
+
+    monkeypatch.setattr("setup.devices.check.check_device", check_device)
+    monkeypatch.setattr("setup.crypt_lvm.ownership.clear_dead", seen.append)
+    monkeypatch.setattr(on_device, "command", command)
+    here.options = replace(here.options, device=str(link), destroy_data=str(link))
+    here.run()
+    assert seen == [image] * 6
+
+
+def test_data_of_a_device_that_is_not_spelled_again_are_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    here = Here(monkeypatch, tmp_path, "exit 3")
+    here.options = replace(here.options, destroy_data=str(tmp_path))
+    with pytest.raises(UserError, match="spell the same device twice"):
+        here.run()
+    assert not here.cleared
 
 
 def test_a_live_runs_programs_are_let_be(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Memory and disk that are not there are refused before anything is made."""
 
+import os
+import stat
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from errors import Exit, UserError
-from run import demands
+from run import checks, demands
 from run.arguments import parse
 from tests.support.suite_copy import SUITE
 
@@ -37,6 +39,34 @@ def test_a_dry_run_refuses_in_one_line() -> None:
     assert done.returncode == Exit.USAGE and done.stdout == ""
     assert done.stderr.startswith("run_test.sh: --memory: a VM of 921600 MiB")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("workload", ["memcg-dirty", "shrinker", "desktop"])
+def test_a_dry_run_says_what_is_wrong_with_the_device(workload: str, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    names = {
+        str(tmp_path / "none"): "No such file or directory",
+        str(tmp_path / "loop"): "Too many levels of symbolic links",
+        str(tmp_path): "neither a block device nor a plain file",
+    }
+    if os.geteuid() == 0:
+        os.mknod(tmp_path / "node", stat.S_IFBLK | 0o600, os.makedev(240, 77))
+        names[str(tmp_path / "node")] = "No such device or address"
+    for name, problem in names.items():
+        words = ["--workload", workload, "--device", name, "--out", str(tmp_path / "results")]
+        options = parse(words)
+        demands.check(options)
+        with pytest.raises(UserError, match=problem) as raised:
+            checks.check(options)
+        assert str(raised.value).startswith(name)
+
+
+def test_a_dry_run_of_a_device_that_is_not_there_is_refused_in_one_line(tmp_path: Path) -> None:
+    name = str(tmp_path / "none")
+    words = ["--dry-run", "--workload", "memcg-dirty", "--device", name]
+    done = subprocess.run([str(SUITE / "run_test.sh"), *words], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1)
+    assert f"{name}: No such file" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import fcntl
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,7 @@ def test_those_with_clocks_of_their_own_are_beside_each_other() -> None:
 
 ENTERS = """
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from run import machine_lock
 machine_lock.folder = lambda: Path(sys.argv[1])
@@ -90,6 +92,51 @@ def test_who_ends_while_making_ready_is_followed(tmp_path: Path) -> None:
         pass
     with machine_lock.held(beside_others=True) as second:
         assert second.alone
+
+
+def test_a_link_in_the_place_of_the_lock_makes_no_file(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    lock = tmp_path / machine_lock.NAME
+    lock.symlink_to(elsewhere)
+    for beside in (False, True):
+        with (
+            pytest.raises(UserError, match=r"a symbolic link \(remove it"),
+            machine_lock.held(beside_others=beside),
+        ):
+            pass
+    assert not elsewhere.exists()
+    elsewhere.write_text("kept")
+    elsewhere.chmod(0o600)
+    with pytest.raises(UserError, match="a symbolic link"), machine_lock.held():
+        pass
+    assert elsewhere.stat().st_mode & 0o777 == 0o600 and elsewhere.read_text() == "kept"
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_plain_file_is_no_lock(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / machine_lock.NAME)
+    with pytest.raises(UserError, match="is not a plain file"), machine_lock.held():
+        pass
+
+
+def test_only_the_maker_may_write_the_lock_and_all_may_take_it(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        with machine_lock.held():
+            assert (tmp_path / machine_lock.NAME).stat().st_mode & 0o777 == 0o644
+    finally:
+        os.umask(before)
+    (tmp_path / machine_lock.NAME).chmod(0o444)
+    with machine_lock.held() as again:
+        assert again.alone
+
+
+def test_a_missing_folder_of_locks_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_lock, "folder", lambda: tmp_path / "none")
+    with pytest.raises(UserError, match="No such file or directory"), machine_lock.held():
+        pass
 
 
 def test_a_campaign_is_one_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,20 +12,29 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from errors import Exit, UserError
-from setup import device_check
-from setup.crypt_lvm import activation, creation, mapper, ownership, stack_build, swaps
-from setup.crypt_lvm.stack import Stack, process_of, save_state, state_lock, state_path
+from setup.crypt_lvm import activation, creation, mapper, ownership, swaps
+from setup.crypt_lvm.stack import (
+    Stack,
+    load_state,
+    process_of,
+    record_of,
+    save_state,
+    state_lock,
+)
 from setup.crypt_lvm.stack_build import split
-from setup.device_check import MIB, MINIMUM, check_device
+from setup.devices import check, loop_devices, use
+from setup.devices.check import MINIMUM, check_device
+from setup.devices.device import MIB, opened
 
 ROOT = Path(__file__).resolve().parents[2]
-PATH = device_check.SBIN
+PATH = check.SBIN
 SIZE = 1100 * MIB
 
 
@@ -45,6 +54,28 @@ def image(tmp_path: Path) -> Iterator[str]:
         handle.truncate(SIZE)
     yield str(path)
     path.unlink()
+
+
+def record(dev: str, *, crypt: bool = True) -> dict[str, Any]:
+    """The record of a dead run's stack on dev, of which nothing stands any more."""
+    stack = Stack(
+        device=dev,
+        prefix="",
+        crypt="/dev/mapper/crypt-partition" if crypt else None,
+        vg="crypt-volume",
+        fs_device="/dev/crypt-volume/crypt-logical",
+        swap_device="/dev/crypt-volume/crypt-swap",
+        fs="ext4",
+        mount="",
+        disk=dev,
+        record=record_of(Path(dev).stat()),
+    )
+    with opened(dev) as device:
+        return {
+            **{"stage": "created", "identity": device.identity(), "path": device.path},
+            **{"loop": None, "asked": 0, "swaps": [], "mounted": None, "stack": asdict(stack)},
+            "owner": {"pid": 2**22, "start": "1"},
+        }
 
 
 @contextlib.contextmanager
@@ -69,6 +100,11 @@ def loop(image: str) -> Iterator[str]:
     """An empty loop device."""
     with looped(image) as device:
         yield device
+
+
+def loops_on(path: str) -> list[str]:
+    """Loop devices on a file or block device."""
+    return loop_devices.on(loop_devices.backing_of(Path(path).stat()))
 
 
 def refused(dev: str, *words: str, destroy_data: str | None = None) -> UserError:
@@ -113,7 +149,9 @@ def test_data_without_a_signature_is_refused(image: str, where: str) -> None:
         handle.write(b"\x01")
     refused(image, "not empty", f"its {where} MiB", f"--destroy-data {image}")
     check_device(image, destroy_data=image)
-    device_check.zero_ends(image)
+    with opened(image) as device:
+        device.claim()
+        device.zero_ends()
     check_device(image, destroy_data=None)
 
 
@@ -189,8 +227,7 @@ def test_a_refusal_leaves_nothing_behind(image: str, monkeypatch: pytest.MonkeyP
         handle.write(b"data")
     with pytest.raises(UserError, match="not empty"), ownership.prepared(image):
         pytest.fail("must not get here")
-    assert not state_path(image).exists()
-    assert device_check.loops_of(image) == []
+    assert load_state(image) is None and loops_on(image) == []
     assert Path(image).read_bytes()[:4] == b"data"
 
 
@@ -201,7 +238,7 @@ def test_a_failing_step_is_undone_and_named(image: str, monkeypatch: pytest.Monk
     monkeypatch.setattr(mapper, "volume_groups", lambda: set())
 
     def fail(device: str, name: str) -> None:
-        assert device_check.loops_of(image) == [device]
+        assert loops_on(image) == [device]
         with open(device, "r+b") as handle:
             handle.write(b"half")
         mapper.run("sh", "-c", "echo noise >&2; echo the last line >&2; exit 1")
@@ -212,32 +249,18 @@ def test_a_failing_step_is_undone_and_named(image: str, monkeypatch: pytest.Monk
     if "losetup" in str(caught.value) or "no direct IO" in str(caught.value):
         pytest.skip(f"no loop devices here: {caught.value}")
     assert str(caught.value).endswith("the last line") and "noise;" not in str(caught.value)
-    assert not state_path(image).exists() and device_check.loops_of(image) == []
+    assert load_state(image) is None and loops_on(image) == []
     check_device(image, destroy_data=None)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="create needs root")
 @pytest.mark.parametrize("crypt", [True, False])
 def test_data_that_came_after_a_dead_run_are_kept(loop: str, crypt: bool) -> None:
-    stack = Stack(
-        device=loop,
-        prefix="",
-        crypt="/dev/mapper/crypt-partition" if crypt else None,
-        vg="crypt-volume",
-        fs_device="/dev/crypt-volume/crypt-logical",
-        swap_device="/dev/crypt-volume/crypt-swap",
-        fs="ext4",
-        mount="",
-    )
-    state = {
-        **{"stage": "created", "identity": device_check.identity(loop), "asked": 0, "swaps": []},
-        **{"owner": {"pid": 2**22, "start": "1"}, "mounted": None, "stack": asdict(stack)},
-    }
     with state_lock():
-        save_state(loop, state)
+        save_state(record(loop, crypt=crypt))
     subprocess.run([tool("mkfs.ext4"), "-q", "-L", "precious", loop], check=True)
     ownership.clear_dead(loop)
-    assert not state_path(loop).exists()
+    assert load_state(loop) is None
     refused(loop, "an ext4 file system labelled precious")
 
 
@@ -247,16 +270,13 @@ def test_a_file_without_direct_io_is_refused(image: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(mapper, "require_kernel", lambda crypt: None)
     monkeypatch.setattr(mapper, "volume_groups", lambda: set())
 
-    def buffered(*argv: str) -> str:
-        return mapper.run(*(word for word in argv if word != "--direct-io=on"))
-
-    monkeypatch.setattr(stack_build, "run", buffered)
+    monkeypatch.setattr(loop_devices, "DIRECT_IO", 0)
     with pytest.raises(UserError) as caught:
         creation.create(image)
     if "losetup" in str(caught.value):
         pytest.skip(f"no loop devices here: {caught.value}")
     assert str(caught.value).startswith(f"{image}: no direct IO there")
-    assert not state_path(image).exists() and device_check.loops_of(image) == []
+    assert load_state(image) is None and loops_on(image) == []
     assert Path(image).stat().st_blocks * 512 >= SIZE  # and it got its blocks
 
 
@@ -306,7 +326,7 @@ def test_priorities_are_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_names_as_device_mapper_spells_them() -> None:
     assert mapper.mangled("crypt-volume", "crypt-swap") == "crypt--volume-crypt--swap"
-    assert device_check.unescape("/mnt/a\\040b\\134c") == "/mnt/a b\\c"
+    assert use.unescape("/mnt/a\\040b\\134c") == "/mnt/a b\\c"
 
 
 def test_where_the_file_system_goes_nothing_else_may_be(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ class Kernel:
                 self.with_zram(added=self.module_adds)
         return ""
 
-    def _save(self, dev: str, state: dict[str, Any], **changes: Any) -> None:
+    def _save(self, state: dict[str, Any], **changes: Any) -> None:
         state.update(changes)
         self.notes.append(changes)
         zram = changes.get("zram")
@@ -83,7 +83,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
 
 
 def make(text: str, state: dict[str, Any]) -> str:
-    return swaps.make(swap.read(text), "/dev/v/crypt-swap", "/dev/x", state)
+    return swaps.make(swap.read(text), "/dev/v/crypt-swap", state)
 
 
 def test_zram_is_another_device_than_the_one_that_is_there(kernel: Kernel) -> None:
@@ -97,7 +97,7 @@ def test_zram_is_another_device_than_the_one_that_is_there(kernel: Kernel) -> No
     assert kernel.read("sys/block/zram1/disksize") == str(100_000 << 10)
     assert kernel.read("sys/block/zram1/comp_algorithm") == "lz4"
     assert kernel.ran == [("mkswap", "/dev/zram1")]
-    swaps.unmake("/dev/x", state)
+    swaps.unmake(state)
     assert kernel.read("sys/block/zram1/reset") == "1"
     assert kernel.read("sys/class/zram-control/hot_remove") == "1"
     assert not (kernel.root / "sys/block/zram0/reset").exists()
@@ -129,7 +129,7 @@ def test_after_a_kill_only_the_own_device_goes(
     kernel.with_zram(added=1)
     kernel.device(1, sequence=77, size=size)
     state = {"zram": zram}
-    swaps.unmake("/dev/x", state)
+    swaps.unmake(state)
     assert (kernel.root / "sys/class/zram-control/hot_remove").exists() is removed
     assert state["zram"] is None
 
@@ -147,11 +147,11 @@ def test_a_module_that_was_loaded_here_goes_unless_somebody_uses_it(
     shutil.rmtree(kernel.root / "sys/block/zram1")
     if others:
         kernel.device(0, sequence=5)
-    swaps.unmake("/dev/x", state)
+    swaps.unmake(state)
     assert (kernel.ran[-1] == UNLOAD) is not others
     assert state["zram_loaded"] is False
     before = len(kernel.ran)
-    swaps.unmake("/dev/x", state)
+    swaps.unmake(state)
     assert len(kernel.ran) == before
 
 
@@ -160,13 +160,13 @@ def test_a_module_that_was_there_stays(kernel: Kernel) -> None:
     state: dict[str, Any] = {}
     make("zram", state)
     shutil.rmtree(kernel.root / "sys/block/zram1")
-    swaps.unmake("/dev/x", state)
+    swaps.unmake(state)
     assert kernel.ran == [("mkswap", "/dev/zram1")]
 
 
 def test_a_module_in_use_is_no_failure(kernel: Kernel) -> None:
     state: dict[str, Any] = {"zram_loaded": True}
-    swaps.unmake("/dev/x", state)
+    swaps.unmake(state)
     assert kernel.ran == [UNLOAD] and state["zram_loaded"] is False
 
 
@@ -176,7 +176,7 @@ def test_zswap_is_set_and_as_it_was(kernel: Kernel) -> None:
     assert make("zswap,pool=30", state) == "/dev/v/crypt-swap"
     assert kernel.notes == [{"zswap": {"max_pool_percent": "20", "enabled": "N"}}]
     assert kernel.zswap() == {"enabled": "Y", "max_pool_percent": "30", "compressor": "lzo"}
-    swaps.unmake("/dev/x", state)
+    swaps.unmake(state)
     assert kernel.zswap() == ALL and state["zswap"] == {}
 
 
@@ -186,7 +186,7 @@ def test_without_it_zswap_is_off_also_where_a_kernel_has_it_on(kernel: Kernel, t
     state: dict[str, Any] = {}
     assert make(text, state) == ("/dev/v/crypt-swap" if text == "disk" else "")
     assert kernel.zswap()["enabled"] == "N"
-    swaps.unmake("/dev/x", state)
+    swaps.unmake(state)
     assert kernel.zswap()["enabled"] == "Y"
 
 
