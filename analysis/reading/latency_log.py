@@ -5,7 +5,6 @@ A dying machine cuts files anywhere. What cannot be believed is left out and sai
 line for each kind of damage: a figure is right, or it is said that it may not be.
 """
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from contract.untrusted import json_object
 
 Floats = NDArray[np.float64]
 
@@ -198,22 +199,13 @@ def _believable(elapsed: Floats, gap: Floats) -> Bools:
     return keep
 
 
-def parse_object(raw: bytes) -> dict[str, Any] | None:
-    """One JSON object; None if it is none. NaN and Infinity become null."""
-    try:
-        value = json.loads(raw, parse_constant=lambda _: None)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
 def parse_events(raw: bytes) -> tuple[list[dict[str, Any]], list[str]]:
     """The events of an events.jsonl, and what was left out of them."""
     problems: list[str] = []
     events: list[dict[str, Any]] = []
     damaged = 0
     for line in whole_lines(raw, problems).split(b"\n")[:-1]:
-        event = parse_object(line)
+        event = json_object(line)
         if event is not None and isinstance(event.get("event"), str):
             events.append(event)
         else:

@@ -26,7 +26,6 @@ from analysis.reading.latency_log import (
     number,
     parse_events,
     parse_lines,
-    parse_object,
 )
 from analysis.reading.places import LARGEST_FACTS, Place, find_runs, natural
 from analysis.reading.recorded import recorded
@@ -45,6 +44,7 @@ from contract.run_files import (
     TABLES,
     latency_log,
 )
+from contract.untrusted import json_object
 from contract.workload import Description, is_described
 from errors import UserError
 
@@ -200,7 +200,7 @@ def _load_places(places: list[Place], plan: Plan) -> list[Run | str]:
 
 
 def _load_place(place: Place, orders: dict[tuple[str, int], int]) -> Run | str:
-    status = parse_object(read_file(place.path / STATUS, [], LARGEST_FACTS) or b"")
+    status = json_object(read_file(place.path / STATUS, [], LARGEST_FACTS) or b"")
     if status is not None:
         return _load_run(place, status, orders.get((place.variant, place.number)))
     there = os.path.lexists(place.path / STATUS)
@@ -238,7 +238,7 @@ def _load_run(place: Place, status: dict[str, Any], planned: int | None) -> Run:
     warnings: list[str] = []
     path = place.path
     _check_format(path / STATUS, status)
-    meta = parse_object(read_file(path / META, warnings, LARGEST_FACTS) or b"")
+    meta = json_object(read_file(path / META, warnings, LARGEST_FACTS) or b"")
     if meta is None:
         warnings.append("meta.json: missing or damaged, the machine is not known")
         meta = {}
