@@ -25,6 +25,7 @@ Chars = NDArray[np.uint8]
 END = b"[end]"
 NEWLINE, BLANK, POINT, ZERO = b"\n .0"
 LONGEST_TEXT = 4 * 4096 + 64  # the recorder cuts at 4,096 bytes, each at most four characters here
+MOST_SECONDS = 1e8  # three years: what a stamp of a log has room for
 ROUNDING = 0.0015  # a gap may differ by 0.001 s from the difference of its stamps
 STAMPED = re.compile(rb"^(\d{1,8}\.\d{3}) (\d{1,8}\.\d{3})(?: (.*))?$", re.MULTILINE)
 LATE = re.compile(rb"(?:chunk|beat) \d+ late (\d{1,8}\.\d+)")
@@ -220,3 +221,9 @@ def number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if -1e18 < value < 1e18 else None
+
+
+def elapsed_time(value: object) -> float | None:
+    """An elapsed time of a JSON file, seconds; None if it is none, or one that no run lasts."""
+    found = number(value)
+    return found if found is not None and 0 <= found < MOST_SECONDS else None

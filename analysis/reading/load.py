@@ -23,6 +23,7 @@ from analysis.reading.files import names_in, read_file, read_lines
 from analysis.reading.latency_log import (
     Floats,
     Lines,
+    elapsed_time,
     number,
     parse_events,
     parse_lines,
@@ -303,7 +304,7 @@ def _last_sent(
     stamps = [float(table.columns[STAMP][-1]) for table in tables.values()]
     stamps += [float(one.elapsed[-1]) for one in lines.values() if len(one.elapsed)]
     stamps += [one.end[0] for one in lines.values() if one.end]
-    stamps += [number(event.get("elapsed")) or 0.0 for event in events]
+    stamps += [elapsed_time(event.get("elapsed")) or 0.0 for event in events]
     return max(stamps, default=0.0)
 
 
