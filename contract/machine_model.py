@@ -6,13 +6,13 @@ of --disk-KEY.
 """
 
 import os
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from contract import values
 from contract.run_files import PLAN_FILE
+from contract.untrusted import LARGEST_TOML, toml_tables
 
 FOLDER = Path(__file__).resolve().parent.parent / "machines"
 KINDS = ("rotating", "flash")
@@ -75,7 +75,8 @@ def read(machine: str) -> dict[str, Any]:
         raise ValueError(f"no such machine: {machine!r} ({', '.join(named())}, or FILE.toml)")
     path = Path(machine) if own else FOLDER / f"{machine}.toml"
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open(encoding="utf-8") as file:
+            tables = toml_tables(file.read(LARGEST_TOML + 1))
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
     except ValueError as error:

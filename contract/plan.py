@@ -6,7 +6,6 @@ The one reader of it: run.plans.asked refuses what a user wrote and cannot be, e
 the problems.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -19,6 +18,7 @@ from contract.run_files import FORMAT_VERSION, PLAN_FILE
 from contract.spelling import in_table
 from contract.swap import ON_DISK, Swap
 from contract.swap import read as read_swap
+from contract.untrusted import toml_tables
 from contract.values import Refused
 from contract.variant import Variant
 
@@ -37,14 +37,6 @@ KEPT = {
     PARAMETERS: tuple(NOTED),
     "variant": ("release", "version", "package", "image_digest"),
 }
-
-
-def read_tables(text: str) -> dict[str, Any]:
-    """The tables of a plan.toml as they are; ValueError, in one line, if it is no TOML."""
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(" ".join(str(error).split())) from None
 
 
 def machine_file(tables: Mapping[str, Any]) -> str:
@@ -95,7 +87,7 @@ def parse_plan(raw: bytes) -> tuple[Plan, list[str]]:
     problems: list[str] = []
     text = raw.decode("utf-8", "replace")
     try:
-        found = read_tables(text)
+        found = toml_tables(text)
     except ValueError as error:
         return Plan(text=text), [f"cannot be read, nothing of it is known ({error})"]
     table = _Table(found, problems)

@@ -10,6 +10,7 @@ FORMAT_VERSION = 1
 PLAN_FILE, CONFIG = "plan.toml", "config"
 META, STATUS, EVENTS = "meta.json", "status.json", "events.jsonl"
 KERN_LOG, CONSOLE_LOG = "kern.log", "console.log"
+RUN_NUMBER = r"[1-9][0-9]{0,8}"  # what a run's folder is called, in its variant's
 HANG = "hang"  # folder: what was got out of a kernel that hangs
 REPORT = "report"  # folder, beside the variants: what is made of the results
 FAILURES_LOG = "allocation-failures.log"  # made of the others by whoever reports

@@ -13,6 +13,10 @@ from typing import Any
 
 from contract.results_memory import open_appended
 from contract.run_files import EVENTS, FORMAT_VERSION, META, STATES, STATUS
+from contract.untrusted import json_object
+
+# What is read of an event by its name: a guest whose memory is damaged may write one without it.
+NEEDED = {"start": {"t0"}, "phase": {"name"}, "end": {"elapsed"}, "status": {"state", "why"}}
 
 
 class Events:
@@ -43,12 +47,12 @@ def read_events(path: Path) -> list[dict[str, Any]]:
 
 
 def read_event(line: bytes | str) -> dict[str, Any] | None:
-    """The event that a line of events.jsonl is; None if it is none."""
-    try:
-        event = json.loads(line)
-    except ValueError:
+    """The event that a line of events.jsonl is; None if it is none, or lacks what it needs."""
+    event = json_object(line)
+    if event is None or not isinstance(name := event.get("event"), str):
         return None
-    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
+    has_all = NEEDED.get(name, set()) <= event.keys()
+    return event if has_all and (name != "status" or event["state"] in STATES) else None
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:

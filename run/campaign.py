@@ -5,6 +5,7 @@ Everything needed to go on after a crash is on disk before a run begins, and eac
 plan.toml is a rename: a runner that is killed anywhere leaves a campaign that can be resumed.
 """
 
+import re
 import shlex
 import shutil
 import time
@@ -15,7 +16,7 @@ from typing import Any
 
 from contract.levels import can_decide
 from contract.options import Options
-from contract.run_files import ABORTED, CONFIG
+from contract.run_files import ABORTED, CONFIG, RUN_NUMBER
 from contract.variant import Variant, exactly
 from errors import UserError
 from run import checkout
@@ -167,7 +168,7 @@ class Campaign:
         taken = [1]
         for other in run.parent.glob(f"{run.name}.cut-*"):
             number = other.name.rpartition("-")[2]
-            taken += [int(number) + 1] if number.isdigit() else []
+            taken += [int(number) + 1] if re.fullmatch(RUN_NUMBER, number) else []
         aside = run.with_name(f"{run.name}.cut-{max(taken)}")
         run.rename(aside)
         for entry in self._runs:

@@ -2,6 +2,7 @@
 """What the user sees while a run goes on, read from the files that the run is writing."""
 
 import contextlib
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from run.screen import Screen
 FROZE_S = 2.0
 PLAIN_EVERY_S = 10.0
 RATE_WINDOW_S = 10.0
+COUNT = re.compile(r"[0-9]{1,9}")
 
 
 class Tail:
@@ -74,9 +76,9 @@ class Follower:
                 continue
             self.lines += 1
             words = text.split()
-            if len(words) == 4 and words[0] == "pass" and words[3].isdigit():
+            if len(words) == 4 and words[0] == "pass" and COUNT.fullmatch(words[3]):
                 self.commits = int(words[3])
-                self.passes = int(words[1]) if words[1].isdigit() else 1
+                self.passes = int(words[1]) if COUNT.fullmatch(words[1]) else 1
         self.counts.append((now, self.lines))
         while self.counts[0][0] < now - RATE_WINDOW_S:
             self.counts.pop(0)

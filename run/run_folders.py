@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The run folders of a campaign: which runs they hold, and which are still to do."""
 
-import json
+import re
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from contract.options import Options
-from contract.run_files import ABORTED, META, STATUS
+from contract.run_files import ABORTED, META, RUN_NUMBER, STATUS
+from contract.untrusted import json_object
 from contract.workload import DESKTOP
 from errors import UserError
 from run import checkout
@@ -39,10 +40,10 @@ def folder(options: Options) -> Path:
 def ended(run: Path) -> str | None:
     """How a run ended (a state of docs/FORMAT.md); None if it was cut short."""
     try:
-        status = json.loads((run / STATUS).read_bytes())
-    except (OSError, ValueError):
+        status = json_object((run / STATUS).read_bytes()) or {}
+    except OSError:
         return None
-    state = status.get("state") if isinstance(status, dict) else None
+    state = status.get("state")
     return state if isinstance(state, str) else None
 
 
@@ -58,8 +59,8 @@ def refuse_another_host(
         for number in sorted(completed(place / label))[:1]:
             run = place / label / str(number)
             try:
-                before = json.loads((run / META).read_bytes())
-            except (OSError, ValueError):
+                before = json_object((run / META).read_bytes())
+            except OSError:
                 continue  # the report says what is damaged
             same = (_at(before, ("parameters", "workload")) or DESKTOP) == workload
             for keys in (*OF_THE_HOST, *([IMAGE] if same else [])):
@@ -83,7 +84,8 @@ def numbered(variant: Path) -> dict[int, Path]:
     """The run folders of a variant by number."""
     if not variant.is_dir():
         return {}
-    return {int(p.name): p for p in variant.iterdir() if p.name.isdigit() and p.is_dir()}
+    folders = (path for path in variant.iterdir() if path.is_dir())
+    return {int(path.name): path for path in folders if re.fullmatch(RUN_NUMBER, path.name)}
 
 
 def completed(variant: Path) -> set[int]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
 from analysis.reading.streams import Stream
 from contract.run_files import ECHO, HEARTBEAT, PLAYER
@@ -74,8 +75,8 @@ def stalls(stream: Stream, threshold: float = STALL) -> list[Stall]:
 
 def totals(stream: Stream) -> list[Total]:
     """Count and seconds of the stalls at each of THRESHOLDS."""
-    found = {threshold: stalls(stream, threshold) for threshold in THRESHOLDS}
-    return [Total(t, len(each), sum(s.length for s in each)) for t, each in found.items()]
+    found = {threshold: _lengths(stream, threshold) for threshold in THRESHOLDS}
+    return [Total(t, len(each), _sum(each)) for t, each in found.items()]
 
 
 def worst(stream: Stream) -> float:
@@ -85,19 +86,36 @@ def worst(stream: Stream) -> float:
 
 def stalled_seconds(run: Run) -> float:
     """Seconds in stalls, added up over the run's subjects: the primary metric of a desktop."""
-    return sum(stall.length for stream in run.subjects for stall in stalls(stream))
+    lengths = [_lengths(stream, STALL) for stream in run.subjects]
+    return _sum(np.concatenate(lengths)) if lengths else 0.0
+
+
+def _lengths(stream: Stream, threshold: float) -> Floats:
+    """Of the stream's stalls, in order of time."""
+    every = np.append(stream.gap, stream.open_gap)
+    found: Floats = every[every >= threshold]
+    return found
+
+
+def _sum(lengths: Floats) -> float:
+    """One after the other: a sum of parts is another one in its last digit."""
+    return float(np.cumsum(lengths)[-1]) if len(lengths) else 0.0
 
 
 def freezes(streams: Iterable[Stream]) -> list[tuple[float, float]]:
     """(begin, end) of the times in which at least one of the streams was in a stall, merged."""
-    merged: list[tuple[float, float]] = []
-    found = [stall for stream in streams for stall in stalls(stream)]
-    for stall in sorted(found, key=lambda each: each.begin):
-        if merged and stall.begin <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], stall.end))
-        else:
-            merged.append((stall.begin, stall.end))
-    return merged
+    begins, lengths = [np.zeros(0)], [np.zeros(0)]
+    for stream in streams:
+        gap = np.append(stream.gap, stream.open_gap)
+        long = gap >= STALL
+        lengths.append(gap[long])
+        begins.append(np.append(stream.elapsed - stream.gap, stream.last)[long])
+    begin, length = np.concatenate(begins), np.concatenate(lengths)
+    order = np.argsort(begin, kind="stable")
+    begin, end = begin[order], np.maximum.accumulate((begin + length)[order])
+    first = np.flatnonzero(np.append(True, begin[1:] > end[:-1])[: len(begin)])
+    last = np.append(first[1:], len(begin))[: len(first)] - 1
+    return list(zip(begin[first].tolist(), end[last].tolist(), strict=True))
 
 
 def lateness(stream: Stream, tolerance: float) -> Lateness | None:

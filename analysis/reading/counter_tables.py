@@ -15,6 +15,7 @@ import numpy as np
 
 from analysis.reading.files import read_file
 from analysis.reading.latency_log import (
+    MOST_SECONDS,
     Chars,
     Floats,
     Places,
@@ -107,6 +108,10 @@ def parse_table(raw: bytes, wanted: Collection[str] | None = None) -> Table | No
     if values is None:
         values = row_by_row(rest, len(names), stamp, indices, problems)
     columns = dict(zip((names[index] for index in indices), values, strict=True))
+    if beyond := int(np.count_nonzero(columns[STAMP] >= MOST_SECONDS)):
+        problems.append(f"{count(beyond, 'row')} of a time that no run lasts, left out")
+        kept = columns[STAMP] < MOST_SECONDS
+        columns = {name: column[kept] for name, column in columns.items()}
     steps = np.diff(columns[STAMP])
     if np.any(steps < 0):
         problems.append(f"{count(int(np.sum(steps < 0)), 'row')} out of order, sorted by time")

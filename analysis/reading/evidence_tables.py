@@ -17,7 +17,7 @@ import numpy as np
 
 from analysis.reading.counter_tables import DIGITS, NUMBER, Table, parse_table
 from analysis.reading.files import read_file
-from analysis.reading.latency_log import Floats, count, whole_lines
+from analysis.reading.latency_log import Floats, count, elapsed_time, whole_lines
 from contract.run_files import ALLOCFAIL, BLOCKED, RECLAIM, STAMP, TASKS, TRACE
 
 CLOCKS = (
@@ -26,6 +26,8 @@ CLOCKS = (
 )
 BETWEEN_FRAMES = " <- "
 MOST_FRAMES = 64
+MOST_TASKS = 2000  # of a run; a real one has two or three of each program
+MOST_LOOKS = 200_000  # rows of blocked.tsv; half an hour of a laptop's stalls has 20,000
 AT_ONCE_S = 0.25  # a stamp may go back by less: two writers of one moment
 SUFFIX = re.compile(r"(\.(isra|constprop|part|cold|llvm|lto_priv)(\.\d+)*)+$")
 SIGNED = re.compile(rb"-?\d{1,9}(\.\d{1,9})?")
@@ -121,24 +123,34 @@ def read_trace(run: Path, problems: list[str]) -> Table | None:
 def read_tasks(run: Path, problems: list[str]) -> list[Task] | None:
     """tasks.tsv: each task's clocks, in the order in which they were first seen."""
     lives: dict[tuple[str, int], list[_Life]] = {}
+    every: list[_Life] = []
+    left_out: set[tuple[str, int]] = set()
     clocks: list[str] = []
 
     def parse(row: Row) -> bool:
-        stamp, pid = _number(row[STAMP]), _whole(row["pid"])
+        stamp, pid = elapsed_time(_number(row[STAMP])), _whole(row["pid"])
         if stamp is None or pid is None:
             return False
         if not clocks:
             clocks.extend(name for name in CLOCKS if name in row)
         values = [_float(row[name]) for name in clocks]
-        lived = lives.setdefault((_text(row["stream"]), pid), [])
+        key = (_text(row["stream"]), pid)
+        lived = lives.get(key, [])
         if not lived or lived[-1].is_over(stamp, values):
-            lived.append(_Life())
+            if len(every) >= MOST_TASKS:
+                left_out.add(key)
+                return True
+            every.append(_Life())
+            lived = lives.setdefault(key, [])
+            lived.append(every[-1])
         lived[-1].add(stamp, _text(row["state"])[:1] or "?", values)
         lived[-1].comm = _text(row.get("comm", b"")) or lived[-1].comm
         return True
 
     if _read(run / TASKS, (STAMP, "stream", "pid", "state"), parse, problems) is None:
         return None
+    if left_out:
+        problems.append(f"{TASKS}: only its first {MOST_TASKS:,} tasks are read")
     return [
         Task(
             stream, pid, life.comm, np.array(life.stamps), "".join(life.states), life.table(clocks)
@@ -152,7 +164,7 @@ def read_looks(run: Path, problems: list[str]) -> list[Look] | None:
     """blocked.tsv, in order of time."""
 
     def parse(row: Row) -> Look | None:
-        stamp, pid = _number(row[STAMP]), _whole(row["pid"])
+        stamp, pid = elapsed_time(_number(row[STAMP])), _whole(row["pid"])
         if stamp is None or pid is None:
             return None
         comm, wchan = _text(row.get("comm", b"")), _text(row.get("wchan", b""))
@@ -161,6 +173,9 @@ def read_looks(run: Path, problems: list[str]) -> list[Look] | None:
 
     needed = (STAMP, "stream", "pid", "state", "stack")
     looks = _read(run / BLOCKED, needed, parse, problems)
+    if looks is not None and len(looks) > MOST_LOOKS:
+        problems.append(f"{BLOCKED}: only its first {MOST_LOOKS:,} rows are read")
+        del looks[MOST_LOOKS:]
     return None if looks is None else sorted(looks, key=lambda look: look.at)
 
 

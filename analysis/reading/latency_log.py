@@ -5,7 +5,6 @@ A dying machine cuts files anywhere. What cannot be believed is left out and sai
 line for each kind of damage: a figure is right, or it is said that it may not be.
 """
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from contract.untrusted import json_object
 
 Floats = NDArray[np.float64]
 
@@ -24,6 +25,7 @@ Chars = NDArray[np.uint8]
 END = b"[end]"
 NEWLINE, BLANK, POINT, ZERO = b"\n .0"
 LONGEST_TEXT = 4 * 4096 + 64  # the recorder cuts at 4,096 bytes, each at most four characters here
+MOST_SECONDS = 1e8  # three years: what a stamp of a log has room for
 ROUNDING = 0.0015  # a gap may differ by 0.001 s from the difference of its stamps
 STAMPED = re.compile(rb"^(\d{1,8}\.\d{3}) (\d{1,8}\.\d{3})(?: (.*))?$", re.MULTILINE)
 LATE = re.compile(rb"(?:chunk|beat) \d+ late (\d{1,8}\.\d+)")
@@ -198,22 +200,13 @@ def _believable(elapsed: Floats, gap: Floats) -> Bools:
     return keep
 
 
-def parse_object(raw: bytes) -> dict[str, Any] | None:
-    """One JSON object; None if it is none. NaN and Infinity become null."""
-    try:
-        value = json.loads(raw, parse_constant=lambda _: None)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
 def parse_events(raw: bytes) -> tuple[list[dict[str, Any]], list[str]]:
     """The events of an events.jsonl, and what was left out of them."""
     problems: list[str] = []
     events: list[dict[str, Any]] = []
     damaged = 0
     for line in whole_lines(raw, problems).split(b"\n")[:-1]:
-        event = parse_object(line)
+        event = json_object(line)
         if event is not None and isinstance(event.get("event"), str):
             events.append(event)
         else:
@@ -228,3 +221,9 @@ def number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if -1e18 < value < 1e18 else None
+
+
+def elapsed_time(value: object) -> float | None:
+    """An elapsed time of a JSON file, seconds; None if it is none, or one that no run lasts."""
+    found = number(value)
+    return found if found is not None and 0 <= found < MOST_SECONDS else None

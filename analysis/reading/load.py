@@ -23,10 +23,10 @@ from analysis.reading.files import names_in, read_file, read_lines
 from analysis.reading.latency_log import (
     Floats,
     Lines,
+    elapsed_time,
     number,
     parse_events,
     parse_lines,
-    parse_object,
 )
 from analysis.reading.places import LARGEST_FACTS, Place, find_runs, natural
 from analysis.reading.recorded import recorded
@@ -45,6 +45,7 @@ from contract.run_files import (
     TABLES,
     latency_log,
 )
+from contract.untrusted import json_object
 from contract.workload import Description, is_described
 from errors import UserError
 
@@ -200,7 +201,7 @@ def _load_places(places: list[Place], plan: Plan) -> list[Run | str]:
 
 
 def _load_place(place: Place, orders: dict[tuple[str, int], int]) -> Run | str:
-    status = parse_object(read_file(place.path / STATUS, [], LARGEST_FACTS) or b"")
+    status = json_object(read_file(place.path / STATUS, [], LARGEST_FACTS) or b"")
     if status is not None:
         return _load_run(place, status, orders.get((place.variant, place.number)))
     there = os.path.lexists(place.path / STATUS)
@@ -238,7 +239,7 @@ def _load_run(place: Place, status: dict[str, Any], planned: int | None) -> Run:
     warnings: list[str] = []
     path = place.path
     _check_format(path / STATUS, status)
-    meta = parse_object(read_file(path / META, warnings, LARGEST_FACTS) or b"")
+    meta = json_object(read_file(path / META, warnings, LARGEST_FACTS) or b"")
     if meta is None:
         warnings.append("meta.json: missing or damaged, the machine is not known")
         meta = {}
@@ -303,7 +304,7 @@ def _last_sent(
     stamps = [float(table.columns[STAMP][-1]) for table in tables.values()]
     stamps += [float(one.elapsed[-1]) for one in lines.values() if len(one.elapsed)]
     stamps += [one.end[0] for one in lines.values() if one.end]
-    stamps += [number(event.get("elapsed")) or 0.0 for event in events]
+    stamps += [elapsed_time(event.get("elapsed")) or 0.0 for event in events]
     return max(stamps, default=0.0)
 
 

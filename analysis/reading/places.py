@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from analysis.reading.files import names_in, read_file
-from analysis.reading.latency_log import parse_object
-from contract.run_files import CONFIG, EVENTS, META, REPORT, STATUS
+from contract.run_files import CONFIG, EVENTS, META, REPORT, RUN_NUMBER, STATUS
+from contract.untrusted import json_object
 
 LARGEST_FACTS = 4 << 20  # bytes of a JSON file, the plan or a kernel's .config
 MARKS = (STATUS, META, EVENTS)
@@ -68,7 +68,7 @@ def _variant(variant: str, folder: Path, found: Found) -> None:
     found.runs.extend(Place(variant, int(name), folder / name) for name in numbers)
     found.links.extend(f"{variant}/{name}" for name in sorted(filter(_is_number, links), key=int))
     for name in sorted(filter(CUT_RUN.fullmatch, folders), key=natural):
-        status = parse_object(read_file(folder / name / STATUS, [], LARGEST_FACTS) or b"")
+        status = json_object(read_file(folder / name / STATUS, [], LARGEST_FACTS) or b"")
         state = "no status.json" if status is None else str(status.get("state", "unknown"))
         found.set_aside.append(f"{variant}/{name} ({state[:20]})")
     if CONFIG in files:
@@ -77,7 +77,7 @@ def _variant(variant: str, folder: Path, found: Found) -> None:
 
 
 def _is_number(name: str) -> bool:
-    return re.fullmatch(r"[0-9]{1,9}", name) is not None
+    return re.fullmatch(RUN_NUMBER, name) is not None
 
 
 def _is_run(folder: Path) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.reading.files import read_file
-from analysis.reading.latency_log import ROUNDING, Floats, Lines, number, parse_lines
+from analysis.reading.latency_log import ROUNDING, Floats, Lines, elapsed_time, parse_lines
 from errors import UserError
 
 
@@ -86,5 +86,5 @@ def _end(events: list[dict[str, Any]], name: str) -> float | None:
     """Elapsed at which the stream's end was recorded, if it was."""
     for event in events:
         if event["event"] == "stream-end" and event.get("stream") == name:
-            return number(event.get("elapsed"))
+            return elapsed_time(event.get("elapsed"))
     return None

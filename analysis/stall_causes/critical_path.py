@@ -6,7 +6,7 @@ that the silence waits for. The parent's own time goes first; what it waited for
 divided as that program's time was, and so on down the line.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass, field
 
 from analysis.figures.stalls import Stall
@@ -24,6 +24,9 @@ from analysis.stall_causes.stacks import (
 from analysis.stall_causes.task_time import AMID, NEAR, Seconds, Witness, split
 
 SPAN = 2.0  # seconds of a stall that are divided at once: several looks and samples
+MOST_SPANS = 20_000  # of all of a run's stalls: of more than eleven hours each span is longer
+MOST_WITNESSES = 16  # of a stall; a stream of a real run has a few tasks
+MOST_AT_ONCE = 64  # looks of one moment
 AT_ONCE = 0.3  # seconds between two looks that count as the same moment
 MOST = 0.6  # share of a span from which on there is nobody else
 DEEPEST = 4  # programs in a line that wait for each other
@@ -47,28 +50,31 @@ class Shares:
 class CriticalPath:
     """The evidence of a run, in the order in which stalls ask for it."""
 
-    def __init__(self, evidence: Evidence, machine: Machine, pids: dict[str, int]) -> None:
+    def __init__(
+        self, evidence: Evidence, machine: Machine, pids: dict[str, int], stalled: float = 0.0
+    ) -> None:
+        """stalled: seconds of all stalls that will be asked for."""
         self.machine, self.pids = machine, pids
-        self.tasks: dict[str, list[tuple[Task, Clocks]]] = {}
+        self.span = max(SPAN, stalled / MOST_SPANS)
+        # Stream -> pid -> the tasks that had it in turn.
+        self.tasks: dict[str, dict[int, list[tuple[Task, Clocks]]]] = {}
         for task in evidence.tasks or []:
-            self.tasks.setdefault(task.stream, []).append((task, Clocks(task)))
-        self.looks = evidence.looks or []
-        self.times = [look.at for look in self.looks]
-
-    def looks_in(self, begin: float, end: float) -> list[Look]:
-        """All looks of the span."""
-        return self.looks[bisect_left(self.times, begin) : bisect_right(self.times, end)]
+            lives = self.tasks.setdefault(task.stream, {}).setdefault(task.pid, [])
+            insort(lives, (task, Clocks(task)), key=lambda life: life[1].first)
+        self.looks = _Looks(evidence.looks or [])
+        by_stream: dict[str, list[Look]] = {}
+        for look in self.looks.all:
+            by_stream.setdefault(look.stream, []).append(look)
+        self.of_stream = {stream: _Looks(looks) for stream, looks in by_stream.items()}
 
     def witnesses(self, stall: Stall) -> list[Witness]:
         """The stream's tasks that were there, the program first, then the longest known."""
-        lives: dict[int, list[tuple[Task, Clocks]]] = {}
-        for task, clocks in self.tasks.get(stall.stream, []):
-            lives.setdefault(task.pid, []).append((task, clocks))
+        lives = self.tasks.get(stall.stream, {})
         looks: dict[tuple[int, int], list[Look]] = {}
-        for look in self.looks_in(stall.begin, stall.end + AT_ONCE):
-            if look.stream == stall.stream:
-                place = _life(lives.get(look.pid, []), look.at)
-                looks.setdefault((look.pid, place), []).append(look)
+        of_stream = self.of_stream.get(stall.stream, _Looks([]))
+        for look in of_stream.within(stall.begin, stall.end + AT_ONCE):
+            place = _life(lives.get(look.pid, []), look.at)
+            looks.setdefault((look.pid, place), []).append(look)
         found = []
         for pid, each in lives.items():
             for place, (task, clocks) in enumerate(each):
@@ -79,13 +85,16 @@ class CriticalPath:
         first = self.pids.get(stall.stream)
         if first is None and found:
             first = min(one.pid for one in found)
+        if len(found) > MOST_WITNESSES:
+            found.sort(key=lambda one: (one.pid != first, -len(one.looks)))
+            del found[MOST_WITNESSES:]
         return sorted(found, key=lambda one: one.pid != first)
 
     def shares(self, stall: Stall) -> Shares:
         """The whole stall, by cause; what no evidence tells is unexplained."""
         shares = Shares()
         witnesses = self.witnesses(stall)
-        spans = max(1, round(stall.length / SPAN))
+        spans = max(1, round(stall.length / self.span))
         for n in range(spans):
             begin = stall.begin + stall.length * n / spans
             end = stall.begin + stall.length * (n + 1) / spans
@@ -148,7 +157,7 @@ class CriticalPath:
         compacting = whole / 1e6 - seconds.sum(("compaction",))
         clocked = one.clocks is not None and "compact_us" in one.clocks.has
         kinds = ("asked",) if clocked else ("asked", "direct")
-        near = (each for each in one.seen if each.begin < end + NEAR and each.end > begin - NEAR)
+        near = one.seen_in(begin - NEAR, end + NEAR)
         seen = any(each.told.compacts in kinds for each in near)
         daemon = self.machine.moved("compact_daemon_migrate_scanned", begin, end, "vmstat")
         most = MOST * (end - begin)
@@ -181,8 +190,7 @@ class CriticalPath:
     ) -> None:
         """Divide what was spent waiting for a lock by what its likely holder was in."""
         held: dict[str, int] = {}
-        looks = [look for look in one.looks if begin - AT_ONCE <= look.at <= end + AT_ONCE]
-        for look in looks:
+        for look in _Looks(one.looks).within(begin - AT_ONCE, end + AT_ONCE)[:MOST_AT_ONCE]:
             if told(look.stack, look.wchan, look.state).kind == "lock":
                 amid = self._holder(look)
                 held[amid] = held.get(amid, 0) + 1
@@ -194,7 +202,7 @@ class CriticalPath:
         """What another task was in at that moment: one of the same stream rather than any."""
         others = [
             (other.stream != look.stream, abs(other.at - look.at), AMID[kind])
-            for other in self.looks_in(look.at - AT_ONCE, look.at + AT_ONCE)
+            for other in self.looks.within(look.at - AT_ONCE, look.at + AT_ONCE)[:MOST_AT_ONCE]
             if other.pid != look.pid
             and (kind := told(other.stack, other.wchan, other.state).kind) in AMID
             and kind != "lock"
@@ -202,7 +210,21 @@ class CriticalPath:
         return f"its holder in {min(others)[2]}" if others else ""
 
 
+class _Looks:
+    """Looks in order of time."""
+
+    def __init__(self, looks: list[Look]) -> None:
+        self.all = looks
+
+    def within(self, begin: float, end: float) -> list[Look]:
+        """All looks of the span."""
+        first = bisect_left(self.all, begin, key=lambda look: look.at)
+        return self.all[first : bisect_right(self.all, end, key=lambda look: look.at)]
+
+
 def _life(lives: list[tuple[Task, Clocks]], at: float) -> int:
     """Which of the tasks that had this pid in turn was there, or was nearest."""
-    away = [max(clocks.first - at, at - clocks.last, 0.0) for _, clocks in lives]
-    return away.index(min(away)) if away else 0
+    after = bisect_right(lives, at, key=lambda life: life[1].first)
+    if after in (0, len(lives)):
+        return max(0, after - 1)
+    return after if lives[after][1].first - at < at - lives[after - 1][1].last else after - 1

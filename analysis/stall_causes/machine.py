@@ -3,7 +3,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -33,6 +33,7 @@ class Machine:
     run: Run
     trace: Table | None = None
     failures: list[Failure] | None = None
+    _known: dict[tuple[str, str], tuple[Floats, Floats] | None] = field(default_factory=dict)
 
     def moved(self, name: str, begin: float, end: float, table: str = "trace") -> float | None:
         """By how much a counter grew in the span; None if it is not available there."""
@@ -47,6 +48,11 @@ class Machine:
         return max(0.0, float(known[1] - known[0]))
 
     def _column(self, table: str, name: str) -> tuple[Floats, Floats] | None:
+        if (table, name) not in self._known:
+            self._known[table, name] = self._read(table, name)
+        return self._known[table, name]
+
+    def _read(self, table: str, name: str) -> tuple[Floats, Floats] | None:
         if table != "trace":
             return self.run.column(table, name)
         values = self.trace.get(name) if self.trace else None

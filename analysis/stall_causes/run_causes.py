@@ -11,12 +11,13 @@ from analysis.reading.latency_log import number
 from analysis.reading.load import Run
 from analysis.reading.words import plain
 from analysis.stall_causes import missing_evidence
-from analysis.stall_causes.causes import CAUSES, Card, RunCauses
+from analysis.stall_causes.causes import CAUSES, UNEXPLAINED, Card, RunCauses
 from analysis.stall_causes.critical_path import CriticalPath, Shares
 from analysis.stall_causes.machine import Machine, clauses
 from analysis.stall_causes.stacks import BACKPRESSURE, FOLLOW, shown, told
 from contract.run_files import HEARTBEAT, PLAYER
 
+MOST_CARDS = 5000  # of a run: an hour that stalls each second has fewer
 MOST_STACKS = 5
 MOST_WHO = 6
 OTHERS = (PLAYER, HEARTBEAT)  # their stalls have cards, and are in no sum if no subjects'
@@ -29,20 +30,26 @@ def run_causes(run: Run) -> RunCauses | None:
         return None
     failures = read_failures(run.path, evidence.problems)
     machine = Machine(run, evidence.trace, failures)
-    path = CriticalPath(evidence, machine, _pids(run))
     subjects = [stream.name for stream in run.subjects]
-    others = [name for name in OTHERS if name not in subjects]
-    cards = [_card(path, machine, stall) for stall in _stalls(run, subjects)]
+    found = _stalls(run, subjects)
+    of_others = _stalls(run, [name for name in OTHERS if name not in subjects])[:MOST_CARDS]
+    each = [*found[:MOST_CARDS], *of_others]
+    path = CriticalPath(evidence, machine, _pids(run), sum(stall.length for stall in each))
+    cards = [_card(path, machine, stall) for stall in found[:MOST_CARDS]]
+    notes = missing_evidence.notes(run, evidence, machine)
     seconds: dict[str, float] = {}
+    if len(found) > MOST_CARDS:
+        seconds[UNEXPLAINED] = sum(stall.length for stall in found[MOST_CARDS:])
+        notes.append(f"Only the {MOST_CARDS:,} longest of {len(found):,} stalls are explained.")
     for card in cards:
         for key, amount in card.seconds.items():
             seconds[key] = seconds.get(key, 0.0) + amount
     return RunCauses(
         cards,
         _in_order(seconds),
-        missing_evidence.notes(run, evidence, machine),
+        notes,
         apart=missing_evidence.apart(run, machine),
-        others=[_card(path, machine, stall) for stall in _stalls(run, others)],
+        others=[_card(path, machine, stall) for stall in of_others],
         swap=swap_kind(run),
     )
 

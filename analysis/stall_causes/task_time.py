@@ -6,6 +6,7 @@ believed alone where both speak: the clocks bound how long a task ran, waited fo
 for a block device; the looks divide each of these by what the task was about.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -74,6 +75,7 @@ class Witness:
         self.comm = task.comm if task else looks[-1].comm
         self.pid = task.pid if task else looks[-1].pid
         self.seen = _territories(looks)
+        self.readable = any(seen.readable for seen in self.seen)
 
     def lived(self, begin: float, end: float) -> tuple[float, float]:
         """The part of the span in which it was there, as far as is known."""
@@ -86,9 +88,14 @@ class Witness:
         # It was there before it was first seen, and after it was seen last: a sample's distance.
         return max(begin, first - NEAR), min(end, last + NEAR)
 
+    def seen_in(self, begin: float, end: float) -> list[Seen]:
+        """Those that stand for a part of the span."""
+        first = bisect_right(self.seen, begin, key=lambda seen: seen.end)
+        return self.seen[first : bisect_left(self.seen, end, key=lambda seen: seen.begin)]
+
     def states(self, begin: float, end: float) -> str:
         """Its states at the samples and looks in the span."""
-        states = [seen.state for seen in self.seen if seen.begin < end and seen.end > begin]
+        states = [seen.state for seen in self.seen_in(begin, end)]
         if self.task is not None:
             low, high = self.task.stamps.searchsorted((begin, end))
             states += self.task.states[low:high]
@@ -117,21 +124,20 @@ def split(witness: Witness, begin: float, end: float) -> Seconds:
 def _by_looks(found: Seconds, witness: Witness, begin: float, end: float) -> None:
     """No clocks: the looks divide the whole span, the runnable ones too."""
     left = end - begin
-    readable = any(seen.readable for seen in witness.seen)
-    for seen, seconds in _within(witness.seen, begin, end):
+    for seen, seconds in _within(witness, begin, end):
         left -= seconds
         if seen.state != RUNNABLE:
             found.add(_kind(seen), seconds)
         elif seen.readable:  # no task on a CPU shows its stack
             found.add("cpu_starved", seconds, _amid(seen))
         else:
-            found.add("cpu_running" if readable else "unexplained", seconds)
+            found.add("cpu_running" if witness.readable else "unexplained", seconds)
     if left > 0:
         _by_states(found, witness, begin, end, left)
 
 
 def _by_both(found: Seconds, witness: Witness, begin: float, end: float, spent: Spent) -> None:
-    local = _within(witness.seen, begin, end)
+    local = _within(witness, begin, end)
     asleep = Seconds()
     _asleep(asleep, witness, local, begin, end, spent)
     running = spent.cpu + spent.runnable
@@ -203,7 +209,7 @@ def _asleep(
         blkio = min(sleep, spent.blkio)
         swapin = 0.0
         groups = [(blkio, lambda one: one.io, SOME_IO)]
-    near = _within(witness.seen, begin - NEAR, end + NEAR)
+    near = _within(witness, begin - NEAR, end + NEAR)
     for seconds, fits, otherwise in groups:
         _divide(found, seconds, [local, near], fits, otherwise)
     rest = sleep - swapin - blkio
@@ -292,10 +298,10 @@ def _territories(looks: list[Look]) -> list[Seen]:
     return seen
 
 
-def _within(seen: list[Seen], begin: float, end: float) -> list[tuple[Seen, float]]:
+def _within(witness: Witness, begin: float, end: float) -> list[tuple[Seen, float]]:
     """The looks whose territory overlaps the span, and by how many seconds."""
     found = []
-    for one in seen:
+    for one in witness.seen_in(begin, end):
         overlap = min(one.end, end) - max(one.begin, begin)
         if overlap > 0:
             found.append((one, overlap))

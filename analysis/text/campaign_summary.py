@@ -11,7 +11,7 @@ from typing import get_args
 from analysis.figures import observer_faults
 from analysis.figures.metrics import Metric, lost, metrics_of, primary_figure
 from analysis.figures.stalls import stalled_seconds, worst
-from analysis.reading.latency_log import number
+from analysis.reading.latency_log import elapsed_time
 from analysis.reading.load import Campaign, Run
 from analysis.reading.streams import Stream
 from analysis.reading.words import plain, plural, seconds, some
@@ -211,5 +211,5 @@ def worst_stream(streams: list[Stream]) -> Stream | None:
 
 def run_elapsed(run: Run) -> float | None:
     """Seconds of the workload, as the run's own end says; None if it never began."""
-    elapsed = number(run.status.get("elapsed_s"))
+    elapsed = elapsed_time(run.status.get("elapsed_s"))
     return elapsed if elapsed is None or elapsed >= 0 else None

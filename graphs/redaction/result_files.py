@@ -7,13 +7,13 @@ Stamps and gaps of latency logs, cells of tables, and numbers of JSON and TOML s
 
 import json
 import re
-import tomllib
 from collections.abc import Callable
 from typing import Any
 
 import tomli_w
 
 from contract.run_files import CONFIG, LATENCY
+from contract.untrusted import toml_tables
 from graphs.redaction.redact import Redactor
 
 STAMPS = re.compile(rb"[0-9]{1,8}\.[0-9]{3} [0-9]{1,8}\.[0-9]{3}(?= |$)")
@@ -129,7 +129,7 @@ def _json(raw: bytes, log: Texts, value: Callable[[Any], Any], indent: int | Non
 
 def _toml(raw: bytes, log: Texts, value: Callable[[Any], Any]) -> bytes:
     try:
-        found = tomllib.loads(raw.decode())
+        found = toml_tables(raw.decode())
         changed = value(found)
         # A comment with a secret in it goes.
         is_clean = changed == found and log(_text(raw)) == _text(raw)

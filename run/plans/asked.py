@@ -17,8 +17,9 @@ from contract.command_line import Parser
 from contract.levels import ALPHA
 from contract.option_rows import IN_MACHINE, MODELLED, PLAN, PROFILED, PROFILES
 from contract.option_table import ROWS
-from contract.plan import ASKED, KEPT, TABLES, are_growing, machine_file, read_tables
+from contract.plan import ASKED, KEPT, TABLES, are_growing, machine_file
 from contract.spelling import absent, defaults, flag, in_table, spelled
+from contract.untrusted import toml_tables
 from contract.variant import Variant
 from contract.workload import DESKTOP
 from run.plans.machine_file import of_plan
@@ -47,7 +48,7 @@ def read(path: Path, *, resumed: bool = False) -> AskedPlan:
     also in options that the suite did not have then.
     """
     try:
-        tables = read_tables(path.read_text(encoding="utf-8"))
+        tables = toml_tables(path.read_text(encoding="utf-8"))
         edited = ""
         if name := machine_file(tables):
             file, edited = of_plan(path, name, kept="format" in tables)

@@ -7,8 +7,9 @@ from typing import Any
 
 from contract import swap, values
 from contract.option_rows import PARAMETERS
-from contract.plan import TABLES, parse_plan, read_tables
+from contract.plan import TABLES, parse_plan
 from contract.run_files import PLAN_FILE
+from contract.untrusted import toml_tables
 from contract.values import Refused
 from contract.variant import Variant
 from contract.workload import DESKTOP
@@ -21,7 +22,7 @@ def read_plan(place: Path) -> dict[str, Any]:
     path = place / PLAN_FILE
     try:
         raw = path.read_bytes()
-        plan = read_tables(raw.decode("utf-8"))
+        plan = toml_tables(raw.decode("utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.run_files import appended_files
-from contract.run_record import Events, read_events, write_meta, write_status
+from contract.run_record import Events, close, read_events, write_meta, write_status
 from graphs.bundle.packed_runs import is_kept
 from vm.classify import classify, emulation_fault
 
@@ -154,3 +154,29 @@ def test_an_emulator_that_runs_code_as_it_was_is_no_kernels_panic(
     )
     state, why = classify([], console, None)
     assert (state, "int3" in why) == (("aborted", True) if emulated else ("panicked", False))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"event": "start"}',
+        '{"event": "end"}',
+        '{"event": "status", "state": "completed"}',
+        '{"event": "status", "state": "fine", "why": "x"}',
+        '{"event": "status", "state": [], "why": "x"}',
+        '{"event": "phase"}',
+        '{"event": "meta", "x": ' + "[" * 900 + "]" * 900 + "}",
+        '{"event": "meta", "x": ' + "[" * 100_000 + "}",
+    ],
+)
+def test_an_event_that_lacks_what_it_has_to_have_ends_no_campaign(
+    tmp_path: Path, line: str
+) -> None:
+    good = '{"t": 1, "event": "status", "state": "completed", "why": "done"}\n'
+    (tmp_path / "events.jsonl").write_text(good + line + "\n")
+    events = read_events(tmp_path / "events.jsonl")
+    assert [event["event"] for event in events] == ["status"]
+    state, why = classify(events, tmp_path / "console.log", None)
+    close(tmp_path, {"cpus": 1}, state, why)
+    status = json.loads((tmp_path / "status.json").read_text())
+    assert (status["state"], status["elapsed_s"]) == ("completed", None)
