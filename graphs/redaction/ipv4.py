@@ -10,16 +10,18 @@ VERSION_BEFORE = re.compile(
 )
 # What makes an address of four numbers. Without any of it they are some program's version.
 ADDRESS_BEFORE = re.compile(
-    r"(?:[@\[]|//|(?<![^\W_])(?:ip|ipv4|inet|from|to|src|dst|source|dest(?:ination)?|hosts?|nfs\w*"
+    r"(?:[@\[]|//|(?<![^\W_])(?:ip|ipv4|inet|from|to|src|dst|source|dest(?:ination)?|hosts?|nfs\w{0,16}"
     r"|gw|via|peers?|dns\d?|ntp|clients?|routers?|at|on|mask"
-    r"|[a-z]*(?:addr(?:ess(?:es)?)?|servers?|gateways?)\d?)[\"']?[ :=<(\"'\[]{1,3})$",
+    r"|[a-z]{0,16}(?:addr(?:ess(?:es)?)?|servers?|gateways?)\d?)[\"']?[ :=<(\"'\[]{1,3})$",
     re.IGNORECASE,
 )
-ADDRESS_AFTER = re.compile(r":[0-9]{1,5}(?![0-9.])|/[0-9]{1,2}(?![0-9.])")
+# A port, a mask, or the kernel's thread that serves the address (its name is cut).
+ADDRESS_AFTER = re.compile(r":[0-9]{1,5}(?![0-9.])|/[0-9]{1,2}(?![0-9.])|-m[anger]{0,6}(?![\w-])")
 QUAD = r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}"
 # What follows an address word may be a list. Some of it may have been replaced already.
 LIST_BEFORE = re.compile(
-    rf"(?:(?:{QUAD}|<ip-[0-9]+>)(?:/[0-9]{{1,2}})?(?:[ ,;:]{{1,3}}|[ ,]{{1,2}}(?:and|or) )){{1,8}}$"
+    rf"(?:(?:{QUAD}|<ip-[0-9]{{1,9}}>)(?:/[0-9]{{1,2}})?"
+    r"(?:[ ,;:]{1,3}|[ ,]{1,2}(?:and|or) )){1,8}$"
 )
 QEMU_NETWORK = ipaddress.IPv4Network("10.0.2.0/24")
 
@@ -41,10 +43,12 @@ def ipv4(match: re.Match[str]) -> str | None:
     if address is None:
         return None
     before = match.string[max(0, match.start() - 200) : match.start()].rpartition("\n")[2]
-    after = match.string[match.end() : match.end() + 7]
+    after = match.string[match.end() : match.end() + 9]
     if address.is_private and not VERSION_BEFORE.search(before):
         return found
-    if re.match(r"[_~+-]\w", after) or VERSION_BEFORE.search(before):
+    if VERSION_BEFORE.search(before):
+        return None
+    if re.match(r"[_~+-]\w", after) and not ADDRESS_AFTER.match(after):
         return None
     listed = LIST_BEFORE.search(before)
     words = before[: listed.start()] if listed else before

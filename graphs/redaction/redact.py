@@ -7,21 +7,19 @@ replace. Both can be given what they gave before, and change nothing in it (docs
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from graphs.redaction.ipv4 import is_address
+from graphs.redaction.disk_serials import IN_MODEL
+from graphs.redaction.domains import FULL_NAME
+from graphs.redaction.known_names import KnownNames
+from graphs.redaction.name_contexts import CONTEXTS, named
+from graphs.redaction.rules import Rule, same, secret
+from graphs.redaction.secret_keys import folder_of, kept_file, kind_of
 from graphs.redaction.secret_names import Secrets, is_public, is_searchable
-from graphs.redaction.secret_patterns import (
-    AFTER,
-    BEFORE,
-    CONTEXTS,
-    KEYS,
-    RULES,
-    TOP_LEVELS,
-    Rule,
-    named,
-)
+from graphs.redaction.secret_patterns import FIRST_RULES, RULES
+from graphs.redaction.spelling import plain_name
 
 KINDS = {
     "host": "host name",
@@ -34,9 +32,14 @@ KINDS = {
     "uuid": "UUID or ID of a volume",
     "serial": "serial number or name of a disk",
     "ssid": "name of a wireless network",
+    "secret": "password, token or key",
+    "label": "label of a file system",
+    "iqn": "iSCSI or NVMe name",
+    "path": "file or folder outside the system's",
 }
 TOKEN = re.compile(rf"<({'|'.join(KINDS)})-([1-9][0-9]{{0,8}})>")
 SHORTEST_BARE = 6  # of a serial that is searched for wherever it stands
+LONG_STEM = 8  # letters of a file's name that is searched for without its folder
 LONGEST_KEPT = 4096  # of a text whose outcome is remembered
 MOST_KEPT = 200_000
 # What comes before a record's text in kern.log and console.log: no two lines have the same.
@@ -49,11 +52,10 @@ class Redactor:
     def __init__(self, own: Secrets) -> None:
         self._tokens: dict[tuple[str, str], str] = {}
         self._used: Counter[str] = Counter()  # kind: the highest number that the results hold
-        self._names: dict[str, tuple[str, str]] = {}  # in lower case: kind, form
-        self._bare: dict[str, tuple[str, str]] = {}  # a spelling without separators
-        self._homes = sorted(own.homes - {"/root"}, key=lambda home: (-len(home), home))
+        self._known = KnownNames()
+        homes = sorted(own.homes - {"/root"}, key=lambda home: (-len(home), home))
+        self._rules = (*FIRST_RULES, *map(_home, homes), *RULES)
         self._weak: set[tuple[str, str]] = set()
-        self._search: re.Pattern[str] | None = None
         self._kept: dict[str, str] = {}
         self._learned: set[str] = set()
         for host in sorted(own.hosts):
@@ -66,49 +68,53 @@ class Redactor:
         lower = text.lower()
         for kind, name in named(text, lower):
             self._learn_name(kind, name)
-        for rule in RULES:
+        for rule in self._rules:
             if rule.learn and rule.hint in lower:
                 for match in rule.pattern.finditer(text):
-                    self._learn_bare(rule, match)
+                    self._learn_secret(rule, match)
         for token in TOKEN.finditer(text):
             self._used[token[1]] = max(self._used[token[1]], int(token[2]))
 
     def _learn_name(self, kind: str, name: str) -> None:
         if kind == "host" and "." in name and is_searchable(name.split(".")[0]):
-            name = name.split(".")[0]  # its domain goes with it, see _compiled
+            name = name.split(".")[0]  # its domain goes with it, see KnownNames
         if is_public(name):
             return
         if not is_searchable(name) and " " not in name:
             self._weak.add((kind, name.lower()))
-        elif self._names.setdefault(name.lower(), (kind, name.lower()))[0] != kind:
+        elif not self._known.add(kind, name, name.lower()):
             return
-        self._search = None
         self._kept.clear()
 
-    def _learn_bare(self, rule: Rule, match: re.Match[str]) -> None:
+    def _learn_secret(self, rule: Rule, match: re.Match[str]) -> None:
         form = rule.known(match)
-        if form is not None and len(form) >= SHORTEST_BARE and re.search("[0-9]", form):
-            bare = form.lower()
-            if not (rule.kind == "serial" and not re.search("[a-z]", bare) and len(bare) < 8):
-                self._bare.setdefault(bare, (rule.kind, form))
-                self._search = None
-                self._kept.clear()
+        if form is None or TOKEN.search(form):
+            return
+        if rule.kind in ("ssid", "path"):
+            self._learn_words(rule.kind, form)
+        else:
+            self._learn_bare(rule.kind, form)
 
-    def _compiled(self) -> re.Pattern[str]:
-        """Every learned name and spelling, longest first; a host's name with its domain."""
-        if self._search is None:
-            hosts = [name for name, (kind, _) in self._names.items() if kind == "host"]
-            others = [name for name in (*self._names, *self._bare) if name not in set(hosts)]
-            others += [escaped for name in others if (escaped := _escaped(name)) != name]
-            hosts += [escaped for name in hosts if (escaped := _escaped(name)) != name]
-            others.sort(key=lambda name: (-len(name), name))
-            hosts.sort(key=lambda name: (-len(name), name))
-            domain = rf"(?:(?:\.[^\W_][\w-]*){{0,4}}\.{TOP_LEVELS}(?![\w-]|\.\w))?"
-            parts = ["|".join(map(re.escape, others))] if others else []
-            parts += [f"(?:{'|'.join(map(re.escape, hosts))}){domain}"] if hosts else []
-            body = "|".join(parts) or r"(?!)"
-            self._search = re.compile(f"{BEFORE}({body}){AFTER}", re.IGNORECASE)
-        return self._search
+    def _learn_bare(self, kind: str, form: str) -> None:
+        bare = form.lower()
+        if len(bare) < SHORTEST_BARE or not re.search("[0-9]", bare):
+            return
+        if kind == "serial" and not re.search("[a-z]", bare) and len(bare) < 8:
+            return
+        if self._known.add(kind, form, form):
+            self._kept.clear()
+
+    def _learn_words(self, kind: str, form: str) -> None:
+        """A name of several words, or a path with the name of its file."""
+        words = [form]
+        if kind == "path":
+            stem = re.sub(r"\.\w{1,8}$", "", form.rstrip("/").rpartition("/")[2])
+            words += [stem] if len(stem) >= LONG_STEM else []
+        for one in words:
+            if (" " in one or "/" in one or is_searchable(one)) and self._known.add(
+                kind, one, form.lower()
+            ):
+                self._kept.clear()
 
     def token(self, kind: str, form: str) -> str:
         """The token of a secret, a new one at its first appearance; all spellings have the same."""
@@ -135,16 +141,12 @@ class Redactor:
         return found
 
     def _redacted(self, text: str) -> str:
-        found = text
-        for home in self._homes:
-            if home in found:
-                pattern = re.compile(re.escape(home) + r"(?![\w-])")
-                found = pattern.sub(lambda match: self.token("home", match[0]), found)
-        lower = found.lower()
-        for rule in RULES:
+        found, lower = text, text.lower()
+        for rule in self._rules:
             if rule.hint in lower:
                 found = rule.pattern.sub(partial(self._by_rule, rule), found)
-        found = self._compiled().sub(self._by_name, found)
+        found = self._known.replaced(found, self.token)
+        found = FULL_NAME.pattern.sub(partial(self._by_rule, FULL_NAME), found)
         for kind, hint, pattern in CONTEXTS if self._weak else ():
             if hint in lower:
                 found = pattern.sub(partial(self._by_context, kind), found)
@@ -152,26 +154,12 @@ class Redactor:
 
     def _by_rule(self, rule: Rule, match: re.Match[str]) -> str:
         form = rule.known(match)
-        return match[0] if form is None else _put(match, self.token(rule.kind, form))
-
-    def _by_name(self, match: re.Match[str]) -> str:
-        found = match[1].lower()
-        for held in (self._names, self._bare):
-            if found in held:
-                return self.token(*held[found])
-        plain = _unescaped(found)
-        if plain in self._names:
-            return self.token(*self._names[plain])
-        return self.token("host", self._names_host(plain))
-
-    def _names_host(self, found: str) -> str:
-        """The host whose name, with a domain behind it, was found."""
-        while found not in self._names:
-            found = found.rpartition(".")[0]
-        return found
+        if form is None or TOKEN.search(secret(match)):
+            return match[0]
+        return _put(match, self.token(rule.kind, form))
 
     def _by_context(self, kind: str, match: re.Match[str]) -> str:
-        name = match[1].lower()
+        name = plain_name(match[1]).lower()
         known = (kind, name) in self._weak
         return _put(match, self.token(kind, name)) if known else match[0]
 
@@ -200,16 +188,30 @@ class Redactor:
             if value not in self._learned:
                 self.learn(value)
                 self._learned.add(value)
-            for kind in ("host", "user"):
-                if KEYS[kind].fullmatch(key) and value.strip() and not TOKEN.search(value):
-                    self._learn_name(kind, value)
+            if not TOKEN.search(value):
+                self._learn_keyed(value, key)
         elif isinstance(value, dict):
             for name, each in value.items():
                 self.learn_value(name)
                 self.learn_value(each, name)
         elif isinstance(value, list):
-            for each in value:
-                self.learn_value(each, key)
+            for each, name in _with_options(value, key):
+                self.learn_value(each, name)
+
+    def _learn_keyed(self, value: str, key: str) -> None:
+        kind = kind_of(value, key) if value.strip() else ""
+        if kind in ("host", "user"):
+            self._learn_name(kind, value)
+        elif kind in ("ssid", "path"):
+            self._learn_words(kind, value)
+        elif kind in ("serial", "secret"):
+            self._learn_bare(kind, value)
+        elif kind in ("uuid", "mac"):
+            self._learn_bare(kind, re.sub("[^0-9a-z]", "", value.lower()))
+        elif folder := folder_of(value, key):
+            self._learn_words("path", folder)
+        elif key.lower().endswith("model") and (match := IN_MODEL.pattern.search(value)):
+            self._learn_secret(IN_MODEL, match)
 
     def value(self, value: Any, key: str = "") -> Any:
         """A value of JSON or TOML with tokens in its texts and keys; no number ever changes."""
@@ -218,20 +220,30 @@ class Redactor:
         if isinstance(value, dict):
             return {self.text(name): self.value(each, name) for name, each in value.items()}
         if isinstance(value, list | tuple):
-            return type(value)(self.value(each, key) for each in value)
+            return type(value)(self.value(each, name) for each, name in _with_options(value, key))
         return value
 
     def _keyed(self, value: str, key: str) -> str:
         """The token of a value whose key says what it is; '' if it does not, or it is public."""
         if not value.strip() or TOKEN.search(value):
             return ""
-        for kind, pattern in KEYS.items():
-            if pattern.fullmatch(key):
-                if kind == "ip" and not is_address(value):
-                    continue
-                public = is_public(value) and kind in ("host", "user")
-                return "" if public else self.token(kind, value)
-        return ""
+        kind = kind_of(value, key)
+        kept = kept_file(value) if kind == "path" else ""
+        return self.token(kind, value.removesuffix(kept)) + kept if kind else ""
+
+
+def _with_options(values: Sequence[Any], key: str) -> Iterator[tuple[Any, str]]:
+    """Each value of a list with its key; in a command's words that is the option before it."""
+    before = key
+    for value in values:
+        yield value, before
+        is_option = isinstance(value, str) and re.fullmatch(r"--[a-z][a-z-]{1,40}", value)
+        before = value[2:].replace("-", "_") if is_option else key
+
+
+def _home(home: str) -> Rule:
+    """The rule for a home of whoever makes the bundle."""
+    return Rule("home", home.lower(), re.compile(re.escape(home) + r"(?![\w-])"), same)
 
 
 def split(log: str) -> list[tuple[str, str]]:
@@ -246,22 +258,5 @@ def split(log: str) -> list[tuple[str, str]]:
 
 def _put(match: re.Match[str], token: str) -> str:
     """The whole match with the token in place of its secret."""
-    if not match.re.groups:
-        return token
-    begin, end = (place - match.start() for place in match.span(1))
+    begin, end = (place - match.start() for place in match.span(match.lastindex or 0))
     return match[0][:begin] + token + match[0][end:]
-
-
-def _escaped(name: str) -> str:
-    """The name as latency logs and /dev/kmsg spell it: bytes beyond ASCII are \\xNN."""
-    raw = name.encode("utf-8", "surrogateescape")
-    return "".join(chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}" for byte in raw)
-
-
-def _unescaped(text: str) -> str:
-    raw = re.sub(
-        rb"\\x([0-9a-f]{2})",
-        lambda match: bytes([int(match[1], 16)]),
-        text.encode("utf-8", "surrogateescape"),
-    )
-    return raw.decode("utf-8", "surrogateescape")

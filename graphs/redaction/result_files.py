@@ -16,7 +16,7 @@ from contract.run_files import CONFIG, LATENCY
 from contract.untrusted import toml_tables
 from graphs.redaction.redact import Redactor
 
-STAMPS = re.compile(rb"[0-9]{1,8}\.[0-9]{3} [0-9]{1,8}\.[0-9]{3}(?= |$)")
+STAMPS = re.compile(rb"[0-9]{1,8}\.[0-9]{3} [0-9]{1,8}\.[0-9]{3}(?: |$)")
 # What the suite's own programs print: nothing in it can be a secret.
 OWN_LINE = (
     rb"[0-9]{1,8}\.[0-9]{3} [0-9]{1,8}\.[0-9]{3} "
@@ -25,13 +25,18 @@ OWN_LINE = (
 )
 OWN_LINES = re.compile(b"(?:" + OWN_LINE + b")*+")
 OWN = re.compile(OWN_LINE)
+# Numbers; of two dots and more it may be the name of a task that serves an address.
 CELLS = re.compile(rb"[0-9.\t\n]*+")
-CELL = re.compile(rb"[0-9.]*")
+CELL = re.compile(rb"[0-9]*+(?:\.[0-9]*+)?")
+DOTS = re.compile(rb"\.[0-9]*+\.")
 COUNTER = re.compile(rb"[A-Za-z0-9_()]*")  # a counter's name, as kernels spell them
 SYMBOLS = re.compile(rb"[\w.$-]+(?: <- [\w.$-]+)*")  # a stack of the kernel's functions
 KERNELS = (b"stack", b"wchan", b"gfp", b"state")  # columns of evidence that the kernel wrote
-SETTING = re.compile(r"((?:# )?CONFIG_\w+(?:=| is ))")
+TASK = b"comm"  # the column of a task's name; an address as one is that of a server
+SETTING = re.compile(r"(?:# )?(CONFIG_\w+)(?:=| is )")
+QUOTED = re.compile(r'"(.*)"(\s*)', re.DOTALL)
 Texts = Callable[[str], str]
+Values = Callable[[Any, str], Any]  # of a value and its key
 
 
 def redacted(name: str, raw: bytes, redactor: Redactor) -> bytes:
@@ -50,18 +55,18 @@ def learn(name: str, raw: bytes, redactor: Redactor) -> None:
         redactor.learn_log(found)
         return found
 
-    def value(found: Any) -> Any:
-        redactor.learn_value(found)
+    def value(found: Any, key: str) -> Any:
+        redactor.learn_value(found, key)
         return found
 
     _walk(name, raw, text, log, value)
 
 
-def _walk(name: str, raw: bytes, text: Texts, log: Texts, value: Callable[[Any], Any]) -> bytes:
+def _walk(name: str, raw: bytes, text: Texts, log: Texts, value: Values) -> bytes:
     if name.startswith(LATENCY):
         return _latency(raw, text)
     if name.endswith(".tsv"):
-        return _table(raw, text)
+        return _table(raw, text, value)
     if name.endswith(".jsonl"):
         lines = raw.split(b"\n")
         return b"\n".join(_json(line, text, value, None) if line else line for line in lines)
@@ -70,7 +75,7 @@ def _walk(name: str, raw: bytes, text: Texts, log: Texts, value: Callable[[Any],
     if name.endswith(".toml"):
         return _toml(raw, log, value)
     if name == CONFIG:
-        return _config(raw, text)
+        return _config(raw, text, value)
     return _bytes(log(_text(raw)))
 
 
@@ -94,15 +99,22 @@ def _latency(raw: bytes, text: Texts) -> bytes:
     return b"\n".join(lines)
 
 
-def _table(raw: bytes, text: Texts) -> bytes:
+def _table(raw: bytes, text: Texts, value: Values) -> bytes:
     header, newline, body = raw.partition(b"\n")
     names = header.split(b"\t")
     cells = [one if COUNTER.fullmatch(one) else _cell(one, text) for one in names]
-    if not CELLS.fullmatch(body):
+    if DOTS.search(body) or not CELLS.fullmatch(body):
         kept = {place for place, name in enumerate(names) if name in KERNELS}
+        tasks = {place for place, name in enumerate(names) if name == TASK}
+
+        def task(name: str) -> str:
+            return str(value(name, "address"))
+
         body = b"\n".join(
             b"\t".join(
-                cell if place in kept and SYMBOLS.fullmatch(cell) else _cell(cell, text)
+                cell
+                if place in kept and SYMBOLS.fullmatch(cell)
+                else _cell(cell, task if place in tasks else text)
                 for place, cell in enumerate(row.split(b"\t"))
             )
             for row in body.split(b"\n")
@@ -114,11 +126,11 @@ def _cell(cell: bytes, text: Texts) -> bytes:
     return cell if CELL.fullmatch(cell) else _bytes(text(_text(cell)))
 
 
-def _json(raw: bytes, log: Texts, value: Callable[[Any], Any], indent: int | None) -> bytes:
+def _json(raw: bytes, log: Texts, value: Values, indent: int | None) -> bytes:
     """JSON, parsed and written again if a text in it changed; what is none is a text."""
     try:
         found = json.loads(raw)
-        changed = value(found)
+        changed = value(found, "")
         if changed == found:
             return raw
         end = b"\n" if raw.endswith(b"\n") else b""
@@ -127,10 +139,10 @@ def _json(raw: bytes, log: Texts, value: Callable[[Any], Any], indent: int | Non
         return _bytes(log(_text(raw)))
 
 
-def _toml(raw: bytes, log: Texts, value: Callable[[Any], Any]) -> bytes:
+def _toml(raw: bytes, log: Texts, value: Values) -> bytes:
     try:
         found = toml_tables(raw.decode())
-        changed = value(found)
+        changed = value(found, "")
         # A comment with a secret in it goes.
         is_clean = changed == found and log(_text(raw)) == _text(raw)
         return raw if is_clean else tomli_w.dumps(changed).encode()
@@ -138,12 +150,19 @@ def _toml(raw: bytes, log: Texts, value: Callable[[Any], Any]) -> bytes:
         return _bytes(log(_text(raw)))
 
 
-def _config(raw: bytes, text: Texts) -> bytes:
-    """A kernel's .config: names of options stay, their values are texts."""
+def _config(raw: bytes, text: Texts, value: Values) -> bytes:
+    """A kernel's .config: names of options stay, their values are texts, or what the name says."""
     lines = _text(raw).split("\n")
     for index, line in enumerate(lines):
         if '"' in line or not line.startswith(("CONFIG_", "# CONFIG_")):
             setting = SETTING.match(line)
             end = setting.end() if setting else 0
-            lines[index] = line[:end] + text(line[end:])
+            if setting and (quoted := QUOTED.fullmatch(line, end)):
+                before = re.sub(r'\\(["\\])', r"\1", quoted[1])
+                after = str(value(before, setting[1]))
+                same = quoted[1] if after == before else re.sub(r'(["\\])', r"\\\1", after)
+                found = f'"{same}"{quoted[2]}'
+            else:
+                found = text(line[end:])
+            lines[index] = line[:end] + found
     return _bytes("\n".join(lines))

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Passwords, tokens and keys; names of wireless networks, of volumes and of network disks."""
+
+import re
+
+from graphs.redaction.rules import Rule, same, secret, with_digit
+from graphs.redaction.secret_names import COMMON, PUBLIC
+from graphs.redaction.spelling import BEFORE
+
+# A value: what stands in quotes, to the quote that ends it, or else a word. An apostrophe in a word
+# ends nothing; in JSON that was cut short quotes have a backslash.
+QUOTED = r"\\?\"((?:[^\"\n\\]|\\(?!\")){1,255})|'((?:[^'\n]|'(?=\w)){1,255})"
+WORD = r"([^\s\"'<>,;&()\[\]{}]{1,255})"
+VALUE = rf"(?:{QUOTED}|{WORD})"
+IS = r"[\"']?[ \t]{0,2}(?:=[ \t]{0,2}|:[ \t]{0,2}(?=[^\s]{4}))"
+SAYING = {  # what a text must hold, and the word before a password, token or key
+    "pass": r"password|passwd(?!:\w)|passwort|passphrase|passcode",
+    "psk": r"(?<![a-z])psk",
+    "token": r"token",
+    "secret": r"secret",
+    "key": r"(?:api|access|secret|private|(?:pre-?)?shared|auth|wep|luks)[ _.-]?key[0-9]?",
+    "credential": r"credentials?",
+}
+LABELS = frozenset({"boot-efi", "cloudimg-rootfs", "efi", "esp", "rootfs", "system-boot", "uefi"})
+
+
+def _label(match: re.Match[str]) -> str | None:
+    found = secret(match)
+    return None if found.lower() in COMMON | PUBLIC | LABELS else found
+
+
+CREDENTIALS = (
+    *(
+        Rule("secret", hint, re.compile(rf"(?:{word}){IS}{VALUE}", re.IGNORECASE), same, learn=True)
+        for hint, word in SAYING.items()
+    ),
+    Rule(
+        "secret",
+        "--",
+        re.compile(
+            rf"--[a-z-]{{0,32}}(?:password|passphrase|token|secret|api-key)[ \t]{{1,2}}(?!-){VALUE}"
+        ),
+        same,
+        learn=True,
+    ),
+    Rule(
+        "secret",
+        "authorization",
+        re.compile(r"\bauthorization: ?[a-z]{1,16} ([\w.~+/=-]{4,1000})", re.IGNORECASE),
+        same,
+    ),
+    Rule(
+        "secret",
+        "bearer",
+        re.compile(r"\bbearer[ \t]{1,2}([\w.~+/=-]{16,1000})", re.IGNORECASE),
+        with_digit,
+    ),
+    # Tokens that name their issuer, signed ones, and what a key of SSH is known by.
+    Rule(
+        "secret",
+        "",
+        re.compile(
+            rf"{BEFORE}(?:gh[pousr]_[A-Za-z0-9]{{16,255}}|github_pat_\w{{16,255}}"
+            r"|glpat-[\w-]{16,255}|xox[abprs]-[\w-]{10,255}|A[KS]IA[A-Z0-9]{16}"
+            r"|AIza[\w-]{30,60}|sk-[\w-]{20,255}|(?:npm|hf)_[A-Za-z0-9]{30,255}"
+            r"|eyJ[\w-]{8,255}\.[\w-]{8,1000}\.[\w-]{1,255}|AAAA[BC]3N[\w+/=]{20,1000}"
+            r"|SHA256:[\w+/]{43})"
+        ),
+        same,
+        learn=True,
+    ),
+    Rule(
+        "ssid",
+        "ssid",
+        re.compile(
+            rf"\be?ssid[\"']?(?:[ \t]{{0,2}}[=:][ \t]{{0,2}}{VALUE}|[: ]{{1,2}}(?:{QUOTED}))",
+            re.IGNORECASE,
+        ),
+        same,
+        learn=True,
+    ),
+    Rule(
+        "ssid",
+        "'",
+        re.compile(
+            rf"(?:\baccess point|\(wi-?fi\) connection|\bwi-?fi network) (?:{QUOTED})",
+            re.IGNORECASE,
+        ),
+        same,
+        learn=True,
+    ),
+    Rule("label", "label=", re.compile(rf"(?<![\w-])(?:PART)?LABEL={VALUE}"), _label),
+    Rule("label", "label/", re.compile(r"by-(?:part)?label/([^\s\"'<>,;:]{1,255})"), _label),
+    Rule(
+        "label",
+        "label-",
+        re.compile(
+            r"by\\{1,2}x2d(?:part)?label-([\w.:+=@\\-]{1,255}?)(?=\.(?:device|swap|mount)\b|\s|$)"
+        ),
+        _label,
+    ),
+    Rule("label", "label ", re.compile(r"\bdevice label ([^\s\"'<>]{1,255}) devid"), _label),
+    Rule(
+        "iqn",
+        "qn.",
+        re.compile(
+            r"\b[in]qn\.[0-9]{4}-[0-9]{2}\.(?!org\.nvmexpress\.discovery)[\w.:-]{0,222}\w",
+            re.IGNORECASE,
+        ),
+        same,
+    ),
+)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Folders of people: homes, and where else machines keep what is somebody's."""
+
+import re
+
+from graphs.redaction.rules import Rule, same, secret
+from graphs.redaction.spelling import LONGEST, NAME
+
+# Folders below the root that hold people's things on most machines that have them.
+OWN_ROOTS = (
+    r"(?:srv|mnt|media|run/media|Volumes|data[0-9]{0,2}|nas|net|export|storage|backups?|scratch"
+    r"|projects?|work(?:space)?|vol(?:ume)?s?[0-9]{0,2}|pool[0-9]{0,2}|tank|shares?|archive|nfs"
+    r"|afs|cifs|smb|var/(?:spool/)?mail|var/spool/cron(?:/crontabs)?|var/www"
+    r"|var/lib/(?:machines|lxc|libvirt/images|AccountsService/(?:users|icons)))"
+)
+# Paths of the system: what stands there is the same on every machine.
+SYSTEM = r"(?:bin|boot|dev|etc|lib(?:32|64|x32)?|proc|run|sbin|sys|tmp|usr|var)"
+_LETTER = r"(?:[^\s\"'<>|;,:()\[\]{}*?/\\]|\\{1,2}x[0-9A-Fa-f]{2}|\\ )"
+_PART = rf"{_LETTER}{{1,{LONGEST}}}"
+_VALUE = (
+    r"(?:=|[ \t]{1,2})(?!-)"
+    r"(?:\"([^\"\n<>]{1,1000})|'([^'\n<>]{1,1000})|([^\s\"'<>]{1,1000}))"
+)
+_BEGIN = r"(?<![\w./>-])"
+# A file whose name says nothing but what it is.
+KEPT_FILE = r"(?:bzImage|vmlinu[xz][\w.+~-]{0,100}|[\w.+-]{1,100}\.(?:toml|config))(?![\w./-])"
+MOUNT_POINTS = re.compile(
+    r"/(?:media/(?:cdrom|usb|floppy|dvd)[0-9]?|mnt/(?:test|root|boot|tmp))(?:/.{0,4096})?",
+    re.DOTALL,
+)
+
+
+def _path(match: re.Match[str]) -> str | None:
+    found = secret(match)
+    return None if MOUNT_POINTS.fullmatch(found) else found.rstrip(".")
+
+
+HOMES = (
+    Rule("home", "/", re.compile(rf"/(?:home|Users)/(?:{NAME})"), same),
+    Rule("home", "/root", re.compile(r"(?<![\w./>-])/root(?![\w.-])"), same),
+    Rule("home", "~", re.compile(r"(?<![\w.+~-])(~[a-z_][\w-]{0,31})(?=/)"), same),
+)
+OPTIONS = (
+    # Options of the suite's whose file or folder is its user's.
+    Rule("path", "--", re.compile(rf"--(?:repo|music){_VALUE}"), same, learn=True),
+    Rule("path", "--", re.compile(rf"--(?:out|resume){_VALUE}"), same),
+)
+PATHS = (
+    # The folder of a file that may be anywhere.
+    Rule(
+        "path",
+        "/",
+        re.compile(
+            r"(?:--(?:kernel|machine|plan|device|modules)(?:=|[ \t]{1,2})|\bmodules=)[\"']?"
+            rf"(?!/{SYSTEM}/|/(?:home|Users|root)/)(/{_PART}(?:/{_PART}){{0,20}})(?=/{_PART})"
+        ),
+        same,
+        learn=True,
+    ),
+    Rule(
+        "path",
+        "/",
+        re.compile(rf"{_BEGIN}(/{OWN_ROOTS}/{_PART}(?:/{_PART}){{0,20}})(?=/{KEPT_FILE})"),
+        _path,
+    ),
+    Rule(
+        "path",
+        "/",
+        re.compile(
+            rf"(?<=\")(/{OWN_ROOTS}/[^\"\n<>]{{1,1000}})(?=\")"
+            rf"|(?<=')(/{OWN_ROOTS}/[^'\n<>]{{1,1000}})(?=')"
+        ),
+        _path,
+    ),
+    Rule("path", "/", re.compile(rf"{_BEGIN}(/{OWN_ROOTS}/{_PART}(?:/{_PART}){{0,20}})"), _path),
+    # A repository on another machine (git@host:anna/notes.git).
+    Rule("path", ".git", re.compile(r"@[\w.<>-]{1,255}:([\w./~+-]{1,255}\.git)\b"), same),
+)

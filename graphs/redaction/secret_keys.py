@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Keys of JSON, TOML and a kernel's .config whose value is a secret whatever it looks like."""
+
+import re
+from functools import lru_cache
+
+from graphs.redaction.ipv4 import is_address
+from graphs.redaction.paths import KEPT_FILE, SYSTEM
+from graphs.redaction.secret_names import is_public
+
+KEYS = {
+    kind: re.compile(pattern, re.IGNORECASE)
+    for kind, pattern in {
+        "host": r"(?:host|node|computer|domain)_?name|fqdn|CONFIG_DEFAULT_HOSTNAME",
+        "user": r"(?:sudo_)?user(?:_?name)?|login|logname|owner",
+        "serial": r"(?:.{0,64}_)?serial(?:_?(?:number|short|no))?|wwn|wwid|eui|nguid|sn"
+        r"|(?:service|asset)_?tag|imei",
+        "uuid": r".{0,64}uuid|(?:machine|boot)_id|fsid",
+        "ip": r"(?:.{0,64}_)?(?:ip|ipv4|ip_?addr|addr|(?:ip_?)?address|gateway|gw|router|server"
+        r"|peer|host|nameservers?|dns|client)",
+        "mac": r".{0,64}mac(?:_?addr(?:ess)?)?|.{0,64}(?:hw|perm|ether|ll)_?addr(?:ess)?|bssid",
+        "ssid": r"e?ssid",
+        "secret": r".{0,64}(?:passw(?:or)?d|passphrase|psk|token|secret"
+        r"|(?:api|access|private|auth)_?key)|CONFIG_BUILD_SALT",
+        "iqn": r"iqn|(?:host|sub|sys)?nqn|initiator(?:_?name)?",
+        "label": r"(?:fs|part|volume|disk)_?label",
+        "path": r"repo|music|out|resume|artist|album|track|cwd|working_directory",
+    }.items()
+}
+# Keys whose value may be a file of somebody's; its folder is a secret then.
+FOLDERS = re.compile(r"kernel|machine|spec|modules|plan|device|image", re.IGNORECASE)
+FOLDER = re.compile(
+    rf"(/(?!{SYSTEM}/|(?:home|Users|root)/)[^\n<>,]{{1,4000}}?)(?=/[^/\n,]{{1,255}}(?:,|$))"
+)
+_BARE_MAC = re.compile(r"(?:[0-9a-f]{2}[:.-]?){6,20}", re.IGNORECASE)
+_VERSION = re.compile(r"v?[0-9][0-9.]{0,16}[\w.+~-]{0,64}")
+_KEPT = re.compile(rf"(/.{{1,4000}})/{KEPT_FILE}", re.DOTALL)
+
+
+@lru_cache(maxsize=4096)
+def _kinds(key: str) -> tuple[str, ...]:
+    return tuple(kind for kind, pattern in KEYS.items() if pattern.fullmatch(key))
+
+
+def kind_of(value: str, key: str) -> str:
+    """What kind of secret the value is by its key; '' if the key does not say, or it is public."""
+    for kind in _kinds(key):
+        if kind == "ip" and not is_address(value):
+            continue
+        if kind == "mac" and not _BARE_MAC.fullmatch(value.strip()):
+            continue
+        public = kind in ("host", "user") and is_public(value)
+        # Debian's salt is the version of its kernel.
+        public |= key == "CONFIG_BUILD_SALT" and _VERSION.fullmatch(value) is not None
+        return "" if public else kind
+    return ""
+
+
+def folder_of(value: str, key: str) -> str:
+    """The folder of a value that is a file of somebody's, by its key; '' if there is none."""
+    if key and FOLDERS.fullmatch(key) and (found := FOLDER.match(value)):
+        return found[1]
+    return ""
+
+
+def kept_file(path: str) -> str:
+    """What is kept of a path that is a secret: its last name, if it says nothing but what it is."""
+    found = _KEPT.fullmatch(path)
+    return path[len(found[1]) :] if found else ""
