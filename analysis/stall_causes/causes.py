@@ -25,6 +25,7 @@ CAUSES = (
     Cause("file_write", "waiting for a write to a file", "file write"),
     Cause("dm_crypt", "waiting in dm-crypt, the disk idle", "dm-crypt"),
     Cause("reclaim_scan", "in direct reclaim, scanning", "reclaim: scan"),
+    Cause("reclaim_swapout", "in direct reclaim, submitting swap-out", "reclaim: swap-out"),
     Cause("reclaim_writeback", "in direct reclaim, throttled on writeback", "reclaim: writeback"),
     Cause("reclaim_noprogress", "in direct reclaim, throttled on no progress", "reclaim: stuck"),
     Cause("reclaim_kswapd", "in direct reclaim, waiting for kswapd", "reclaim: kswapd"),

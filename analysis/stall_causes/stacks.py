@@ -33,6 +33,11 @@ IO_WAITS = re.compile(
 WRITEBACK_WAITS = re.compile(
     r"congestion_wait|wait_iff_congested|(wait_on_page|folio_wait)_writeback\w*"
 )
+# What hands a page to the disk waits for: a bio of a pool, a free request; or, of 8 MiB of swap-out
+# that device-mapper lets be under way (dm: fix deadlock when swapping to encrypted device,
+# a666e5c05e7c), a part, in a semaphore that the stack does not show.
+SUBMISSION_WAITS = re.compile(r"mempool_alloc\w*|blk_mq_get_tag|rq_qos_wait|wbt_wait")
+SWAP_BIOS = re.compile(r"_*map_bio|_*clone_and_map_\w+|(dm|_*)_split_and_process_bio|dm_submit_bio")
 RECLAIMS = re.compile(
     r"shrink_\w+|\w*lru_gen\w*|evict_folios|try_to_shrink_lruvec|isolate_lru_(pages|folios)|"
     r"_*(do_)?try_to_free_pages|try_to_free_mem_cgroup_pages|_*alloc_pages_direct_reclaim|"
@@ -124,6 +129,7 @@ POOLED = re.compile(r"_*(dm_(submit|make)|clone_|alloc_(io|tio))\w*")
 RECLAIM = frozenset(
     (
         "reclaim_scan",
+        "reclaim_swapout",
         "reclaim_writeback",
         "reclaim_noprogress",
         "reclaim_kswapd",
@@ -174,6 +180,9 @@ def _asleep_in(stack: tuple[str, ...]) -> str:
         return "lock"
     if names[0] == "msleep":  # too_many_isolated(), before 5.16
         names = names[1:] or [""]
+    bare = names[1:] if names[0] == "down" else names  # before 5.13 the stack shows it
+    if bare and SWAP_BIOS.fullmatch(bare[0]) and any(map(RECLAIMS.fullmatch, stack)):
+        return "reclaim_swapout"
     return next((kind for kind, name in INLINED if name.fullmatch(names[0])), "")
 
 
@@ -196,7 +205,8 @@ def _kind(stack: tuple[str, ...]) -> str:
             in_dm_pool = in_dm_pool or waits_for_memory_pool
             continue
         if cause == "reclaim_scan" and any(map(IO_WAITS.fullmatch, stack[:place])):
-            return "reclaim_writeback"  # e.g. a swap-out that waits for a free request
+            submits = any(map(SUBMISSION_WAITS.fullmatch, stack[:place]))
+            return "reclaim_swapout" if submits else "reclaim_writeback"
         if cause == THROTTLED:
             return _throttled(stack[place + 1 :])
         if cause is not None:

@@ -24,7 +24,6 @@ AMID = {
     "compaction": "compaction",
     "lock": "a lock",
     **dict.fromkeys(RECLAIM, "reclaim"),
-    "reclaim_writeback": "reclaim",
 }
 NEAR = 2.0  # seconds within which another span's looks stand in for those that are missing
 

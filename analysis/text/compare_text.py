@@ -131,9 +131,10 @@ def notes(compared: Compared) -> Iterator[str]:
     if not compared.primary:
         return
     yield (
-        f"A verdict needs p (Holm) <= {compared.level:.2g}; equivalent: the 95 % interval of the "
-        f"ratio within {1 / (1 + plan.margin):.3f} to {1 + plan.margin:.3f}, and both one-sided "
-        "tests against these bounds."
+        f"A verdict needs p (Holm) <= {compared.level:.2g}. The ratio is the median of a run over "
+        "a run; its interval holds the ratios that the same test at the same level does not "
+        f"reject. equivalent: all of them are within {1 / (1 + plan.margin):.3f} to "
+        f"{1 + plan.margin:.3f}."
     )
     yield (
         f"Only {compared.metric.title} was fixed in advance. The spread and the failures are a "

@@ -30,7 +30,7 @@ COLUMNS: dict[str, tuple[str, Cell]] = {
     "mean": (MEAN, lambda metric, sample, _: _mean(metric, sample)),
     "mean and sd": (MEAN, lambda metric, sample, _: mean_and_sd(metric, sample)),
     "sd": ("sd", lambda metric, sample, _: _sd(metric, sample)),
-    "ratio": ("ratio (95 %)", _of_comparison(lambda one: ratio_cell(one))),
+    "ratio": ("ratio (interval)", _of_comparison(lambda one: ratio_cell(one))),
     "p": ("p (Holm)", _of_comparison(lambda one: p_cell(one.p_adjusted))),
     "delta": (
         "delta",
@@ -66,7 +66,7 @@ def _sd(metric: Metric, sample: Sample) -> str:
 
 
 def _bound_mark(metric: Metric) -> str:
-    """What a failed run, the worst there is, would make of a mean or a ratio."""
+    """What a failed run, the worst there is, would make of a mean."""
     return ">=" if metric.sign > 0 else "<="
 
 
@@ -142,11 +142,10 @@ def _number(metric: Metric, value: float) -> str:
 
 
 def ratio_cell(one: Comparison) -> str:
-    """'0.67 (0.63-0.71)': the ratio of the means and its 95 % interval over the runs."""
+    """'0.67 (0.63-0.71)': the median ratio of two runs, and the ratios that are not rejected."""
     if one.ratio is None:
         return "-"
-    bound = _bound_mark(one.metric) if one.sample.failed and not one.base.failed else ""
-    figure = f"{bound}{times(one.ratio)}"
+    figure = times(one.ratio)
     if one.low is None and one.high is None:
         return figure
     return f"{figure} ({_bound(one.low or 0.0)}-{'inf' if one.high is None else _bound(one.high)})"

@@ -17,8 +17,10 @@ from analysis.verdicts.statistics import (
     equivalence_p,
     fisher_p,
     holm,
+    holm_factors,
     least_more_runs,
     log_scatter,
+    median_ratio,
     permutation_p,
     ratio_interval,
     runs_to_be_equivalent,
@@ -28,7 +30,6 @@ from analysis.verdicts.statistics import (
 from analysis.verdicts.verdict import MANY, Comparison, Failures, Sample, Word
 from contract.levels import attainable_p
 
-INTERVAL = 0.95
 FEWEST = 4  # runs of each: what fewer show says nothing of how many would decide
 Rows = tuple[tuple[float, ...], tuple[float, ...]]  # values of the variant, of the baseline
 
@@ -60,10 +61,10 @@ class Pair:
 def judge(pairs: list[Pair], *, level: float, margin: float) -> list[Comparison]:
     """The verdicts of one family: Holm's correction runs over all of its pairs that have runs.
 
-    `regressed` and `improved`: the permutation test on ranks, where a run that failed is the worst.
-    `equivalent`: no run failed, the interval of the ratio lies inside the margin and both one-sided
-    tests against the margin hold, Holm's correction running over the same pairs. A difference that
-    is surely smaller than the margin does not matter, even if it is surely there.
+    `regressed` and `improved`: the permutation test on ranks, where a run that failed is the worst,
+    rejects a ratio of 1. `equivalent`: the ratios that it does not reject, at the same level, lie
+    inside the margin. A difference that is surely smaller than the margin does not matter, even if
+    it is surely there.
     """
     return judge_families([pairs], level=level, margin=margin)[0]
 
@@ -79,15 +80,8 @@ def judge_families(
         None if one is None else pair.metric.sign * one
         for pair, one in zip(pairs, higher, strict=True)
     ]
-    ratio = by_size(
-        [
-            rows if (rows := pair.ended) and sum(rows[0]) and sum(rows[1]) else None
-            for pair in pairs
-        ],
-        lambda sample, base: np.stack(ratio_interval(sample, base, INTERVAL), axis=1),
-    )
     outside = by_size(
-        [None if pair.base.failed or pair.sample.failed else pair.all for pair in pairs],
+        [pair.all for pair in pairs],
         lambda sample, base: equivalence_p(sample, base, margin),
     )
     results: list[list[Comparison]] = []
@@ -95,11 +89,13 @@ def judge_families(
     for family in families:
         part = slice(at, at + len(family))
         at += len(family)
-        adjusted, p_equivalent = _adjusted(p[part]), _adjusted(outside[part])
+        adjusted, factors = _adjusted(p[part]), _factors(p[part], level)
         needed = _needed(p[part], [pair.all for pair in family], level)
         results.append([])
         for i, pair in enumerate(family):
-            middle, low, high = _bounds(pair, ratio[part][i])
+            factor, outside_p = factors[i], outside[part][i]
+            tested = None if factor is None else level / factor
+            middle, low, high = _ratios(pair, p[part][i], tested)
             comparison = Comparison(
                 metric=pair.metric,
                 variant=pair.variant,
@@ -111,7 +107,8 @@ def judge_families(
                 p=p[part][i],
                 p_adjusted=adjusted[i],
                 delta=delta[part][i],
-                p_equivalent=p_equivalent[i],
+                tested=tested,
+                p_equivalent=None if factor is None else min(1.0, outside_p * factor),
                 smallest=_smallest(pair.all, attainable_p),
                 needed=needed[i],
                 level=level,
@@ -182,8 +179,9 @@ def _verdict(one: Comparison) -> Word:
     inside = one.low is not None and one.high is not None
     inside = inside and 1 / (1 + one.margin) <= (one.low or 0) and (one.high or 0) <= 1 + one.margin
     nothing = not any(one.base.values) and not any(one.sample.values)
-    shown = one.p_equivalent is not None and one.p_equivalent <= one.level
-    if shown and not one.too_few and (inside or nothing):
+    if nothing and one.p_equivalent is not None:
+        inside = not one.too_few and one.p_equivalent <= one.level
+    if inside:
         return "equivalent"
     if one.differs and one.delta:
         return "regressed" if one.delta > 0 else "improved"
@@ -211,8 +209,7 @@ def _more_runs(one: Comparison, delta: float, needed: float) -> int:
         if sample.sd is not None and sample.mean
     ]
     if one.ratio and len(relative) == 2 and not (one.sample.failed or one.base.failed):
-        level = min(needed, 1 - INTERVAL)
-        alike = runs_to_be_equivalent(math.log(one.ratio), sum(relative), one.margin, level)
+        alike = runs_to_be_equivalent(math.log(one.ratio), sum(relative), one.margin, needed)
         enough = min(enough, alike)
     if not any(one.sample.values) and not any(one.base.values):
         enough = math.log2(1 / needed)  # runs without a stall: see equivalence_p
@@ -244,6 +241,15 @@ def _adjusted(p: list[float | None]) -> list[float | None]:
     return result
 
 
+def _factors(p: list[float | None], level: float) -> list[int | None]:
+    """What Holm's correction divided the level by for each comparison that has a p."""
+    known = [i for i, one in enumerate(p) if one is not None]
+    result: list[int | None] = [None] * len(p)
+    for i, factor in zip(known, holm_factors(np.array([p[i] for i in known]), level), strict=True):
+        result[i] = int(factor)
+    return result
+
+
 def _needed(
     p: list[float | None],
     rows: list[Rows | None],
@@ -267,13 +273,28 @@ def _smallest(rows: Rows | None, attainable: Callable[[int, int], float]) -> flo
     return None if rows is None else attainable(len(rows[0]), len(rows[1]))
 
 
-def _bounds(pair: Pair, found: Floats | None) -> tuple[float | None, float | None, float | None]:
-    """Ratio and interval; without an interval the ratio of the means, unless one of them is 0."""
-    if found is None:
-        base, mean = pair.base.mean, pair.sample.mean
-        return (mean / base if base and mean else None), None, None
-    ratio, low, high = (float(bound) for bound in found)
-    return ratio, low, high if math.isfinite(high) else None
+def _ratios(
+    pair: Pair, p: float | None, tested: float | None
+) -> tuple[float | None, float | None, float | None]:
+    """The ratio, and the bounds of those that are not rejected at the level that p was tested at.
+
+    No lower bound: None for 0; no upper bound: None.
+    """
+    if pair.all is None or p is None or tested is None:
+        return None, None, None
+    sample, base = (np.array(values) for values in pair.all)
+    ratio, interval = median_ratio(sample, base), ratio_interval(sample, base, tested)
+    if ratio is None or interval is None:
+        return ratio, None, None
+    low, high = interval
+    # Runs that are equal to the last digit make of 1 a place of its own between two others.
+    if p > tested:
+        low, high = min(low, 1.0), max(high, 1.0)
+    elif ratio > 1:
+        low = max(low, 1.0)
+    else:
+        high = min(high, 1.0)
+    return ratio, low or None, high if math.isfinite(high) else None
 
 
 def _scatter(sample: Sample) -> float:

@@ -75,16 +75,15 @@ def _figures(one: Comparison) -> str:
         bad, who = (sample, "its") if sample.mean is None else (base, "the baseline's")
         return f"{who} only run failed" if bad.runs == 1 else f"all of {who} runs failed"
     text = f"{amount(one.metric, sample.mean)} a run against {amount(one.metric, base.mean)}"
+    text += " of the runs that ended" if sample.failed or base.failed else ""
     if one.ratio is None:
         return text
-    least = "at least " if one.metric.sign > 0 else "at most "
-    bound = least if sample.failed and not base.failed else ""
-    text += f" ({bound}{times(one.ratio)} times"
+    text += f" ({times(one.ratio)} times"
     if one.low is not None or one.high is not None:
         low = times(one.low) if one.low is not None else "0"
         high = f"to {times(one.high)}" if one.high is not None else "and more"
-        text += f", 95 % interval {low} {high}"
-    return text + (" of the runs that ended)" if sample.failed or base.failed else ")")
+        text += f", interval {low} {high}"
+    return f"{text})"
 
 
 def _spread(one: Comparison) -> str:

@@ -5,6 +5,7 @@ Values are 0 or more, or infinite (a run that failed; -inf where more is better)
 docs/VERDICTS.md says what was chosen and why, and how often it errs.
 """
 
+import bisect
 import math
 from functools import lru_cache
 from typing import Any, Literal
@@ -19,7 +20,6 @@ from contract.levels import attainable_p
 Alternative = Literal["two-sided", "less", "greater"]
 EXACT = 100  # runs of both variants: up to here the distribution of rank sums is exact
 ENUMERATED = 13_000  # divisions of the runs in two (8 and 8): up to here all, beyond by lot
-RESAMPLES = 2_000
 SEED = 20091127
 RESOLUTION = 1e-3  # of every time that is recorded, s
 POWER = 0.8  # with which the runs that are said to be enough would decide
@@ -85,67 +85,80 @@ def holm(p: Floats) -> Floats:
     return result
 
 
+def holm_factors(p: Floats, level: float) -> Floats:
+    """What the level was divided by when Holm's procedure tested each p, in the order given.
+
+    It goes on to larger ones while it rejects; those after the first that it does not reject are
+    held to that one's level.
+    """
+    order = np.argsort(p, kind="stable")
+    steps = np.arange(len(p), 0, -1)
+    # Of those that are alike, whatever their order, the first one's.
+    steps = steps[np.searchsorted(p[order], p[order])]
+    rejected = int(np.logical_and.accumulate(p[order] * steps <= level).sum())
+    result = np.empty(len(p))
+    result[order] = np.where(np.arange(len(p)) < rejected, steps, len(p) - rejected)
+    return result
+
+
 def fisher_p(failed: int, runs: int, base_failed: int, base_runs: int) -> float:
     """Two-sided p of Fisher's exact test on the runs that failed."""
     table = np.array([[failed, runs - failed], [base_failed, base_runs - base_failed]])
     return min(1.0, float(stats.fisher_exact(table).pvalue))
 
 
-@lru_cache(maxsize=64)
-def _resamples(size: int, which: int) -> Floats:
-    """(size, RESAMPLES): the share that each run has in each resample.
+def paired_ratios(sample: Floats, base: Floats) -> Floats:
+    """Of two groups of runs, (n,) and (m,): sample[i] / base[j] of each pair, in order.
 
-    The same for all comparisons of so many runs: no verdict depends on the order of the variants.
+    0 and inf are among them. Left out are pairs without a ratio: both 0, or both failed.
     """
-    lots = np.random.default_rng((SEED, which, size)).multinomial(
-        size, np.full(size, 1 / size), RESAMPLES
-    )
-    return np.ascontiguousarray(lots.T / size)
-
-
-def ratio_interval(
-    sample: Floats, base: Floats, coverage: float = 0.95
-) -> tuple[Floats, Floats, Floats]:
-    """Ratio of the means and the bounds of its studentised bootstrap interval, each (K,).
-
-    Over runs, on the logarithm of the ratio; values are finite, at least two a row, of positive
-    mean. A bound is 0 or inf where the resamples set none.
-    """
-    log_ratio = np.log(sample.mean(axis=1) / base.mean(axis=1))
-    error = np.sqrt(sum(_relative_variance(values) for values in (sample, base)))
-    low, high = np.empty((2, len(sample)))
-    tail = (1 - coverage) / 2
-    for at in range(0, len(sample), 500):  # 500 rows of resamples at once: 8 MB each
-        rows = slice(at, at + 500)
-        logs, variances = zip(_resampled(sample[rows], 0), _resampled(base[rows], 1), strict=True)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shift = logs[0] - logs[1]
-            t = np.where(np.isinf(shift), shift, shift / np.sqrt(variances[0] + variances[1]))
-        t[np.isnan(t)] = 0  # no shift and no error, or no stall in either
-        low[rows], high[rows] = np.quantile(t, (tail, 1 - tail), axis=1, method="inverted_cdf")
-    with np.errstate(over="ignore", invalid="ignore"):
-        bounds = [np.exp(log_ratio - np.where(error > 0, t * error, 0)) for t in (high, low)]
-    return np.exp(log_ratio), bounds[0], bounds[1]
-
-
-def _relative_variance(values: Floats) -> Floats:
-    """Variance of the mean of each row over its square."""
-    mean, runs = values.mean(axis=1), values.shape[1]
-    return np.asarray(values.var(axis=1, ddof=1) / runs / mean**2)
-
-
-def _resampled(values: Floats, which: int) -> tuple[Floats, Floats]:
-    """Of each resample: log of its mean over the mean, and its own relative variance."""
-    runs = values.shape[1]
-    shares = _resamples(runs, which)
-    deviation = values / values.mean(axis=1, keepdims=True) - 1
-    mean = deviation @ shares
-    variance = np.maximum(deviation**2 @ shares - mean**2, 0) / (runs - 1)
-    variance[variance < 1e-14] = 0  # one run drawn over and over, but for rounding
-    mean += 1
-    mean[mean < 1e-14] = 0
+    first, second = np.repeat(sample, len(base)), np.tile(base, len(sample))
+    alike = (first == second) & ((first == 0) | np.isinf(first))
+    first, second = first[~alike], second[~alike]
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log(mean), variance / mean**2
+        ratios = np.where(np.isneginf(first), 0.0, first / second)
+    return np.sort(np.where(np.isneginf(second), np.inf, ratios))
+
+
+def median_ratio(sample: Floats, base: Floats) -> float | None:
+    """exp of the median of log(x / y) over all pairs of runs (Hodges and Lehmann's estimate).
+
+    None if no pair has a ratio, or if the median is 0 or infinite.
+    """
+    ratios = paired_ratios(sample, base)
+    if not len(ratios):
+        return None
+    low, high = ratios[(len(ratios) - 1) // 2], ratios[len(ratios) // 2]
+    ratio = float(low if low == high else math.sqrt(low) * math.sqrt(high))
+    return ratio if 0 < ratio < math.inf else None
+
+
+def ratio_interval(sample: Floats, base: Floats, level: float) -> tuple[float, float] | None:
+    """The ratios that the test on ranks does not reject: p > level for sample / ratio and base.
+
+    Two groups of runs, (n,) and (m,). From 0, or to inf, where the runs set no bound. None: so few
+    runs reject no ratio, or the test rejects each.
+    """
+    if attainable_p(len(sample), len(base)) > level:
+        return None
+    ratios = paired_ratios(sample, base)
+    steps = np.unique(ratios[(ratios > 0) & np.isfinite(ratios)])
+
+    # Between two steps, which are no ratio of any pair, the order of the runs stays as it is.
+    def rejected(between: int, alternative: Alternative) -> bool:
+        below = steps[between - 1] if between else steps[0] / 4 if len(steps) else 1.0
+        above = steps[between] if between < len(steps) else below * 4
+        ratio = math.sqrt(below) * math.sqrt(above)
+        return bool(2 * permutation_p(sample[None] / ratio, base[None], alternative)[0] <= level)
+
+    places = range(len(steps) + 1)
+    # A larger ratio makes the sample smaller, so each side is rejected up to one place or from it.
+    first = bisect.bisect_left(places, True, key=lambda place: not rejected(place, "greater"))
+    after = bisect.bisect_left(places, True, key=lambda place: rejected(place, "less"))
+    if first == after:  # the one step between them is left: runs that are all alike
+        return (float(steps[first - 1]),) * 2 if 0 < first <= len(steps) else None
+    low = float(steps[first - 1]) if first else 0.0
+    return low, float(steps[after - 1]) if after <= len(steps) else math.inf
 
 
 def spread_p(sample: Floats, base: Floats) -> Floats:

@@ -67,9 +67,10 @@ class Comparison:
     variant: str
     base: Sample
     sample: Sample
-    ratio: float | None = None  # of the means (spread: of the sd's) of the runs that ended
-    low: float | None = None  # 95 % bootstrap interval of the ratio
-    high: float | None = None  # None too if the runs set no upper bound
+    ratio: float | None = None  # median over all pairs of runs (spread: of the sd's)
+    low: float | None = None  # of the ratios that the test does not reject; None: no lower bound
+    high: float | None = None  # None: no upper bound
+    tested: float | None = None  # level that Holm's correction left for this one
     p: float | None = None
     p_adjusted: float | None = None  # Holm's, in its family
     delta: float | None = None  # Cliff's: +1 if every run is worse than every one of the baseline
@@ -77,7 +78,7 @@ class Comparison:
     why: str = ""  # one sentence
     more_runs: int | None = None  # undecided: about so many more of each would decide, at most MANY
     least_runs: int | None = None  # undecided, too few to tell more_runs: so many of each at least
-    p_equivalent: float | None = None  # Holm's, of the ratio outside the margin
+    p_equivalent: float | None = None  # of a ratio outside the margin, corrected as p is
     smallest: float | None = None  # p that so many runs could give
     needed: float | None = None  # p that this one needs in its family
     level: float = 0.05

@@ -91,9 +91,9 @@ class Table:
     def primary(self) -> None:
         print(
             "\n| truth | variants | runs of each | regressed | improved | either | equivalent "
-            "| not sure |"
+            "| not sure | interval holds the truth | contradictions |"
         )
-        print("|---|---|---|---|---|---|---|---|")
+        print("|---|---|---|---|---|---|---|---|---|---|")
         for variants in (1, 2):
             for runs in RUNS:
                 self._row("the same kernel (A/A)", Setting(runs, variants))
@@ -112,7 +112,12 @@ class Table:
         runs = str(setting.runs[0])
         if len(setting.runs) > 1:
             runs = f"until sure, {setting.runs[0]} to {setting.runs[-1]} ({tally.runs:.1f})"
-        print(f"| {truth} | {setting.variants} | {runs} | {_shares(tally)} |", flush=True)
+        held = _percent(tally.covered) if tally.covered else ""
+        print(
+            f"| {truth} | {setting.variants} | {runs} | {_shares(tally)} | {held} "
+            f"| {tally.contradicted} |",
+            flush=True,
+        )
 
     def cost(self, run_s: float | None) -> None:
         print(

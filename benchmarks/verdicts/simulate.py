@@ -7,6 +7,7 @@ bootstrap: to smooth or not to smooth?", Biometrika 1987) of the logarithm of th
 logarithms keep their mean and their variance, while no two runs are alike.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -100,6 +101,8 @@ class Tally:
     equivalent: float = 0.0
     sure: float = 0.0  # every comparison had a verdict in the end
     runs: float = 0.0  # of each variant, on the average
+    covered: float = 0.0  # of the comparisons with an interval: it holds the true ratio
+    contradicted: int = 0  # comparisons whose verdict and interval say different things
 
 
 def campaigns(pool: list[Pool], setting: Setting, number: int, seed: int) -> list[list[Floats]]:
@@ -128,6 +131,7 @@ def simulate(drawn: list[list[Floats]], setting: Setting, *, alpha: float, margi
     tally = Tally()
     going = list(range(len(drawn)))
     seen: dict[str, set[int]] = {"regressed": set(), "improved": set(), "equivalent": set()}
+    covered: list[bool] = []
     for look, runs in enumerate(setting.runs):
         families = [_pairs([group[:runs] for group in drawn[i]]) for i in going]
         undecided = []
@@ -137,6 +141,9 @@ def simulate(drawn: list[list[Floats]], setting: Setting, *, alpha: float, margi
             for one in family:
                 if one.verdict in seen:
                     seen[one.verdict].add(i)
+                if one.low is not None and one.high is not None:
+                    covered.append(one.low <= setting.effect <= one.high)
+                tally.contradicted += contradicts(one)
             sure = all(one.verdict != "undecided" for one in family)
             tally.sure += sure
             if sure or look == len(setting.runs) - 1:
@@ -152,7 +159,24 @@ def simulate(drawn: list[list[Floats]], setting: Setting, *, alpha: float, margi
         equivalent=len(seen["equivalent"]) / number,
         sure=tally.sure / number,
         runs=tally.runs / number,
+        covered=sum(covered) / max(1, len(covered)),
+        contradicted=tally.contradicted,
     )
+
+
+def contradicts(one: Comparison) -> bool:
+    """Whether the interval holds a ratio that the verdict rules out, or the other way round."""
+    low, high = one.low or 0.0, math.inf if one.high is None else one.high
+    if one.low is None and one.high is None:
+        return one.verdict == "equivalent"
+    inside = 1 / (1 + one.margin) <= low and high <= 1 + one.margin
+    expected = {
+        "regressed": low >= 1 and not inside,
+        "improved": high <= 1 and not inside,
+        "equivalent": inside,
+        "undecided": low <= 1 <= high and not inside,
+    }
+    return not expected[one.verdict]
 
 
 def spreads(drawn: list[list[Floats]], *, alpha: float) -> Tally:

@@ -189,10 +189,10 @@ def _verdicts(compared: Compared) -> Iterator[str]:
     rows = [[plain(label, 60), *row] for label, *row in verdict_rows(compared, IN_REPORT)]
     yield from grid(rows, WIDTH, whole_names=True, least=0)
     yield from paragraph(
-        f"Against {plain(compared.labels[compared.baseline], 60)}, by runs: ratio of the means "
-        "with its bootstrap interval, p of a permutation test after Holm's correction. A verdict "
-        f"needs p <= {compared.level:.2g}; undecided does not mean that there is no difference. "
-        "All metrics are in compare.txt."
+        f"Against {plain(compared.labels[compared.baseline], 60)}, by runs: median ratio of a "
+        "run to a run, the ratios that the test does not reject, p of a permutation test after "
+        f"Holm's correction. A verdict needs p <= {compared.level:.2g}; undecided does not mean "
+        "that there is no difference. All metrics are in compare.txt."
     )
 
 

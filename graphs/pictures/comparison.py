@@ -158,9 +158,7 @@ def _head(figure: Figure, compared: Compared, layout: _Layout) -> None:
     if layout.strip:
         said = f"{shown_words(SHOWN, len(compared.variants), compared.metric)}:"
         _text(figure, layout, LABELS[0], layout.begin - 30, said, color=GREY)
-    heads = (
-        [(RATIOS[0], "ratio to the baseline, with its 95 % interval")] if compared.primary else []
-    )
+    heads = [(RATIOS[0], "ratio to the baseline, with its interval")] if compared.primary else []
     if any(failed(run) for run in compared.campaign.runs):
         heads.append((FAILED[0], "failed"))
     for x, text in heads:

@@ -43,6 +43,7 @@ CAUSES = {
     "file_write": Look("#56B4E9", "#0072B2", "///"),
     "dm_crypt": Look("#E69F00", "#FFFFFF"),
     "reclaim_scan": Look("#D55E00", "#FFFFFF"),
+    "reclaim_swapout": Look("#D55E00", "#FFFFFF", "|||"),
     "reclaim_writeback": Look("#D55E00", "#FFFFFF", "///"),
     "reclaim_noprogress": Look("#D55E00", "#FFFFFF", "xxx"),
     "reclaim_kswapd": Look("#D55E00", "#FFFFFF", "..."),

@@ -43,6 +43,17 @@ ALONE = {
     "reclaim_scan": Program(
         7, state="R", rates={"cpu_us": 0.98, "freepages_us": 0.97}, looks=[("R", "")]
     ),
+    "reclaim_swapout": Program(
+        7,
+        rates={"freepages_us": 0.98},
+        looks=[
+            (
+                "D",
+                "__map_bio <- dm_submit_bio <- submit_bio_noacct_nocheck <- swap_writepage <- "
+                f"shrink_folio_list <- {RECLAIM}",
+            )
+        ],
+    ),
     "reclaim_writeback": Program(
         7,
         rates={"blkio_us": 0.95, "freepages_us": 0.98},

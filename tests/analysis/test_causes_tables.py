@@ -51,7 +51,22 @@ STACKS = {
         "reclaim_scan"
     ),
     "io_schedule <- blk_mq_get_tag <- blk_mq_submit_bio <- swap_writepage <- pageout": (
-        "reclaim_writeback"
+        "reclaim_swapout"
+    ),
+    # 6.12 and 7.2: a bio of the pool, and a place among the swap-out that dm lets be under way
+    "mempool_alloc_noprof <- bio_alloc_bioset <- __swap_writepage <- swap_writepage <- pageout": (
+        "reclaim_swapout"
+    ),
+    "mempool_alloc_from_pool <- mempool_alloc_noprof <- bio_alloc_bioset <- bio_alloc_clone <- "
+    "alloc_io <- dm_submit_bio <- submit_bio_noacct_nocheck <- swap_writeout <- "
+    "shrink_folio_list": "reclaim_swapout",
+    "__map_bio <- dm_submit_bio <- __submit_bio <- submit_bio_noacct_nocheck <- swap_writepage": (
+        "reclaim_swapout"
+    ),
+    "down <- __map_bio <- __split_and_process_non_flush <- dm_submit_bio <- submit_bio_noacct <- "
+    "__swap_writepage <- pageout": "reclaim_swapout",
+    "__map_bio <- dm_submit_bio <- __submit_bio <- submit_bio_noacct_nocheck <- read_pages": (
+        "file_read"
     ),
     "io_schedule <- blk_mq_get_tag <- blk_mq_submit_bio <- submit_bio_noacct <- read_pages": (
         "file_read"

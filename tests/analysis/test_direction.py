@@ -46,7 +46,7 @@ def test_worse_is_what_the_metric_says(
     found = one(metric, base, sample)
     assert found.verdict == verdict and found.delta == delta
     assert found.p == pytest.approx(2 / 252)
-    assert found.ratio == pytest.approx(sum(sample) / sum(base))
+    assert found.ratio == pytest.approx(2 if sample is HIGH else 1 / 2)
     nobody = Failures("b", 0, 5, 0, 5, 1.0, 1.0, "undecided")
     words = {"regressed": "worse", "improved": "better"}[verdict]
     text = sentence("B", "A", found, one(metric, base, base), nobody)
@@ -55,14 +55,13 @@ def test_worse_is_what_the_metric_says(
 
 
 @pytest.mark.parametrize("metric", [TIME, RATE])
-def test_failed_runs_are_the_worst_and_bound_the_ratio(metric: Metric) -> None:
+def test_failed_runs_are_the_worst_and_have_no_bound(metric: Metric) -> None:
     hung = (HUNG[metric.sign],) * 2
     alike = (40.0, 41.0, 42.0)
     found = one(metric, (39.0, 40.0, 41.0, 42.0, 43.0), hung + alike)
     assert found.delta is not None and found.delta > 0
     assert found.sample.failed == 2 and found.sample.mean == 41
-    assert ratio_cell(found).startswith(">=" if metric is TIME else "<=")
-    assert ("at least 1.00 times" if metric is TIME else "at most 1.00 times") in found.why
+    assert ratio_cell(found) == ("1.05 (0.95-inf)" if metric is TIME else "0.95 (0.000-1.05)")
     assert one(metric, LOW, (HUNG[metric.sign],) * 5).verdict == "regressed"
     assert one(metric, (HUNG[metric.sign],) * 5, LOW).verdict == "improved"
 

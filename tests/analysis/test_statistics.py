@@ -17,7 +17,9 @@ from analysis.verdicts.statistics import (
     equivalence_p,
     fisher_p,
     holm,
+    holm_factors,
     least_more_runs,
+    median_ratio,
     permutation_p,
     ratio_interval,
     runs_to_be_equivalent,
@@ -174,38 +176,60 @@ def test_least_more_runs() -> None:
 
 
 def test_ratio_interval_covers_at_small_numbers_of_runs() -> None:
-    """Log-normal runs of the same mean: 95 % of the intervals hold 1; 2,000 rows, +-1 %."""
+    """Log-normal runs, the one group 1.2 times the other: the exact level, 4,000 rows, +-1 %."""
     rng = np.random.default_rng(3)
-    for size, scatter in ((5, 0.1), (5, 0.5), (10, 0.3)):
-        sample, base = np.exp(rng.normal(0, scatter, (2, 2000, size)))
-        ratio, low, high = ratio_interval(sample, base)
-        assert 0.93 <= np.mean((low <= 1) & (high >= 1)) <= 0.98
-        assert ratio == pytest.approx(sample.mean(axis=1) / base.mean(axis=1))
+    for size, scatter, held in ((5, 0.1, 1 - 8 / 252), (5, 0.5, 1 - 8 / 252), (4, 0.3, 1 - 2 / 70)):
+        rows = 1.2 * np.exp(rng.normal(0, scatter, (4000, size)))
+        others = np.exp(rng.normal(0, scatter, (4000, size)))
+        found = [ratio_interval(*each, 0.05) for each in zip(rows, others, strict=True)]
+        hits = [one is not None and one[0] <= 1.2 <= one[1] for one in found]
+        assert np.mean(hits) == pytest.approx(held, abs=0.01)
+    assert ratio_interval(rows[0][:3], others[0][:3], 0.05) is None
 
 
 @given(TIMES, TIMES, st.sampled_from((0.25, 8.0)))
-def test_ratio_interval_does_not_depend_on_the_unit(
+def test_ratio_and_interval_do_not_depend_on_the_unit(
     one: list[float], other: list[float], factor: float
 ) -> None:
-    found = ratio_interval(row(*one), row(*other))
-    scaled = ratio_interval(factor * row(*one), factor * row(*other))
-    assert found[0][0] == pytest.approx(sum(one) / len(one) / (sum(other) / len(other)))
-    for before, after in zip(found, scaled, strict=True):
-        assert before[0] == pytest.approx(after[0], rel=1e-6)
+    sample, base = np.array(one), np.array(other)
+    ratio = median_ratio(sample, base)
+    assert ratio == pytest.approx(float(np.exp(np.median(np.log(sample[:, None] / base)))))
+    assert median_ratio(factor * sample, base * factor) == pytest.approx(ratio)
+    found = ratio_interval(sample, base, 0.3), ratio_interval(factor * sample, factor * base, 0.3)
+    assert found[0] == (found[1] and pytest.approx(found[1]))
 
 
-def test_ratio_interval_of_runs_all_alike_and_of_runs_without_a_stall() -> None:
-    assert [bound[0] for bound in ratio_interval(row(5, 5, 5), row(5, 5, 5))] == [1, 1, 1]
-    ratio, low, high = ratio_interval(row(0, 0, 5), row(5, 5, 5))
-    assert (ratio[0], low[0], high[0]) == (pytest.approx(1 / 3), 0, math.inf)
+RUNS = st.lists(st.sampled_from((0.0, 1.0, 2.0, 3.0, 5.0, 7.0, math.inf)), min_size=4, max_size=5)
 
 
-def test_many_rows_are_judged_as_each_would_be_alone() -> None:
-    rng = np.random.default_rng(4)
-    sample, base = rng.lognormal(3, 0.4, (2, 1200, 5))
-    together = ratio_interval(sample, base)
-    alone = ratio_interval(sample[1100:1101], base[1100:1101])
-    assert [bound[1100] for bound in together] == pytest.approx([bound[0] for bound in alone])
+@given(RUNS, RUNS)
+def test_the_interval_holds_the_ratios_that_are_not_rejected(
+    one: list[float], other: list[float]
+) -> None:
+    """Against the test of each ratio between two that any pair of runs has."""
+    sample, base = np.array(one), np.array(other)
+    found = ratio_interval(sample, base, 0.1)
+    for ratio in np.geomspace(0.01, 100, 98):
+        kept = permutation_p(sample[None] / ratio, base[None])[0] > 0.1
+        assert kept == (found is not None and found[0] < ratio < found[1]), ratio
+
+
+def test_ratio_and_interval_of_runs_all_alike_and_of_runs_without_a_stall() -> None:
+    alike, none, failed = np.full(5, 5.0), np.zeros(5), np.full(5, math.inf)
+    assert median_ratio(alike, alike) == 1 and ratio_interval(alike, alike, 0.05) == (1, 1)
+    assert median_ratio(none, none) is None and median_ratio(failed, failed) is None
+    for one, other in ((none, alike), (failed, alike), (alike, none), (-failed, alike)):
+        assert median_ratio(one, other) is None and ratio_interval(one, other, 0.05) is None
+    some = np.array((0, 0, 5, 6, 7.0))
+    assert median_ratio(some, np.array((5, 5, 6, 6, 7.0))) == pytest.approx(5 / 6)
+    assert ratio_interval(some, np.array((5, 5, 6, 6, 7.0)), 0.05) == pytest.approx((0, 6 / 5))
+
+
+@given(st.lists(st.sampled_from((0.001, 0.004, 0.01, 0.02, 0.03, 0.2)), min_size=1, max_size=6))
+def test_holms_factors_are_those_that_decided(values: list[float]) -> None:
+    p = np.array(values)
+    assert ((p * holm_factors(p, 0.05) <= 0.05) == (holm(p) <= 0.05)).all()
+    assert holm_factors(np.array([0.02, 0.3, 0.001]), 0.05).tolist() == [2, 1, 3]
 
 
 def test_equivalence_needs_a_ratio_surely_inside_the_margin() -> None:

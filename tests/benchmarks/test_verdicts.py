@@ -1,21 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The proof of the verdicts: its simulated campaigns are what they are said to be."""
 
+import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from analysis.figures.metrics import measure
+from analysis.figures.metrics import PRIMARY, measure
 from analysis.reading.load import load_campaign
 from analysis.stall_causes.run_causes import run_causes
+from analysis.verdicts.judge import Pair, judge
+from analysis.verdicts.verdict import Comparison, Sample, Word
 from benchmarks.verdicts.blames import KEYS, Truth, cause_pools, simulate_blames
-from benchmarks.verdicts.simulate import Pool, Setting, campaigns, pools, simulate, spreads
+from benchmarks.verdicts.simulate import (
+    Pool,
+    Setting,
+    campaigns,
+    contradicts,
+    pools,
+    simulate,
+    spreads,
+)
 from tests.make_results import make_campaign
 
 SUITE = Path(__file__).resolve().parents[2]
+ENDED = Sample((1.0,)), Sample((1.0,))
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +82,33 @@ def test_the_same_kernel_seldom_differs_and_ten_times_nearly_always(pool: list[P
         tally = simulate(campaigns(pool, worse, 50, 4), worse, alpha=0.05, margin=0.1)
         assert tally.regressed == tally.sure >= 0.9 and tally.improved == 0
         assert looks[0] <= tally.runs < looks[0] + 1
+
+
+def test_no_interval_contradicts_its_verdict(pool: list[Pool]) -> None:
+    for setting in (
+        Setting((5, 7), 3, 1.15),
+        Setting((4,), 1, 0.8, calm=0.2),
+        Setting((5,), 4, calm=0.1),
+    ):
+        tally = simulate(campaigns(pool, setting, 60, 8), setting, alpha=0.05, margin=0.1)
+        assert tally.contradicted == 0 and tally.covered >= 0.93
+    inside, beyond = (Comparison(PRIMARY, "b", *ENDED, low=1.01, high=x) for x in (1.05, 1.4))
+    for one, fits in ((inside, "equivalent"), (beyond, "regressed")):
+        words: tuple[Word, ...] = ("equivalent", "regressed", "improved", "undecided")
+        assert [w for w in words if not contradicts(replace(one, verdict=w))] == [fits]
+
+
+RUN = st.one_of(st.integers(1, 9).map(float), st.just(math.inf), st.just(0.0))
+GROUPS = st.lists(st.lists(RUN, min_size=5, max_size=5), min_size=2, max_size=4)
+
+
+@given(GROUPS)
+def test_nor_does_it_with_ties_and_failed_runs(groups: list[list[float]]) -> None:
+    base, *others = (Sample(tuple(group)) for group in groups)
+    pairs = [Pair(PRIMARY, str(i), base, other) for i, other in enumerate(others)]
+    for one in judge(pairs, level=0.05, margin=0.1):
+        if one.ratio is not None:
+            assert not contradicts(one), one
 
 
 def test_three_runs_decide_nothing(pool: list[Pool]) -> None:

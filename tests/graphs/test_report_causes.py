@@ -165,13 +165,13 @@ def test_the_files_have_every_cause_of_every_run(tmp_path: Path) -> None:
         for one in csv.DictReader(io.StringIO(export.csv_text(found)))
         if one["family"] == "cause"
     ]
-    assert len(rows) == 2 * 14
+    assert len(rows) == 2 * 15
     of_b = {row["metric"]: row for row in rows if row["variant"] == "b"}
     assert float(of_b["cause-swap_in"]["mean"]) == pytest.approx(31.25)
     assert float(of_b["cause-swap_in"]["p_adjusted"]) <= 0.05 and not of_b["cause-lock"]["p"]
     assert float(of_b["cause-file_read"]["mean"]) == 0
     data = json.loads(export.json_text(found))
-    assert len(data["causes"]) == 14 and "blame" not in data["variants"][0]
+    assert len(data["causes"]) == 15 and "blame" not in data["variants"][0]
     variant = data["variants"][1]
     assert (
         variant["blame"]["causes"] == ["swap_in"]

@@ -118,6 +118,16 @@ class Machine:
                 libc.swapoff(path)
 
     @contextlib.contextmanager
+    def encrypted(self, name: str) -> Iterator[str]:
+        """Within: a swap area in a dm-crypt mapping of its own upon that mapping; its name."""
+        mapper.open_crypt(f"/dev/mapper/{name}", "upon")
+        mapper.run("mkswap", "-q", "/dev/mapper/upon")
+        try:
+            yield "upon"
+        finally:
+            mapper.run("dmsetup", "remove", "--retry", "upon")
+
+    @contextlib.contextmanager
     def knob(self, path: str, value: str) -> Iterator[None]:
         """Within: that file holds value."""
         place = Path(path)

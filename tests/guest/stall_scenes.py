@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.guest.stall_machine import FS, Machine
+from tests.guest.stall_machine import FS, Absent, Machine
 
 HOLD_S = 3.2
 STOPPED_S = 4.0
@@ -260,6 +260,24 @@ def reclaim_kswapd(machine: Machine, victim: Victim) -> None:
         victim.done()
 
 
+def reclaim_swapout(machine: Machine, victim: Victim) -> None:
+    # dm-crypt lets one request of swap-out be under way, and that one is held up below it.
+    limit = "/sys/module/dm_mod/parameters/swap_bios"
+    if not Path(limit).exists():
+        raise Absent("device-mapper does not limit swap-out")
+    with (
+        machine.group("grown") as group,
+        machine.encrypted("frozen-swap") as swap,
+        machine.swap(swap),
+        machine.knob(limit, "1"),
+    ):
+        victim.prepare("grown", mib=8, seconds=HOLD_S, group=str(group))
+        (group / "memory.max").write_text("4M")
+        _held_up(machine, victim, "frozen-swap")
+        (group / "memory.max").write_text("max")
+        victim.end()
+
+
 def reclaim_writeback(machine: Machine, victim: Victim) -> None:
     group = machine.memory_v1() / "small"
     group.mkdir(exist_ok=True)
@@ -307,6 +325,7 @@ SCENES = {
         Scene(reclaim_noprogress),
         Scene(swap_in_slow, "slow", alone=True),
         Scene(file_read_slow, "slow", alone=True),
+        Scene(reclaim_swapout, alone=True),
         Scene(reclaim_kswapd, alone=True),
         # The last: it takes the memory controller from the cgroups of the others.
         Scene(reclaim_writeback, alone=True),

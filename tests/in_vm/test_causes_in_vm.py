@@ -26,6 +26,7 @@ SHARE = 0.9
 CAUSES = {"stopped", "cpu_running", "lock", "compaction"} | {
     "reclaim_scan",
     "reclaim_noprogress",
+    "reclaim_swapout",
     "reclaim_kswapd",
     "reclaim_writeback",
 }
