@@ -126,6 +126,7 @@ class Machine:
             yield "upon"
         finally:
             mapper.run("dmsetup", "remove", "--retry", "upon")
+            mapper.run("mkswap", "-q", f"/dev/mapper/{name}")  # what others use as it is
 
     @contextlib.contextmanager
     def knob(self, path: str, value: str) -> Iterator[None]:

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(900)]
 KERNEL, WITHOUT_ZSWAP = "debian:7.3", "debian:6.12"
 SWAPS = ("disk", "zram,size=64M,algorithm=zstd", "zswap,pool=30", "none")
 # With no swap at all its programs just fit, and leave little for the page cache.
-TINY = [*OWN_CLOCK, "--memory", "172M", "--commits", "6000", "--gitk", "2"]
+TINY = [*OWN_CLOCK, "--memory", "160M", "--commits", "6000", "--gitk", "2"]
 
 
 @pytest.fixture(scope="module")

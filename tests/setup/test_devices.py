@@ -339,6 +339,15 @@ def test_a_loop_device_that_is_free_is_no_backing(tmp_path: Path) -> None:
     loop_devices.detach(node)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C as in a terminal, also where these tests are run in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_a_signal_waits_for_the_command(tmp_path: Path) -> None:
     mark = tmp_path / "done"
     # The command itself is among those who get it, and that twice.
@@ -351,6 +360,7 @@ def test_a_signal_waits_for_the_command(tmp_path: Path) -> None:
     assert not signal.pthread_sigmask(signal.SIG_BLOCK, []) & set(mapper.SIGNALS)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_signal_to_another_thread_waits_too(tmp_path: Path) -> None:
     mark, over = tmp_path / "done", threading.Event()
     with ThreadPoolExecutor(1) as other:

@@ -62,8 +62,8 @@ def test_what_each_process_writes_is_in_its_file_in_the_order_of_writing(folder:
         log, table = sampler.open("kern.log"), sampler.open("vmstat.tsv")
         mixed = recorder.open("events.jsonl")
         for number in range(100):
-            events.write("phase", number=2 * number)
-            assert recorder.put(mixed, b'{"event": "start", "number": %d}\n' % (2 * number + 1))
+            events.write("note", number=2 * number)
+            assert recorder.put(mixed, b'{"event": "note", "number": %d}\n' % (2 * number + 1))
             assert sampler.put(log, b"record %d\n" % number)
             assert sampler.put(table, b"%d\t0.1\n" % number)
             if number % 7 == 0:
