@@ -57,8 +57,6 @@ def in_vms(
     options: Options, stopped: Stopped, command: list[str], machine: machine_lock.Held
 ) -> Outcome:
     """The campaign, in VMs: every run that it still lacks."""
-    for kind in (session.SCRATCH, probe.SCRATCH):
-        cache.sweep(kind)
     opened = Campaign(options, command)
     ready = make_ready(options, opened.pinned)
     jobs = clock.together(options, (one.guest.clock for one in ready))
@@ -112,6 +110,10 @@ def main() -> int:
     options = identified(options)
     # Named once: it has the second of its beginning in its name.
     options = replace(options, out=options.out or str(folder(options)))
+    # Before it is asked whether there is room for more.
+    for kind in (session.SCRATCH, probe.SCRATCH):
+        cache.sweep(kind)
+    cache.sweep_unfinished()
     if options.device is None:
         checks.check(options)
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -119,7 +121,6 @@ def main() -> int:
     stopped = Stopped()
     may_share = clock.wanted(options) == GUEST
     with machine_lock.held(may_share, say) as machine:
-        cache.sweep_unfinished()
         if options.device is not None:
             run_dir, state, why = on_device.run(options, stopped, argv)
             say(f"{run_dir}: {state}: {why}")
