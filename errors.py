@@ -2,14 +2,18 @@
 """The two kinds of failure: the user gets one line and a hint, a bug gets a traceback."""
 
 import errno
+import itertools
 import os
+import re
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from pathlib import Path
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of a write
+
+LOST = re.compile(r"--[^=]+=--|-[^-]--")
 
 
 class Exit(IntEnum):
@@ -59,6 +63,8 @@ def run_command(name: str, main: Callable[[], int]) -> int:
     os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
     _open_standard_files()
     try:
+        if lost := lost_value(sys.argv[1:]):
+            raise UserError(f"{lost}: '--' is no value", status=Exit.USAGE)
         try:
             return main()
         finally:
@@ -87,6 +93,12 @@ def run_command(name: str, main: Callable[[], int]) -> int:
         place = error.filename or "an output"
         print(printable(f"{name}: {place}: {error.strerror} (free some space)"), file=sys.stderr)
         return int(Exit.MISSING)
+
+
+def lost_value(argv: Iterable[str]) -> str | None:
+    """The first word that argparse would take for an option without a value: `--music=--`."""
+    options = itertools.takewhile(lambda word: word != "--", argv)
+    return next((word for word in options if LOST.fullmatch(word)), None)
 
 
 def _open_standard_files() -> None:

@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 
 from contract.run_files import latency_log
-from contract.values import is_lost
 from errors import Exit, UserError, run_command
 from monitors.terminal import Program, Recording, Writer
 
@@ -37,8 +36,6 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("-o", dest="output", metavar="FILE", type=Path, help="append to FILE")
     parser.add_argument("--stream", metavar="NAME", help="the stream's name")
     split = argv.index("--") if "--" in argv else len(argv)
-    for word in filter(is_lost, argv[:split]):
-        parser.error(f"{word}: '--' is no value")
     options = parser.parse_args(argv[:split])
     if split < len(argv) and not argv[split + 1 :]:
         parser.error("a command must follow --")

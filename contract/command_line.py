@@ -14,6 +14,7 @@ from contract.spelling import defaults, flag
 from contract.swap import ON_DISK
 from contract.variant import RUNNING, Variant
 from contract.workload import DESKTOP
+from errors import lost_value
 
 IN_VARIANTS = (
     "kernel",
@@ -56,7 +57,7 @@ class Parser(argparse.ArgumentParser):
 
     def refuse_lost(self, argv: Iterable[str]) -> None:
         """A usage error for a value that argparse would lose."""
-        if lost := next(filter(values.is_lost, argv), None):
+        if lost := lost_value(argv):
             self.error(f"{lost}: '--' is no value")
 
 
@@ -81,7 +82,8 @@ def build_parser() -> Parser:
 def _how(row: Row) -> dict[str, Any]:
     if isinstance(row.default, bool):
         return {"action": "store_const", "const": not row.default}
-    how = {"type": row.read, "metavar": row.metavar, "choices": row.choices}
+    read = row.read or (None if row.choices else values.not_empty)
+    how = {"type": read, "metavar": row.metavar, "choices": row.choices}
     if row.repeated:
         how["action"] = "append"
     return {key: value for key, value in how.items() if value is not None}
@@ -161,7 +163,6 @@ def parse_measured(argv: list[str], with_gitks: frozenset[str]) -> Options:
     with_gitks: the names of the workloads that have any.
     """
     parser = build_parser()
-    parser.refuse_lost(argv)
     said = parser.parse_args(argv)
     check(parser, said, with_gitks)
     return filled(said, variants=(running(said),), with_gitks=with_gitks)

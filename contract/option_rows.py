@@ -44,7 +44,7 @@ class Row:
 
     group: str
     help: str | None
-    read: Callable[[str], Any] | None = None  # from text; None: the text itself
+    read: Callable[[str], Any] | None = None  # from text; None: the text itself, if it is not empty
     metavar: str | None = None
     choices: tuple[Any, ...] | None = None
     default: Any = None

@@ -31,6 +31,13 @@ def whole_mib(least: int) -> Callable[[str], int]:
     return read
 
 
+def not_empty(text: str) -> str:
+    """A name or a path: an empty one, as of a variable that is not set, would be this folder."""
+    if not text:
+        raise Refused("it is empty")
+    return text
+
+
 def is_utf8(text: str) -> bool:
     """Whether what came from the command line, or a file's name, can be written as UTF-8."""
     return not any("\ud800" <= one <= "\udfff" for one in text)
@@ -103,11 +110,6 @@ def label(text: str) -> str:
 def baseline(text: str) -> str:
     """A variant's label, or its kernel as --kernel takes it."""
     return text if text.startswith("debian:") or "/" in text else label(text)
-
-
-def is_lost(word: str) -> bool:
-    """Whether argparse would take this word for an option without a value: `--music=--`."""
-    return re.fullmatch(r"--[^=]+=--|-[^-]--", word) is not None
 
 
 def _number(text: str) -> float:

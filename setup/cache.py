@@ -25,7 +25,8 @@ SCRATCH = "scratch"  # the lock of who makes, looks for or sweeps scratch folder
 DIGESTS = "digests"  # the folder of what is known of all others
 UNFINISHED = re.compile(r"\.(.+)\.[a-z0-9_]{8}")  # of mkdtemp: where something is being built
 NEEDS_ROOM = "the cache needs room and must be writable; XDG_CACHE_HOME names another place"
-_checked: set[tuple[str, int, int]] = set()  # what this process has read and found to be whole
+# What this process has read and found to be whole, and what of it may change.
+_checked: dict[tuple[str, int, int], tuple[Path, Collection[str]]] = {}
 
 
 def place() -> Path:
@@ -97,14 +98,18 @@ def _digest_of(path: Path, changing: Collection[str] = ()) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _state(target: Path) -> tuple[str, int, int]:
+    found = target.stat()
+    return os.path.realpath(target), found.st_ino, found.st_mtime_ns
+
+
 def _is_whole(target: Path, changing: Collection[str]) -> bool:
     """Whether it is there with the bytes that it was made of; of unknown ones the digest is kept.
 
     Each process reads it once.
     """
     try:
-        found = target.stat()
-        state = (os.path.realpath(target), found.st_ino, found.st_mtime_ns)
+        state = _state(target)
         if state in _checked:
             return True
         digest_now = _digest_of(target, changing)
@@ -117,8 +122,16 @@ def _is_whole(target: Path, changing: Collection[str]) -> bool:
         _keep_digest(target, digest_now)
     elif known.read_text() != digest_now:
         return False
-    _checked.add(state)
+    _checked[state] = target, changing
     return True
+
+
+def spoilt() -> list[Path]:
+    """What this process has found to be whole and is damaged by now: all is read again."""
+    used = [one for one in _checked.values() if one[0].is_relative_to(root())]
+    _checked.clear()
+    damaged = [target for target, changing in used if not _is_whole(target, changing)]
+    return [target for target in damaged if target.exists()]
 
 
 def tree_digest(folder: Path, changing: Collection[str] = ()) -> str:
@@ -186,6 +199,7 @@ def built(
             if damaged:
                 target.rename(aside / ".damaged")
             (aside / name).rename(target)
+            _checked[_state(target)] = target, changing
         finally:
             shutil.rmtree(aside, ignore_errors=True)
     return target

@@ -7,7 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from contract.run_files import ABORTED, CONSOLE_LOG, EVENTS, WORK, more_disks
+from contract.run_files import (
+    ABORTED,
+    CONSOLE_LOG,
+    EVENTS,
+    HUNG,
+    LOST,
+    PANICKED,
+    WORK,
+    more_disks,
+)
 from contract.run_record import close, read_events, write_meta, write_status
 from errors import UserError
 from setup import cache, disk, rsync_daemon
@@ -24,6 +33,7 @@ from vm.room import copied_disk, reserved, work_disk
 from vm.watch import Watch
 
 SCRATCH = "vm"  # the kind of folder in the cache that a run has
+KERNELS_FAULT = (HUNG, PANICKED, LOST)
 # On a busy host a second of a guest's own clock may take so many of the host's.
 SLOWEST = 10
 
@@ -55,6 +65,11 @@ def run(
         raise
     said = read_events(run_dir / EVENTS)
     state, why = classify(said, run_dir / CONSOLE_LOG, reason, died_of)
+    # A guest from a damaged image ends so, too.
+    if state in KERNELS_FAULT and (spoilt := cache.spoilt()):
+        what = ", ".join(map(str, spoilt))
+        why = f"damaged while it was used: {what} (the run: {state}: {why})"
+        state = ABORTED
     if disks is not None:
         facts["disk"] = {**facts["disk"], "requests": disks.requests, "aged": disks.aged}
     if guest.clock == HOST:

@@ -46,6 +46,31 @@ def test_a_file_never_gets_the_number_of_a_closed_output(tmp_path: Path, closed:
     assert done.returncode > 2
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["latency_output.py", "-o--"],
+        ["latency_output.py", "--stream=--", "--", "echo", "--x=--"],
+        ["-m", "fake_player", "--music-from=--", "--to", "x"],
+        ["-m", "fake_gitk", "--repo=--"],
+        ["-m", "setup.image", "--mirror=--"],
+        ["-m", "run.arguments", "--music=--"],
+    ],
+)
+def test_a_value_that_argparse_would_lose_is_a_usage_error_of_each_command(
+    words: list[str],
+) -> None:
+    done = subprocess.run([sys.executable, *words], cwd=SUITE, capture_output=True, text=True)
+    assert done.returncode == Exit.USAGE and done.stderr.count("\n") == 1
+    assert done.stderr.endswith(f"{words[1 if words[0] != '-m' else 2]}: '--' is no value\n")
+
+
+def test_what_follows_two_dashes_is_not_an_option() -> None:
+    words = ["latency_output.py", "--", "echo", "--x=--"]
+    done = subprocess.run([sys.executable, *words], cwd=SUITE, capture_output=True, text=True)
+    assert done.returncode == 0 and "--x=--" in done.stdout
+
+
 def test_an_output_that_is_full_is_one_line() -> None:
     code = (
         "import sys; from errors import run_command\n"

@@ -84,7 +84,7 @@ class Maker:
 
 def in_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on as if nothing had been read yet."""
-    monkeypatch.setattr(cache, "_checked", set())
+    monkeypatch.setattr(cache, "_checked", {})
 
 
 def flip(path: Path) -> None:
@@ -152,9 +152,26 @@ def test_it_is_read_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
         return digest_of(path, changing)
 
     monkeypatch.setattr(cache, "_digest_of", counted)
-    for _ in range(3):
-        cache.built("images", "root", make_file)
-    assert len(read) == 1
+    for times in (0, 1):  # by who has made it, and by another
+        for _ in range(3):
+            cache.built("images", "root", make_file)
+        assert len(read) == times
+        in_another_process(monkeypatch)
+
+
+def test_what_is_spoilt_while_it_is_used_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_another_process(monkeypatch)
+    image = cache.built("images", "root", make_file)
+    kernel = cache.built("kernels", "one", make_folder)
+    for made in (image, kernel):
+        cache.built(made.parent.name, made.name, lambda path: pytest.fail("made again"))
+    assert cache.spoilt() == []
+    flip(kernel / "vmlinuz")
+    assert cache.spoilt() == [kernel]
+    cache.built("kernels", "one", make_folder)
+    assert cache.spoilt() == []
+    image.unlink()  # the cache may be deleted at any time
+    assert cache.spoilt() == []
 
 
 def test_what_programs_write_to_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,7 +167,7 @@ def test_a_kernel_that_is_damaged_in_the_cache_is_fetched_again(
         path = next(one for one in sorted(kernel.modules.rglob("*")) if one.stat().st_size)
     whole = path.read_bytes()
     path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 255]))
-    monkeypatch.setattr(cache, "_checked", set())
+    monkeypatch.setattr(cache, "_checked", {})
     assert kernels.resolve("debian:6.1") == kernel
     assert path.read_bytes() == whole
     assert "damaged in the cache" in capsys.readouterr().err

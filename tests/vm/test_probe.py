@@ -75,7 +75,7 @@ def test_a_verdict_that_is_damaged_is_found_out_again(
     assert host.choose("auto") == "kvm"
     (verdict,) = (cache.place() / "probe").glob("*.json")
     verdict.write_text("{")
-    monkeypatch.setattr(cache, "_checked", set())
+    monkeypatch.setattr(cache, "_checked", {})
     assert host.choose("auto") == "kvm" and host.boots == ["kvm", "kvm"]
 
 

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a run's end is blamed on: not on a kernel whose guest was made of damaged files."""
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from setup import cache
+from vm import session
+from vm.guest import Errand, Guest
+from vm.qemu import GUEST
+
+
+class FakeGuest:
+    clock = GUEST
+
+
+def _make(image: Path) -> None:
+    image.write_bytes(b"root")
+
+
+def _nothing() -> Any:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("ended", "state"),
+    [(("hung", "silent"), "hung"), (None, "lost"), (("aborted", "x"), "aborted")],
+)
+@pytest.mark.parametrize("spoils", [False, True])
+def test_a_guest_whose_image_was_damaged_is_no_fault_of_the_kernels(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ended: tuple[str, str] | None,
+    state: str,
+    spoils: bool,
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(cache, "_checked", {})
+    image = cache.built("images", "root", _make)
+    if spoils:
+        image.write_bytes(b"r00t")
+    monkeypatch.setattr(session, "outside_facts", lambda *_: {"disk": {}})
+    monkeypatch.setattr(session, "_supervise", lambda *_: (ended, None, None))
+    guest, errand = cast(Guest, FakeGuest()), Errand("true", [], 1, 1)
+    found, why = session.run(guest, errand, tmp_path, tick=_nothing, stopped=_nothing, facts={})
+    blamed = spoils and state != "aborted"
+    assert found == ("aborted" if blamed else state)
+    assert why.startswith(f"damaged while it was used: {image} (the run: {state}: ") == blamed
+    assert json.loads((tmp_path / "status.json").read_text())["state"] == found
