@@ -26,8 +26,9 @@ OWN_LINE = (
 OWN_LINES = re.compile(b"(?:" + OWN_LINE + b")*+")
 OWN = re.compile(OWN_LINE)
 # Numbers; of two dots and more it may be the name of a task that serves an address.
+CELLS = re.compile(rb"[0-9.\t\n]*+")
 CELL = re.compile(rb"[0-9]*+(?:\.[0-9]*+)?")
-CELLS = re.compile(rb"(?:[0-9]*+(?:\.[0-9]*+)?[\t\n])*+[0-9]*+(?:\.[0-9]*+)?")
+DOTS = re.compile(rb"\.[0-9]*+\.")
 COUNTER = re.compile(rb"[A-Za-z0-9_()]*")  # a counter's name, as kernels spell them
 SYMBOLS = re.compile(rb"[\w.$-]+(?: <- [\w.$-]+)*")  # a stack of the kernel's functions
 KERNELS = (b"stack", b"wchan", b"gfp", b"state")  # columns of evidence that the kernel wrote
@@ -102,7 +103,7 @@ def _table(raw: bytes, text: Texts, value: Values) -> bytes:
     header, newline, body = raw.partition(b"\n")
     names = header.split(b"\t")
     cells = [one if COUNTER.fullmatch(one) else _cell(one, text) for one in names]
-    if not CELLS.fullmatch(body):
+    if DOTS.search(body) or not CELLS.fullmatch(body):
         kept = {place for place, name in enumerate(names) if name in KERNELS}
         tasks = {place for place, name in enumerate(names) if name == TASK}
 
