@@ -15,12 +15,14 @@ VALUE = rf"(?:{QUOTED}|{WORD})"
 IS = r"[\"']?[ \t]{0,2}(?:=[ \t]{0,2}|:[ \t]{0,2}(?=[^\s]{4}))"
 SAYING = {  # what a text must hold, and the word before a password, token or key
     "pass": r"password|passwd(?!:\w)|passwort|passphrase|passcode",
-    "psk": r"(?<![a-z])psk",
+    "psk": r"(?<![a-z0-9])psk",
     "token": r"token",
     "secret": r"secret",
     "key": r"(?:api|access|secret|private|(?:pre-?)?shared|auth|wep|luks)[ _.-]?key[0-9]?",
     "credential": r"credentials?",
 }
+SHORT_WORDS = r"(?<![a-z])(?:pass|pwd|pw)=(?=[^\s/]{0,64}[a-z])"  # and no folder: PWD=/x
+BASE64 = "[A-Za-z0-9+/]"
 LABELS = frozenset({"boot-efi", "cloudimg-rootfs", "efi", "esp", "rootfs", "system-boot", "uefi"})
 
 
@@ -45,6 +47,25 @@ CREDENTIALS = (
     ),
     Rule(
         "secret",
+        "=",
+        re.compile(rf"{SHORT_WORDS}(?:{QUOTED}|(?!/){WORD})", re.IGNORECASE),
+        same,
+        learn=True,
+    ),
+    Rule("secret", "cookie: ", re.compile(r"\b[Cc]ookie: (\w{1,64}=[^\n\"'<>]{1,1000})"), same),
+    # A line of a private key.
+    Rule(
+        "secret",
+        "",
+        re.compile(
+            rf"^(?=[^A-Z\n]{{0,63}}[A-Z])(?=[^a-z\n]{{0,63}}[a-z])(?=[^0-9\n]{{0,63}}[0-9])"
+            rf"{BASE64}{{64,76}}={{0,2}}$",
+            re.MULTILINE,
+        ),
+        same,
+    ),
+    Rule(
+        "secret",
         "authorization",
         re.compile(r"\bauthorization: ?[a-z]{1,16} ([\w.~+/=-]{4,1000})", re.IGNORECASE),
         same,
@@ -62,7 +83,7 @@ CREDENTIALS = (
         re.compile(
             rf"{BEFORE}(?:gh[pousr]_[A-Za-z0-9]{{16,255}}|github_pat_\w{{16,255}}"
             r"|glpat-[\w-]{16,255}|xox[abprs]-[\w-]{10,255}|A[KS]IA[A-Z0-9]{16}"
-            r"|AIza[\w-]{30,60}|sk-[\w-]{20,255}|(?:npm|hf)_[A-Za-z0-9]{30,255}"
+            r"|AIza[\w-]{30,60}|sk-[\w-]{20,255}|[rs]k_(?:live|test)_\w{16,255}|(?:npm|hf)_[A-Za-z0-9]{30,255}"
             r"|eyJ[\w-]{8,255}\.[\w-]{8,1000}\.[\w-]{1,255}|AAAA[BC]3N[\w+/=]{20,1000}"
             r"|SHA256:[\w+/]{43})"
         ),
@@ -83,7 +104,7 @@ CREDENTIALS = (
         "ssid",
         "'",
         re.compile(
-            rf"(?:\baccess point|\(wi-?fi\) connection|\bwi-?fi network) (?:{QUOTED})",
+            rf"\b(?:access point|connection|network):? (?:{QUOTED})",
             re.IGNORECASE,
         ),
         same,

@@ -12,7 +12,8 @@ UARTS = ("8250", "16550", "115200", "230400", "460800", "921600")  # chips, and 
 def serial(match: re.Match[str]) -> str | None:
     """A serial number has a digit, and is no UART's name ("Serial: 8250/16550 driver")."""
     found = secret(match)
-    return found if re.search("[0-9]", found) and found not in UARTS else None
+    is_driver = found.islower() and match.string.startswith(": ", match.end())  # "serial: cp210x: "
+    return found if re.search("[0-9]", found) and found not in UARTS and not is_driver else None
 
 
 def _rule(hint: str, pattern: str, flags: re.RegexFlag = re.NOFLAG) -> Rule:
@@ -30,8 +31,9 @@ SERIALS = (
     _rule("", rf"{BEFORE}(?:wwn-|naa\.|eui\.|t10\.)((?:0x)?\w{{8,255}})"),
     _rule(
         "",
-        r"(?:\bserial[ _-]?(?:number|num|no|nr)?\.?[\"']?\t{0,4}[ ]{0,4}(?:[:=]|\bis\b)"
-        r"|\bs/n[:=]?|\bserial(?:[ _]?(?:number|no\.?)|#)|\bSN[:=#]"
+        rf"(?:{BEFORE}"
+        r"serial[ _-]?(?:number|num|no|nr)?\.?[\"']?\t{0,4}[ ]{0,4}(?:[:=]|\bis\b)"
+        r"|\bs/n[:=]?|\bserial(?:[ _]?(?:number|no\.?)|#:?)|\bSN[:=#]"
         r"|\b(?:service|asset)[ _-]?tag[\"']?[:=]?"
         r"|\b(?:imei|imsi|iccid|meid)[\"']?[:= ]"
         r"|\b(?:wwn|wwid|nguid|id_serial(?:_short)?)[\"']?[:=])"

@@ -11,7 +11,7 @@ VERSION_BEFORE = re.compile(
 # What makes an address of four numbers. Without any of it they are some program's version.
 ADDRESS_BEFORE = re.compile(
     r"(?:[@\[]|//|(?<![^\W_])(?:ip|ipv4|inet|from|to|src|dst|source|dest(?:ination)?|hosts?|nfs\w{0,16}"
-    r"|gw|via|peers?|dns\d?|ntp|clients?|routers?|at|on|mask"
+    r"|gw|via|peers?|dns\d?|ntp|clients?|connection|lease of|ping|routers?|at|on|mask"
     r"|[a-z]{0,16}(?:addr(?:ess(?:es)?)?|servers?|gateways?)\d?)[\"']?[ :=<(\"'\[]{1,3})$",
     re.IGNORECASE,
 )

@@ -14,6 +14,7 @@ FOLDERS = (
 _DOUBLED = r"[^\W_](?:[\w.]|--){0,254}?"  # a name in device-mapper's spelling
 _UNIT = r"[^\W_](?:[\w.]|\\{1,2}x2d){0,254}?"  # the same in the name of a systemd's unit
 _BRANDS = r"(?:fedora|rhel|centos|almalinux|rocky|ol|cl|cs)_"
+_IS = r"(?:[ ]?=>[ ]?|[=:][ ]?|[ ](?=[\"']))"
 _CALLS = r"[\w./()-]{1,64}(?:\[\d{1,8}\])?:"  # a program that writes to a syslog
 _BUILDER = rf"Linux version \S{{1,128}} \((?![\w.+-]{{1,64}}@{PUBLIC_DOMAINS}\))"
 _PERSON = r"[\w.+-]{0,63}\w"
@@ -22,7 +23,7 @@ _PERSON = r"[\w.+-]{0,63}\w"
 CONTEXTS = tuple(
     (kind, hint, re.compile(pattern, re.MULTILINE))
     for kind, hint, pattern in (
-        ("host", "name", rf"(?i:\b(?:host_?|node)name)[\"']?[=:][ ]?[\"']?({NAME})"),
+        ("host", "name", rf"(?i:\b(?:host[_-]?|node)name)[\"']?{_IS}[\"']?({NAME})"),
         ("host", "hostname", rf"(?i:\bhostname) (?:set )?to [<\"']?({NAME})"),
         ("host", "hostname", rf"(?:\bset-hostname|--hostname) [\"']?({NAME})"),
         (
@@ -53,6 +54,9 @@ CONTEXTS = tuple(
         ("host", "rd.lvm.", rf"\brd\.lvm\.(?:lv|vg)={_BRANDS}({NAME})"),
         ("host", "volume group", r"(?i:volume group) [\"']?([^\W_][\w.-]{0,254}?)-vg\b"),
         ("user", "", rf"\b(?:SUDO_USER|LOGNAME|USER(?:NAME)?|user(?:name)?|login)=[\"']?({NAME})"),
+        ("host", "rhost=", rf"\brhost=({NAME})"),
+        ("user", "=", rf"\b(?:ruser|logname)=({NAME})"),
+        ("user", "password for", rf"\bpassword for user ({NAME})"),
         ("user", "opened for", rf"\bopened for user ({NAME})"),
         ("user", "session", rf"\b[Ss]ession [\w-]{{1,16}} of [Uu]ser ({NAME})"),
         (
@@ -70,6 +74,7 @@ CONTEXTS = tuple(
         ("user", "sudo", rf"\bsudo(?:\[\d{{1,8}}\])?: {{1,8}}({NAME}) :"),
         ("user", "/home/", rf"/home/({NAME})"),
         ("user", "/users/", rf"/Users/({NAME})"),
+        ("user", "users\\", rf"\b[A-Z]:\\{{1,2}}Users\\{{1,2}}({NAME})"),
         ("user", "/media/", rf"/media/({NAME})/"),
         ("user", "/mail/", rf"/var/(?:spool/)?mail/({NAME})"),
         ("user", "/cron", rf"/var/spool/cron/(?:crontabs/)?({NAME})"),
@@ -90,6 +95,9 @@ CONTEXTS = tuple(
         ("host", "to host", rf"\bconnect to host ({NAME}) port"),
         ("user", "@", rf"(?<![\w.+@-])({_PERSON})@(?:{NAME}):[/~\w]"),
         ("host", "@", rf"(?<![\w.+@-]){_PERSON}@(?!{PUBLIC_DOMAINS}\b)({NAME}):[/~\w]"),
+        ("user", "@", rf"\b(?:ssh|scp|sftp|rsync|mosh) (?:-\w{{1,8}} )?({_PERSON})@"),
+        ("user", "@", rf"(?<![\w.+@-])({_PERSON})@{NAME}: Permission denied"),
+        ("host", "@", rf"(?<![\w.+@-]){_PERSON}@({NAME}): Permission denied"),
         ("user", "@", rf"\[({_PERSON})@{NAME} [\w~./-]{{1,64}}\][#$]"),
         ("host", "@", rf"\[{_PERSON}@({NAME}) [\w~./-]{{1,64}}\][#$]"),
         ("host", "@", rf"://[^/\s'\"<>]{{1,255}}@(?!{PUBLIC_DOMAINS}\b)({NAME})"),

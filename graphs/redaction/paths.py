@@ -37,6 +37,7 @@ def _path(match: re.Match[str]) -> str | None:
 
 HOMES = (
     Rule("home", "/", re.compile(rf"/(?:home|Users)/(?:{NAME})"), same),
+    Rule("home", ":\\", re.compile(rf"\b[A-Z]:\\{{1,2}}Users\\{{1,2}}(?:{NAME})"), same),
     Rule("home", "/root", re.compile(r"(?<![\w./>-])/root(?![\w.-])"), same),
     Rule("home", "~", re.compile(r"(?<![\w.+~-])(~[a-z_][\w-]{0,31})(?=/)"), same),
 )

@@ -134,8 +134,10 @@ MACS = (
     ),
     Rule(
         "mac",
-        ".",
-        re.compile(rf"(?<![\w.]){HEX}{{4}}\.{HEX}{{4}}\.{HEX}{{4}}(?![\w.])"),
+        "",
+        re.compile(
+            rf"(?<![\w.-]){HEX}{{4}}(?:\.{HEX}{{4}}\.|-{HEX}{{4}}-){HEX}{{4}}(?![\w.-])(?!\\)"
+        ),
         _dotted_mac,
         learn=True,
     ),

@@ -14,7 +14,7 @@ ESCAPE = r"\\{1,2}x[0-9A-Fa-f]{2}"  # of a byte; latency logs spell its backslas
 _LETTER = rf"(?:[^\W_]|{ESCAPE})"
 NAME = rf"{_LETTER}(?:[_.-]{{0,8}}{_LETTER}){{0,{LONGEST - 1}}}"
 DASH = r"(?:-|\\{1,2}x2d)"  # systemd's spelling in a unit's name
-_DASHES = ("--", r"\x2d", r"\x2d\x2d", r"\\x2d", r"\\x2d\\x2d")
+_DASHES = ("--", "_", r"\x2d", r"\x2d\x2d", r"\\x2d", r"\\x2d\\x2d")
 _BLANKS = (r"\x20", r"\\x20", "%20", "_", "+")
 
 

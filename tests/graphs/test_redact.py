@@ -149,6 +149,7 @@ INNOCENT = [
     "Workqueue: kcryptd/253:0 kcryptd_crypt [dm_crypt], kworker/u8:3-events_unbound",
     "TIPC: Enabled bearer <eth:eth0>, invalid mount option token, PAM authentication token error",
     "passwd:amd64 1:4.13+dfsg1-1, JUMP_LABEL=n, ip6_tnl.net, control.tools.in, x::private key",
+    "USB: serial: cp210x: baud rate, serial: 8250_bcm7271: port freed, tty: serial: max3100: x",
     "usb 1-1: New USB device strings: Mfr=1, Product=2, SerialNumber=3",
     "Modules linked in: dm_crypt ext4, __ratelimit: 14 callbacks suppressed, Node 0 DMA: 1*4kB (U)",
     "See https://www.kernel.org/doc/ and http://www.qemu.org, X.Org 1.20",
