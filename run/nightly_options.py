@@ -38,7 +38,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         "--runs", type=values.count, default=5, metavar="N", help="of each new kernel (default: 5)"
     )
     parser.add_argument("--mirror", metavar="URL", help="Debian's mirror")
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be measured")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="fetch the kernels, and say what would be measured"
+    )
     parser.add_argument(
         "options",
         nargs="*",
