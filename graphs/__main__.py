@@ -2,6 +2,7 @@
 """The report of results: verdicts, pictures, a page to explore and a bundle to attach.
 
 usage: python3 -m graphs DIR|BUNDLE [-o REPORT] [--baseline LABEL] [--force] [--timelines few|all]
+       python3 -m graphs --trend DIR|BUNDLE... [-o REPORT] [--by version|date] [--metric KEY]
        python3 -m graphs --check BUNDLE
 
 Reads a campaign or one run from a folder, or from a bug-report.tar.gz, and writes into DIR/report
@@ -15,6 +16,8 @@ timelines have the workload's name, too); index.html; bug-report.tar.gz. Prints 
 wrote.
 Into each run's folder of DIR goes allocation-failures.log: the page allocations that failed
 there, those included that the kernel does not log.
+--trend writes trend.png, trend.txt and trend.json of all these campaigns together (docs/TREND.md);
+of several, into the folder that -o names.
 --check compares a bundle's files with its manifest: status 3 and a line for each that differs.
 """
 
@@ -25,9 +28,13 @@ from pathlib import Path
 
 from analysis.reading.load import load_campaign
 from analysis.reading.words import plain
+from analysis.trends.options import add_choices
+from analysis.trends.trend import find_trend
 from analysis.verdicts.choice import LISTED_RUNS
+from analysis.verdicts.pool import load_pool
 from contract.run_files import REPORT
 from errors import Exit, run_command
+from graphs import trend_report
 from graphs.bundle import manifest
 from graphs.report import make_report
 
@@ -53,12 +60,20 @@ def _beside(path: Path) -> Path:
     return folder
 
 
+def _trend(asked: argparse.Namespace) -> int:
+    pooled = load_pool(asked.dir, force=asked.force)
+    trend = find_trend(pooled, order=asked.by, metric=asked.metric, force=asked.force)
+    for path in trend_report.write(trend, asked.out or _beside(asked.dir[0])):
+        print(path)
+    return 0
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Make the report of results, or check a bundle."""
     parser = argparse.ArgumentParser(prog="python3 -m graphs", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument(
-        "dir", type=Path, nargs="?", help="a campaign's folder, one run's, or a bug-report.tar.gz"
+        "dir", type=Path, nargs="*", help="a campaign's folder, one run's, or a bug-report.tar.gz"
     )
     parser.add_argument("-o", "--out", type=Path, help="the report's folder (DIR/report)")
     parser.add_argument("--baseline", metavar="LABEL", help="compare with this variant")
@@ -72,15 +87,26 @@ def main(arguments: list[str] | None = None) -> int:
         help=f"few: of each run, of more than {LISTED_RUNS} runs only of some (default)",
     )
     parser.add_argument("--check", type=Path, metavar="BUNDLE", help="verify a bundle's manifest")
+    parser.add_argument(
+        "--trend", action="store_true", help="draw the trend of all kernels of all DIRs, only"
+    )
+    add_choices(parser)
     asked = parser.parse_args(arguments)
-    if (asked.check is None) == (asked.dir is None):
+    if (asked.check is None) == (not asked.dir):
         parser.error("give either DIR or --check BUNDLE")
     if asked.check is not None:
         return check(asked.check)
-    campaign = load_campaign(asked.dir)
+    if len(asked.dir) > 1 and not asked.trend:
+        parser.error("a report is of one DIR: several go with --trend")
+    if asked.trend:
+        if len(asked.dir) > 1 and asked.out is None:
+            parser.error("the trend of several DIRs is in none of them: say where with -o REPORT")
+        return _trend(asked)
+    (folder,) = asked.dir
+    campaign = load_campaign(folder)
     report = make_report(
         campaign,
-        asked.out or _beside(asked.dir),
+        asked.out or _beside(folder),
         baseline=asked.baseline,
         force=asked.force,
         timelines=asked.timelines,

@@ -181,10 +181,15 @@ def what_exists(packages: Sequence[apt.Package], wanted: str, flavour: str) -> s
         return "flavours: " + ", ".join(known)
     if is_suite(wanted):
         return "suites: " + ", ".join(sorted({package.codename for package in packages}))
-    series: dict[str, str] = {}
+    return f"{flavour} kernels: " + ", ".join(newest_of_series(packages, flavour).values())
+
+
+def newest_of_series(packages: Iterable[apt.Package], flavour: str) -> dict[str, str]:
+    """For each series (`6.12`) the upstream version of its newest kernel, oldest series first."""
+    newest: dict[str, str] = {}
     for candidate in candidates(packages, flavour):
-        series[".".join(re.split(r"[.-]", candidate.upstream)[:2])] = candidate.upstream
-    return f"{flavour} kernels: " + ", ".join(series.values())
+        newest[".".join(re.split(r"[.-]", candidate.upstream)[:2])] = candidate.upstream
+    return newest
 
 
 def unpack(debs: Sequence[Path], folder: Path) -> None:

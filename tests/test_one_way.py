@@ -144,7 +144,9 @@ def test_the_analysis_has_its_order() -> None:
     packages = {name for name in found if (SUITE / name.replace(".", "/")).is_dir()}
     assert packages == {
         f"analysis.{name}"
-        for name in ("reading", "kernel_log", "figures", "stall_causes", "verdicts", "text")
+        for name in (
+            *("reading", "kernel_log", "figures", "stall_causes", "verdicts", "trends", "text"),
+        )
     }
     assert found["analysis.reading"] == set()
     # The commands of the documents print, and nobody imports them.

@@ -134,7 +134,7 @@ class Campaign:
 
     `set_aside` names the runs that were cut short and repeated; `configs`: variant -> its kernel's
     .config; `problems`: what could not be read of plan.toml and the like; `machine`: the copy of
-    the machine's file that the plan names.
+    the machine's file that the plan names; `pooled`: of several campaigns, what became of each.
     """
 
     path: Path
@@ -145,6 +145,7 @@ class Campaign:
     configs: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     machine: bytes = b""
+    pooled: list[str] = field(default_factory=list)
 
     @property
     def subject(self) -> str:

@@ -68,4 +68,5 @@ def _part(campaign: Campaign, variants: set[str]) -> Campaign:
         ),
         configs={one: text for one, text in campaign.configs.items() if one in variants},
         problems=campaign.problems if first else [],
+        pooled=campaign.pooled if first else [],
     )

@@ -17,7 +17,7 @@ IN_TURN = 0.75  # Cliff's delta of the runs' places in the campaign: taking turn
 
 def of_runs(campaign: Campaign, runs: list[Run]) -> list[str]:
     """What a reader must know of the runs before he believes the figures."""
-    notes: list[str] = []
+    notes = [*campaign.pooled]
 
     def listed(words: str, names: list[str]) -> None:
         if names:

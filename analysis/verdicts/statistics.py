@@ -19,6 +19,7 @@ from contract.levels import attainable_p
 
 Alternative = Literal["two-sided", "less", "greater"]
 EXACT = 100  # runs of both variants: up to here the distribution of rank sums is exact
+EXACT_GROUP = 10  # runs of the smaller variant: up to here it is exact whatever the other has
 ENUMERATED = 13_000  # divisions of the runs in two (8 and 8): up to here all, beyond by lot
 SEED = 20091127
 RESOLUTION = 1e-3  # of every time that is recorded, s
@@ -34,22 +35,37 @@ def rank_sums(ranks: tuple[int, ...], size: int) -> Floats:
     with ties too, where scipy's `mannwhitneyu` is not, and without the 40 million divisions of 14
     and 14 runs that `permutation_test` would go through.
     """
-    ways = np.zeros((size + 1, sum(ranks) + 1))
+    ways = np.zeros((size + 1, sum(sorted(ranks)[len(ranks) - size :]) + 1))
     ways[0, 0] = 1
     for rank in ranks:
         ways[1:, rank:] = ways[1:, rank:] + ways[:-1, : ways.shape[1] - rank]
     return np.asarray(ways[size] / ways[size].sum())
 
 
+def rank_sum_tails(ranks: tuple[int, ...], size: int, total: int) -> tuple[float, float]:
+    """P(sum <= total), P(sum >= total) of twice the ranks of a group of so many."""
+    others = len(ranks) - size
+    if others < size:  # the smaller group's distribution is the cheaper one
+        greater, less = rank_sum_tails(ranks, others, sum(ranks) - total)
+        return less, greater
+    chance = rank_sums(ranks, size)
+    return float(chance[: total + 1].sum()), float(chance[total:].sum())
+
+
+def is_exact(size: int, others: int) -> bool:
+    """Whether the distribution of rank sums of two groups of so many runs is computed whole."""
+    return size + others <= EXACT or min(size, others) <= EXACT_GROUP
+
+
 def permutation_p(sample: Floats, base: Floats, alternative: Alternative = "two-sided") -> Floats:
     """p of the permutation test on ranks, (K,); ties have their mean rank, inf is a tie with inf.
 
-    Exact up to EXACT runs, beyond that Mann and Whitney's normal approximation, corrected for ties
-    and continuity. `alternative`: two-sided, less (the sample is lower) or greater.
+    Exact where `is_exact` says so, beyond that Mann and Whitney's normal approximation, corrected
+    for ties and continuity. `alternative`: two-sided, less (the sample is lower) or greater.
     """
-    size, runs = sample.shape[1], sample.shape[1] + base.shape[1]
+    size = sample.shape[1]
     ranks = stats.rankdata(np.concatenate([sample, base], axis=1), axis=1)
-    if runs > EXACT:
+    if not is_exact(size, base.shape[1]):
         first, second = ranks[:, :size], ranks[:, size:]
         done: Any = stats.mannwhitneyu(
             first, second, alternative=alternative, axis=1, method="asymptotic"
@@ -61,8 +77,7 @@ def permutation_p(sample: Floats, base: Floats, alternative: Alternative = "two-
     observed = doubled[:, :size].sum(axis=1)
     p = np.empty(len(sample))
     for row, total in enumerate(observed):
-        chance = rank_sums(tuple(np.sort(doubled[row]).tolist()), size)
-        less, greater = chance[: total + 1].sum(), chance[total:].sum()
+        less, greater = rank_sum_tails(tuple(np.sort(doubled[row]).tolist()), size, int(total))
         sides = {"less": less, "greater": greater, "two-sided": 2 * min(less, greater)}
         p[row] = min(1.0, sides[alternative])
     return p

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Several campaigns as one: their runs are compared if their facts agree (docs/CAMPAIGNS.md).
+
+On the guest's clock a run is the same on every host and in every night, so nothing but the facts
+decides whether two may be compared.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from analysis.figures.metrics import counted
+from analysis.reading import facts
+from analysis.reading.load import Campaign, Run, load_campaign
+from analysis.reading.words import plain, plural, some
+from analysis.verdicts.by_workload import by_workload
+from contract.levels import can_decide
+from contract.plan import Plan
+from errors import UserError
+
+NAMED = 4  # runs of which one line tells
+
+
+def load_pool(paths: Sequence[Path], *, force: bool = False) -> Campaign:
+    """The campaign of these folders or bundles; UserError names the fact in which they differ."""
+    return pool([load_campaign(path) for path in paths], [str(path) for path in paths], force=force)
+
+
+def pool(campaigns: Sequence[Campaign], names: Sequence[str], *, force: bool = False) -> Campaign:
+    """All runs of the campaigns as those of one; of one campaign, itself.
+
+    Runs of a variant that an earlier campaign has are numbered after those. A run that is there
+    twice (variant, seed and bytes) counts once.
+    """
+    if len(campaigns) == 1:
+        return campaigns[0]
+    pooled = _Pool()
+    for campaign, name in zip(campaigns, names, strict=True):
+        pooled.add(campaign, plain(name, 100))
+    if not force:
+        _refuse_other_facts(pooled, campaigns, names)
+    return pooled.campaign(campaigns)
+
+
+class _Pool:
+    """What was taken in so far."""
+
+    def __init__(self) -> None:
+        self.runs: list[Run] = []
+        self.names: list[str] = []
+        self.of_campaign: list[list[Run]] = []
+        self._known: dict[tuple[str, str], str] = {}  # variant and bytes: where the run is
+        self._seeds: dict[tuple[str, Any], str] = {}  # variant and seed: where the first run is
+        self._last: Counter[str] = Counter()  # the largest number of each variant
+        self._order = 0
+        self.begun: list[dict[str, Any]] = []  # [[run]] of the plans
+        self.judged: list[int] = []  # runs of each, before a campaign that added to them
+        self.notes: list[str] = []
+
+    def add(self, campaign: Campaign, name: str) -> None:
+        """Take in its runs."""
+        had = Counter(run.variant for run in self.runs if counted(run))
+        begun = {(e.get("variant"), e.get("number")): e for e in _begun(campaign.plan)}
+        before = Counter(self._last)
+        new: list[Run] = []
+        twice: list[str] = []
+        alike: list[str] = []
+        known: dict[tuple[str, str], str] = {}
+        for run in campaign.runs:
+            where = f"{plain(run.variant, 60)}/{run.number} of {name}"
+            key = (run.variant, _bytes(run) or where)
+            if key in self._known:
+                twice.append(f"{where} is {self._known[key]}")
+                continue
+            known.setdefault(key, where)
+            if (seed := run.fact("seed")) is not None:
+                first = self._seeds.setdefault((run.variant, repr(seed)), where)
+                alike += [f"{where} and {first}"] if first != where else []
+            number = run.number + before[run.variant]
+            self._last[run.variant] = max(self._last[run.variant], number)
+            order = None if run.order is None else run.order + self._order
+            new.append(replace(run, number=number, order=order))
+            if entry := begun.get((run.variant, run.number)):
+                self.begun.append({**entry, "number": number})
+        self._known |= known
+        grown = {run.variant for run in new} & had.keys()
+        if grown and can_decide(runs := min(had.values())):
+            self.judged.append(runs)
+        self._order = max([self._order, *(run.order or 0 for run in new)])
+        self.runs += new
+        self.names.append(name)
+        self.of_campaign.append(new)
+        self._tell(name, new, before)
+        if twice:
+            again = "is" if len(twice) == 1 else "are"
+            self.notes.append(
+                f"{plural(len(twice), 'run')} of {name} {again} there already, with the same "
+                f"variant, seed and bytes, and counted once: {twice[0]}."
+            )
+        if alike:
+            self.notes.append(
+                f"{plural(len(alike), 'run')} of {name} with the variant and seed of an earlier "
+                f"run, but other bytes, counted: {alike[0]}."
+            )
+
+    def _tell(self, name: str, new: list[Run], before: Counter[str]) -> None:
+        moved = [
+            f"{plain(run.variant, 60)}/{run.number - before[run.variant]} is {run.number} here"
+            for run in new
+            if before[run.variant]
+        ]
+        renumbered = f" ({some(moved, NAMED)})" if moved else ""
+        self.notes.append(f"Pooled: {plural(len(new), 'run')} of {name}{renumbered}.")
+
+    def campaign(self, campaigns: Sequence[Campaign]) -> Campaign:
+        """The whole."""
+        first = campaigns[0]
+        variants = {one.label: one for each in reversed(campaigns) for one in each.plan.variants}
+        order = dict.fromkeys(one.label for each in campaigns for one in each.plan.variants)
+        baselines = [one.plan.baseline for one in campaigns if one.plan.baseline]
+        earlier = max((one.plan.extended for one in campaigns), key=len)
+        if any(one.plan.looks for one in campaigns) and not self.judged:
+            self.judged.append(max(look for one in campaigns for look in one.plan.looks))
+        plan = Plan(
+            baseline=baselines[0] if baselines else None,
+            margin=first.plan.margin,
+            alpha=first.plan.alpha,
+            extended=(*earlier, *self.judged),
+            variants=tuple(variants[label] for label in order),
+            tables={"run": self.begun},
+        )
+
+        def named(texts: Sequence[str], name: str) -> list[str]:
+            return [f"{text} in {name}" for text in texts]
+
+        each = list(zip(campaigns, self.names, strict=True))
+        places = {label: place for place, label in enumerate(order)}
+        return Campaign(
+            first.path,
+            sorted(self.runs, key=lambda run: places.get(run.variant, len(places))),
+            [one for campaign, name in each for one in named(campaign.incomplete, name)],
+            [one for campaign, name in each for one in named(campaign.set_aside, name)],
+            plan,
+            {label: text for one in reversed(campaigns) for label, text in one.configs.items()},
+            [one for campaign, name in each for one in named(campaign.problems, name)],
+            pooled=self.notes,
+        )
+
+
+def _begun(plan: Plan) -> list[dict[str, Any]]:
+    entries = plan.tables.get("run", [])
+    return [e for e in entries if isinstance(e, dict)] if isinstance(entries, list) else []
+
+
+def _bytes(run: Run) -> str:
+    """Stands for the seed and all lines' times of the run; empty if it has no lines.
+
+    Not for their text, which a bundle's redaction may have changed.
+    """
+    digest = hashlib.sha256(repr(run.fact("seed")).encode())
+    lines = 0
+    for name in sorted(run.streams):
+        stream = run.streams[name]
+        lines += len(stream.elapsed)
+        digest.update(name.encode("utf-8", "replace") + b"\0")
+        digest.update(stream.elapsed.tobytes())
+        digest.update(stream.gap.tobytes())
+    return f"{run.state} {digest.hexdigest()}" if lines else ""
+
+
+def _refuse_other_facts(pooled: _Pool, campaigns: Sequence[Campaign], names: Sequence[str]) -> None:
+    first = campaigns[0].plan
+    for one, name in zip(campaigns, names, strict=True):
+        for what in ("margin", "alpha"):
+            mine, its = getattr(first, what), getattr(one.plan, what)
+            if mine != its:
+                raise _refusal(name, names[0], f"{what} differs: {mine} and {its}")
+    if not _differences(campaigns, pooled.runs):
+        return
+    runs: list[Run] = []
+    for new, name in zip(pooled.of_campaign, names, strict=True):
+        if found := _differences(campaigns, [*runs, *new]):
+            if _differences(campaigns, new):
+                return  # the campaign's own runs differ, which its comparison says
+            raise _refusal(name, names[0], found[0])
+        runs += new
+
+
+def _differences(campaigns: Sequence[Campaign], runs: list[Run]) -> list[str]:
+    whole = replace(campaigns[0], runs=[run for run in runs if counted(run)])
+    return [line for part in by_workload(whole) for line in facts.differences(part.runs)]
+
+
+def _refusal(name: str, first: str, why: str) -> UserError:
+    hint = "leave it out, or --force compares them all the same"
+    return UserError(f"{name} cannot be pooled with {first}: {why}", hint=hint)

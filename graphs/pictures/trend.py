@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""trend.png: a metric from kernel to kernel, its level between changes, and each change.
+
+A panel for each track: a dot for each run, a line for the median of each stretch between two
+changes, a dashed line for each change, and a shade where it may have begun.
+"""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.text.trend import error_rate
+from analysis.trends.trend import Change, Track, Trend
+from analysis.verdicts.sentences import times
+from graphs.pictures import png
+from graphs.pictures.style import OKABE_ITO, OPEN, SHADE, VERDICTS, WIDTH_PX, fitted, text_width
+
+DPI = 100
+GREY = "#555555"
+DOTS = (
+    "A dot is a run, a cross a run that failed, a line the median between two changes; "
+    "the shade is where a change may have begun."
+)
+LEFT, RIGHT = 74, 1084  # px of the axes
+HEAD, PANEL, OVER, GAP = 76, 230, 66, 10  # px: over all, of the axes, over them, between panels
+MOST_LABELS = 60
+UPRIGHT = 14  # kernels, from which on their names stand upright
+POINTS = 8  # of the kernels' names
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a track's panel is; px from the upper edge."""
+
+    track: Track
+    top: int
+    under: int  # for the names of the kernels
+
+    @property
+    def bottom(self) -> int:
+        return self.top + PANEL
+
+
+def draw(trend: Trend, path: Path) -> Path:
+    """Draw the picture."""
+    return png.write(lambda: _figure(trend), path)
+
+
+def _figure(trend: Trend) -> Figure:
+    places: list[_Place] = []
+    top = HEAD + (18 if trend.forced else 0)
+    for track in trend.tracks:
+        longest = max(text_width(_short(one.label), POINTS, DPI) for one in track.points)
+        upright = len(track.points) > UPRIGHT
+        under = int(longest if upright else 0.6 * longest) + 22
+        places.append(_Place(track, top + OVER, under))
+        top = places[-1].bottom + under + GAP
+    figure = Figure(figsize=(WIDTH_PX / DPI, top / DPI), dpi=DPI)
+    title = "Trend by version" if trend.order == "version" else "Trend by date"
+    _text(figure, 14, 24, top, title, fontsize=13, weight="bold")
+    lines = [DOTS, error_rate(trend)]
+    if trend.forced:
+        lines.append(f"FORCED (--force), not comparable: {'; '.join(trend.forced)}")
+    for index, line in enumerate(lines):
+        how = {"color": OPEN if index > 1 else GREY}
+        _text(figure, 14, 46 + 18 * index, top, fitted(line, WIDTH_PX - 28, 9, DPI), **how)
+    for place in places:
+        _panel(figure, place, top)
+    return figure
+
+
+def _text(figure: Figure, x: float, y: float, height: int, text: str, **how: object) -> None:
+    figure.text(x / WIDTH_PX, 1 - y / height, text, **how)  # type: ignore[arg-type]
+
+
+def _panel(figure: Figure, place: _Place, height: int) -> None:
+    track, count = place.track, len(place.track.points)
+    axes = figure.add_axes(
+        (
+            LEFT / WIDTH_PX,
+            1 - place.bottom / height,
+            (RIGHT - LEFT) / WIDTH_PX,
+            PANEL / height,
+        )
+    )
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#E4E4E4", lw=0.6)
+    axes.set_axisbelow(True)
+    axes.set_xlim(-0.6, count - 0.4)
+    highest = max((v for one in track.points for v in one.sample.ended), default=0.0) or 1.0
+    lowest = min((v for one in track.points for v in one.sample.ended), default=0.0)
+    axes.set_ylim(min(0.0, lowest), highest * 1.06)
+    metric = track.metric
+    axes.set_ylabel(fitted(metric.name, PANEL, 8, DPI), fontsize=8)
+    name = fitted(f"{track.name}: {metric.title}, {_verdict(track)}", WIDTH_PX - 28, 10, DPI)
+    _text(figure, 14, place.top - OVER + 20, height, name, fontsize=10, weight="bold")
+    _names(axes, track)
+    _runs(axes, track, highest * 1.06)
+    for begin, last in track.stretches:
+        ended = [v for one in track.points[begin : last + 1] for v in one.sample.ended]
+        if ended:
+            axes.plot([begin - 0.45, last + 0.45], [np.median(ended)] * 2, color="black", lw=1.8)
+    taken: list[tuple[float, int]] = []  # right end of the words on each line
+    for change in track.changes:
+        _change(axes, change, (RIGHT - LEFT) / count, taken)
+
+
+def _verdict(track: Track) -> str:
+    return "no change established" if not track.changes else f"last change: {track.verdict}"
+
+
+def _short(label: str) -> str:
+    return fitted(label, 170, POINTS, DPI)
+
+
+def _names(axes: Axes, track: Track) -> None:
+    count = len(track.points)
+    step = math.ceil(count / MOST_LABELS)
+    shown = sorted({*range(0, count, step)})
+    upright = count > UPRIGHT
+    axes.set_xticks(
+        shown,
+        [_short(track.points[place].label) for place in shown],
+        fontsize=POINTS,
+        rotation=90 if upright else 30,
+        ha="center" if upright else "right",
+        va="top",
+        rotation_mode="default" if upright else "anchor",
+    )
+    axes.tick_params(axis="y", labelsize=8)
+
+
+def _runs(axes: Axes, track: Track, top: float) -> None:
+    """The runs that ended; those that failed at the upper edge."""
+    many = len(track.points) > UPRIGHT
+    for place, point in enumerate(track.points):
+        values = point.sample.values
+        aside = np.linspace(-0.18, 0.18, len(values)) if len(values) > 1 else np.zeros(1)
+        ended = np.isfinite(values)
+        axes.scatter(
+            (place + aside)[ended],
+            np.array(values)[ended],
+            s=12 if many else 24,
+            color=OKABE_ITO[0],
+            edgecolor="white",
+            lw=0.4,
+            zorder=3,
+        )
+        bad = (place + aside)[~ended]
+        axes.plot(bad, [top] * len(bad), "x", color=OPEN, ms=6, mew=1.6, clip_on=False)
+
+
+def _change(axes: Axes, change: Change, px: float, taken: list[tuple[float, int]]) -> None:
+    """Its line, where it may have begun, and above the axes the ratio; on a line with room."""
+    colour, marker = VERDICTS[change.verdict]
+    axes.axvline(change.at - 0.5, color=colour, lw=1.3, ls="--", zorder=2)
+    if change.earliest != change.latest:
+        begin, end = change.earliest - 0.5, change.latest - 0.5
+        axes.axvspan(begin, end, color=SHADE, alpha=0.3, lw=0, zorder=0)
+    words: str = change.verdict
+    if change.ratio:
+        words = f"{times(change.ratio)} times"
+        if change.low is not None or change.high is not None:
+            most = "inf" if change.high is None else times(change.high)
+            words += f" ({times(change.low or 0.0)}-{most})"
+    left = (change.at - 0.5) * px
+    width = text_width(words, 8, DPI) + 18
+    left = min(left, axes.get_xlim()[1] * px - width)
+    line = next((n for n in range(3) if all(right <= left for right, m in taken if m == n)), 0)
+    taken.append((left + width, line))
+    at = 1.05 + 0.065 * line
+    transform = axes.get_xaxis_transform()
+    axes.plot(
+        [change.at - 0.5], [at], marker, color=colour, ms=6, transform=transform, clip_on=False
+    )
+    axes.text(
+        (left + 9) / px, at, words, fontsize=8, color=colour, va="center", transform=transform
+    )

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""nightly.sh: measures each kernel that is new, in a folder for the night; then the trend.
+
+A kernel is measured once: on the guest's clock the same kernel and seed are the same run again. So
+a night has the new kernels only, and most have none.
+"""
+
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from contract.run_files import PLAN_FILE
+from errors import Exit, UserError, run_command
+from run import checkout
+from run.nightly_options import parse
+from run.plans.stored import read_plan
+from run.preparation import say
+from run.run_folders import completed
+from setup import debian, kernels, package_lists
+from setup.kernels import Kernel
+
+TREND = "trend"  # in the folder of the nights
+KEPT_ON = (Exit.OK, Exit.KERNEL_LOST)  # a kernel that hangs is a result
+REGRESSED = "regressed"
+
+
+@dataclass(frozen=True)
+class New:
+    """A kernel that no night has measured, and what it is called."""
+
+    spec: str
+    label: str
+    kernel: Kernel
+
+
+def nights_of(folder: Path) -> list[Path]:
+    """The folders of the nights, the first night first."""
+    if not folder.is_dir():
+        return []
+    return sorted(one.parent for one in folder.glob(f"*/{PLAN_FILE}") if one.parent.name != TREND)
+
+
+def is_unfinished(night: Path) -> bool:
+    """Whether runs of its plan are missing."""
+    plan = read_plan(night)
+    wanted = int(plan.get("runs", 0))
+    return any(len(completed(night / one["label"])) < wanted for one in plan.get("variant", []))
+
+
+def specs_of(asked: Sequence[str], mirror: str | None) -> list[str]:
+    """What is followed: as asked for, or the newest kernel of each series that Debian has."""
+    if asked:
+        return list(asked)
+    lists = package_lists.update(mirror)
+    series = debian.newest_of_series(lists.packages, debian.FLAVOUR)
+    if not series:
+        raise UserError("Debian's lists have no kernel", hint="name one: --kernel")
+    return [f"debian:{one}" for one in series]
+
+
+def new_kernels(resolved: Iterable[tuple[str, Kernel]], nights: Iterable[Path]) -> list[New]:
+    """Those that no night has measured, each once, with labels that no other kernel has."""
+    measured: dict[str, str] = {}
+    for night in nights:
+        for entry in read_plan(night).get("variant", []):
+            measured[str(entry.get("image_digest"))] = entry["label"]
+    taken = set(measured.values())
+    found = []
+    for spec, kernel in resolved:
+        if kernel.image_digest in measured:
+            say(f"{spec} is {kernel.label}: measured as {measured[kernel.image_digest]}")
+            continue
+        label = kernel.label
+        if label in taken and kernel.package:  # built anew: 6.12.118-1, 6.12.118-2
+            label = kernel.package.rpartition(":")[2].replace("~", "-")
+        if label in taken:
+            label = f"{kernel.label}-{kernel.image_digest[:8]}"
+        taken.add(label)
+        measured[kernel.image_digest] = label
+        found.append(New(spec, label, kernel))
+        say(f"{spec} is {label}: new")
+    return found
+
+
+def command_of(night: Path, new: Sequence[New], runs: int, options: Sequence[str]) -> list[str]:
+    """run_test.sh for a night of these kernels."""
+    command = [str(checkout.ROOT / "run_test.sh"), "--out", str(night), "--runs", str(runs)]
+    for one in new:
+        command += ["--kernel", one.spec, "--label", one.label]
+    return [*command, *(options or ["--profile", "quick"])]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """One night."""
+    asked = parse(arguments)
+    mirror = ["--mirror", asked.mirror] if asked.mirror else []
+    statuses = []
+    for night in filter(is_unfinished, nights_of(asked.dir)):
+        say(f"{night}: not finished, going on")
+        resume = [str(checkout.ROOT / "run_test.sh"), "--resume", str(night), *mirror]
+        statuses.append(_run(resume, asked.dry_run))
+    resolved = []
+    for spec in specs_of(asked.kernel, asked.mirror):
+        try:
+            resolved.append((kernels.absolute(spec), kernels.resolve(spec, mirror=asked.mirror)))
+        except UserError as error:
+            say(f"{spec}: left out this night: {error}")
+            statuses.append(error.status)
+    if new := new_kernels(resolved, nights_of(asked.dir)):
+        night = _free(asked.dir)
+        statuses.append(
+            _run(command_of(night, new, asked.runs, [*asked.options, *mirror]), asked.dry_run)
+        )
+    if asked.dry_run:
+        return int(Exit.OK)
+    failed = [status for status in statuses if status not in KEPT_ON]
+    return int(failed[0]) if failed else _trend(asked.dir)
+
+
+def _run(command: Sequence[str], dry_run: bool) -> int:
+    if dry_run:
+        say(shlex.join(command))
+        return int(Exit.OK)
+    return subprocess.run(command, check=False).returncode
+
+
+def _free(folder: Path) -> Path:
+    """A folder for this night; a second one of a day has a number."""
+    day, count = time.strftime("%Y-%m-%d"), 1
+    while (path := folder / (day if count == 1 else f"{day}-{count}")).exists():
+        count += 1
+    return path
+
+
+def _trend(folder: Path) -> int:
+    """Draw and print the trend, in processes of their own: data flow one way. The exit status."""
+    nights = [str(night) for night in nights_of(folder)]
+    if not nights:
+        raise UserError(f"{folder}: no night has measured a kernel")
+    by = ["--by", "date"]
+    draw = [sys.executable, "-m", "graphs", "--trend", *nights, *by, "-o", str(folder / TREND)]
+    drawn = subprocess.run(draw, check=False).returncode
+    tell = [sys.executable, "-m", "analysis.trend", *nights, *by, "--fail-on", REGRESSED]
+    return subprocess.run(tell, check=False).returncode or drawn
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("nightly.sh", main))
