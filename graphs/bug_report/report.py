@@ -17,6 +17,7 @@ from analysis.reading.load import Run, first_described
 from analysis.reading.words import a, number_word, plain, plural, several
 from analysis.text import compare_text, workload_tables
 from analysis.text.layout import WIDTH, grid, paragraph
+from analysis.text.machine import memory
 from analysis.text.verdict_table import IN_REPORT, mean_and_sd, verdict_rows
 from analysis.text.vmstat import TITLE
 from analysis.verdicts.choice import extremes, fourth_subject, median_run, shown_words
@@ -121,8 +122,8 @@ def _shown(compared: Compared) -> list[str]:
 def _symptom(compared: Compared, clean: Clean) -> Iterator[str]:
     runs = compared.campaign.runs
     first, subject = runs[0], compared.campaign.subject
-    memory = number(first.fact("mem_total_kib"))
-    where = f"a machine with {memory / 1024:,.0f} MiB of memory" if memory else "one machine"
+    has = memory(runs)
+    where = f"a machine with {has}" if has else "one machine"
     crypt = first.fact("crypt")
     if isinstance(crypt, str) and crypt != "none":
         where += f", its file system{' and swap' if all(map(on_disk, runs)) else ''} encrypted"
