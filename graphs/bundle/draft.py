@@ -163,9 +163,9 @@ class Draft:
         if chosen.without_evidence:
             self.remarks.append(
                 f"For want of room ({size}) it holds no evidence (tasks.tsv and the like): why the "
-                "runs stalled is in causes.json and compare.json, and cannot be recomputed; nor "
-                "can a workload's figures that are read off trace.tsv, which compare.txt has. Of "
-                "failed allocations it holds those whose stack is known (allocfail.tsv)."
+                "runs stalled is read from causes.json. A workload's figures that are read off "
+                "trace.tsv cannot be recomputed; compare.txt has them. Of failed "
+                "allocations it holds those whose stack is known (allocfail.tsv)."
             )
         if chosen.shortened:
             self.remarks.append(f"Long logs without their middle: {_named(chosen.shortened)}.")
