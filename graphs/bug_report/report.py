@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""report.txt: a bug report of at most 75 columns, ready to be sent as a mail.
+"""report.txt: a bug report of at most 75 columns, which a mail may quote.
 
 Its figures are those of the table (analysis.text.verdict_table), rounded alike. All that it quotes
 has been redacted before it is laid out, so that lines keep their length.
@@ -25,6 +25,8 @@ from analysis.verdicts.compared import Compared
 from contract.workload import DESKTOP, STALLED
 from graphs import allocation_failures
 from graphs.bug_report import causes, facts, reproduce, vmstat
+from graphs.bug_report.mail import BUNDLE_URL, SUITE_URL
+from graphs.bug_report.mail import NAME as MAIL
 from graphs.bug_report.sawtooth import round_up, sawtooth
 
 DRAWN = 6  # variants whose sawtooth is in the text
@@ -40,6 +42,7 @@ class Contents:
     total: int
     remarks: list[str] = field(default_factory=list)  # sentences on what is not in it
     pictures: list[str] = field(default_factory=list)
+    no_mail: str = ""  # why it has no mail.txt; empty: it has one
 
 
 def build(compared: Compared, contents: Contents, clean: Clean) -> str:
@@ -258,6 +261,16 @@ def _bundle(contents: Contents) -> Iterator[str]:
     yield "  python3 -m analysis.compare bug-report.tar.gz"
     yield "  python3 -m graphs bug-report.tar.gz -o report"
     yield "  python3 -m graphs --check bug-report.tar.gz  (or sha256sum -c MANIFEST)"
+    if contents.no_mail:
+        yield from paragraph(
+            f"There is no {MAIL}, a mail on a regression: {plain(contents.no_mail, 300)}. This "
+            "text can be sent instead."
+        )
+    else:
+        yield from paragraph(
+            f"{MAIL} is a mail of it for linux-mm: put the addresses of the suite and of this "
+            f"bundle where it has {SUITE_URL} and {BUNDLE_URL}."
+        )
     if contents.pictures:
         yield from paragraph(f"Pictures: {plain(', '.join(contents.pictures), 1500)}.", "  ")
     for remark in contents.remarks:

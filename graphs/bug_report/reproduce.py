@@ -8,6 +8,7 @@ its author has. What the campaign became is in its plan.toml, which the bundle h
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from analysis.reading.load import Run
@@ -41,10 +42,10 @@ def command(compared: Compared) -> Iterator[str]:
         machine = f" and {plain(plan.machine_copy, 60)}" if compared.whole.machine else ""
         yield from paragraph(f"In the suite's folder, with plan.toml{machine} of this bundle:")
         yield "  ./run_test.sh --plan plan.toml"
-        found = options(plan, plan.machine_copy if compared.whole.machine else "")
+        found = _options(plan, plan.machine_copy if compared.whole.machine else "")
         if found:
             yield "The same without the plan:"
-            yield from shell(["./run_test.sh", *found])
+            yield from _shell(["./run_test.sh", *found])
         yield from _obstacles(plan, has_machine=bool(machine))
     else:
         yield from paragraph("No plan was recorded; kernels and parameters are below.")
@@ -63,7 +64,24 @@ def command(compared: Compared) -> Iterator[str]:
         yield f"  and {plural(left, 'more variant')}: see plan.toml"
 
 
-def options(plan: Plan, machine: str) -> list[str]:
+def of_two(compared: Compared, two: list[str]) -> Iterator[str]:
+    """The command that compares two variants alone, the first being the baseline."""
+    plan, runs = compared.whole.plan, compared.campaign.variants()
+    asked = {one.label: one for one in plan.variants}
+    found: list[str] = []
+    if all(one in asked and asked[one].kernel not in ("", RUNNING) for one in two):
+        alone = [
+            replace(asked[one], kernel=_exact(runs[one][0]) or asked[one].kernel) for one in two
+        ]
+        many = max(len(runs[one]) for one in two)
+        pair = replace(plan, variants=tuple(alone), baseline=None, looks=(), runs=many)
+        found = _options(pair, plan.machine_copy if compared.whole.machine else "")
+    yield from _shell(["./run_test.sh", *(found or ["--plan plan.toml"])])
+    if not found:
+        yield "(plan.toml is in the bundle.)"
+
+
+def _options(plan: Plan, machine: str) -> list[str]:
     """Each option with its value, quoted; none if only the plan can say it.
 
     machine: the copy of its machine's file, if there is one.
@@ -170,7 +188,7 @@ def _obstacles(plan: Plan, *, has_machine: bool) -> Iterator[str]:
         yield from paragraph(f"Of the machine that ran it, and not in this bundle: {shown}.")
 
 
-def shell(words: list[str]) -> Iterator[str]:
+def _shell(words: list[str]) -> Iterator[str]:
     """A command in lines that a shell joins again; the words are quoted."""
     line = " "
     for word in words:
@@ -202,12 +220,20 @@ def _kernel(run: Run, label: str) -> list[str]:
     spec = run.fact("kernel", "spec")
     release = plain(run.fact("kernel", "release"), 60)
     lines = indented(f"{label}: {plain(spec, 60)} = {release}", 2)
-    if isinstance(spec, str) and spec.startswith("debian:"):
-        version = DEBIAN_VERSION.search(plain(run.fact("kernel", "version")))
-        exact = version[1] if version else release
-        if exact != NOT_AVAILABLE and exactly(spec, exact) != spec:
-            lines += indented(f"exactly that one: --kernel {plain(exactly(spec, exact), 60)}", 4)
+    if (exact := _exact(run)) not in ("", spec):
+        lines += indented(f"exactly that one: --kernel {exact}", 4)
     return lines
+
+
+def _exact(run: Run) -> str:
+    """The name of exactly this kernel of Debian's; empty if it is none."""
+    spec = run.fact("kernel", "spec")
+    if not isinstance(spec, str) or not spec.startswith("debian:"):
+        return ""
+    release = plain(run.fact("kernel", "release"), 60)
+    version = DEBIAN_VERSION.search(plain(run.fact("kernel", "version")))
+    exact = version[1] if version else release
+    return "" if exact == NOT_AVAILABLE else plain(exactly(spec, exact), 60)
 
 
 def _own_settings(variants: tuple[Variant, ...], label: str) -> Iterator[str]:
