@@ -12,8 +12,8 @@ workload that lets something be drawn over-time.png, over-time-2.png …; causes
 evidence, and causes.png, if somebody stalled; timeline-VARIANT-N.png; gitk-latency.png and
 gitk-latency-smooth.png with their .gp and .dat (change them, then `gnuplot gitk-latency.gp` there;
 of other workloads than the desktop they are called sawtooth; of several workloads all but the
-timelines have the workload's name, too); index.html; bug-report.tar.gz. Prints the paths that it
-wrote.
+timelines have the workload's name, too); index.html; bug-report.tar.gz; where a newer kernel
+regressed mail.txt (docs/BUNDLE.md). Prints the paths that it wrote.
 Into each run's folder of DIR goes allocation-failures.log: the page allocations that failed
 there, those included that the kernel does not log.
 --trend writes trend.png, trend.txt and trend.json of all these campaigns together (docs/TREND.md);

@@ -19,14 +19,17 @@ from analysis.verdicts.choice import LISTED_RUNS, extremes, in_order, median_run
 from analysis.verdicts.compared import Compared
 from errors import UserError
 from graphs import allocation_failures
+from graphs.bug_report.mail import BUNDLE_URL, SUITE_URL
+from graphs.bug_report.mail import NAME as MAIL
 from graphs.bundle import bundle
+from graphs.bundle.shape import NAME
 from graphs.page import page
 from graphs.pictures import classical, comparison, names, over_time, stalled_by_cause, timeline
 
 OWN = re.compile(  # names of a report's files
     r"timeline-[A-Za-z0-9._+-]+\.png|"
     rf"{names.OWN.pattern}|"
-    r"(summary|details|compare|meanwhile)\.txt|compare\.csv|"
+    r"(summary|details|compare|meanwhile|mail)\.txt|compare\.csv|"
     r"(compare|causes)\.json|index\.html|bug-report\.tar\.gz"
 )
 
@@ -134,11 +137,22 @@ def make_report(
             # No picture of an earlier report goes into this one's bundle.
             _tidy(report)
             say("packing the bundle")
-            report.add(lambda: [bundle.write(judged, folder)])
+            report.add(lambda: _bundle(judged, folder, report.notes))
         _tidy(report)
     except OSError as error:
         raise UserError(f"{error.filename or folder}: {error.strerror}") from error
     return report
+
+
+def _bundle(judged: Compared, folder: Path, notes: list[str]) -> list[Path]:
+    """The bundle, and the mail that is in it; if there is none a note that says why."""
+    path = bundle.write(judged, folder)
+    found = bundle.write_mail(path, folder)
+    if found:
+        notes.append(f"{MAIL}: replace {SUITE_URL} and {BUNDLE_URL} in it before you send it")
+    elif isinstance(why := bundle.letter_of(judged), str):
+        notes.append(f"no {MAIL}: {why} (report.txt in {NAME} can be sent)")
+    return [path, *found]
 
 
 def _over_time(campaign: Campaign, order: list[str], folder: Path, suffix: str) -> list[Path]:

@@ -74,6 +74,38 @@ def test_the_output_shown_is_a_real_runs() -> None:
         assert all(piece in source.read_text() for piece in pieces), source
 
 
+def test_the_mail_shown_is_a_real_campaigns() -> None:
+    text = (SUITE / "docs" / "BUNDLE.md").read_text()
+    shown = (SUITE / "docs" / "example" / "laptop-six-kernels-230M" / "mail.txt").read_text()
+    assert f"\n```\n{shown}```\n" in text
+
+
+def test_no_warning_of_a_summary_that_is_quoted_is_left_out() -> None:
+    """What a kernel cannot record, and legends, are no warnings."""
+    legends = ("Causes of ", "A verdict needs ", "Each run: ", "Exploratory: ", "every line would ")
+    quoted = re.findall(r"\]\((docs/example/[^)]*summary[^)]*\.txt)\)", README)
+    assert len(quoted) >= 2
+    for path in quoted:
+        summary = (SUITE / path).read_text()
+        notes = re.findall(r"^(?:- |with care +).*\n(?:  .*\n)*", summary, re.MULTILINE)
+        assert len(notes) > 0, path
+        for note in notes:
+            assert note in README or note[2:].startswith(legends), f"{path}: {note}"
+
+
+def test_every_example_is_linked_from_a_page() -> None:
+    examples = SUITE / "docs" / "example"
+    pages = [SUITE / "README.md", *(SUITE / "docs").glob("*.md")]
+    linked = {
+        (page.parent / target).resolve()
+        for page in pages
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text())
+    }
+    files = [path for path in examples.rglob("*") if path.is_file()]
+    assert len(files) > 20
+    assert [path for path in files if path not in linked] == []
+
+
 def test_it_is_read_to_its_end() -> None:
     assert len(README.splitlines()) <= 180
 

@@ -77,6 +77,14 @@ def differences(runs: list[Run]) -> list[str]:
     return found
 
 
+def own_settings(one: Run, other: Run) -> list[str]:
+    """What two variants' runs differ in, beside the kernel, of what a variant may have its own."""
+    keys = [keys for keys in (*IN_A_VARIANT, SWAP_SIZE) if keys[0] != "kernel"]
+    values = {each: (_value(one, each), _value(other, each)) for each in keys}
+    apart = [each[0] for each, (a, b) in values.items() if UNKNOWN not in (a, b) and a != b]
+    return list(dict.fromkeys("command line" if name == "append" else name for name in apart))
+
+
 def unknown(runs: list[Run]) -> list[str]:
     """One line that names the facts that only some of the runs know, or none."""
     facts = (*EVERYWHERE, *_parameters(runs), *IN_A_VARIANT)

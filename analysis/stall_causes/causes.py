@@ -80,6 +80,7 @@ class RunCauses:
     `notes`: what this kernel or this run lacks as evidence, a sentence each.
     `apart`: dm-crypt was told apart from the disk under it; if not, `dm_crypt` is part of the waits
     for the disk. `others`: stalls of player and heartbeat, in no sum. `swap`: the run's kind.
+    `stored`: read from a bundle's causes.json, which has no card of `without_card` shorter stalls.
     """
 
     cards: list[Card]
@@ -88,6 +89,8 @@ class RunCauses:
     apart: bool = True
     others: list[Card] = field(default_factory=list)
     swap: str = DISK
+    without_card: int = 0
+    stored: bool = False
 
     @property
     def total(self) -> float:

@@ -112,9 +112,12 @@ def worst_card(why: RunCauses | None) -> Iterator[str]:
         return
     title = "Why the worst stall lasted"
     yield from ["", title, "-" * len(title), *card_lines(why.cards[0], WIDTH)]
-    if len(why.cards) > 1:
-        more = plural(len(why.cards) - 1, "more stall")
-        yield from paragraph(f"({more}: python3 -m analysis.causes DIR --worst {len(why.cards)})")
+    more = len(why.cards) - 1 + why.without_card
+    if more and why.stored:
+        yield from paragraph(f"({plural(more, 'more stall')}; this bundle has no evidence of them)")
+    elif more:
+        words = plural(more, "more stall")
+        yield from paragraph(f"({words}: python3 -m analysis.causes DIR --worst {len(why.cards)})")
 
 
 def nothing(table: CauseTable, subject: str) -> str:

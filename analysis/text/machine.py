@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What meta.json says of a run's machine, in words; what it does not say is an empty text."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from analysis.reading.facts import swap_kind
 from analysis.reading.latency_log import number
 from analysis.reading.load import Campaign, Run
+from analysis.reading.settings import as_set, changed, model_of
 from analysis.reading.words import NOT_AVAILABLE, plain, some
 from analysis.text.layout import entry
+from contract import values
+from contract.option_table import ROWS
+from contract.spelling import flag
 from contract.swap import DISK, NONE, ZRAM
 
 SHOWN = 6  # variants that are named of those with one swap
@@ -123,10 +127,51 @@ def swaps(campaign: Campaign, labels: Mapping[str, str]) -> str:
     return "; ".join(f"{said}: {some(list(names), SHOWN)}" for said, names in who.items())
 
 
+def memory(runs: Sequence[Run]) -> str:
+    """'230 MiB of memory (profile quick; the laptop has 512), MemTotal 196 to 198 MiB'.
+
+    What the VM has, who set it, and what its kernels count of it; as far as the runs say.
+    """
+    given = number(runs[0].fact("parameters", "memory"))
+    totals = [kib / 1024 for run in runs if (kib := number(run.fact("mem_total_kib"))) is not None]
+    parts = [f"{given / 2**20:,.0f} MiB of memory{_set_by(runs[0], given)}"] if given else []
+    if totals:
+        ends = dict.fromkeys(f"{mib:,.0f}" for mib in (min(totals), max(totals)))
+        parts.append(f"MemTotal {' to '.join(ends)} MiB")
+    return ", ".join(parts)
+
+
+def _set_by(run: Run, given: float) -> str:
+    """' (profile quick; the laptop has 512)', ' (as the laptop)', ' (--memory)'."""
+    profile, name = run.fact("parameters", "profile"), run.fact("machine", "name")
+    own = model_of(name).get("memory")
+    of_profile = as_set(profile, "").get("memory")
+    if given == of_profile:
+        machines = f"; the {name} has {own >> 20:,}" if own and own != given else ""
+        return f" (profile {profile}{machines})"
+    return f" (as the {name})" if given == own else " (--memory)"
+
+
 def workload(run: Run) -> list[str]:
-    """The parts of the entry on the workload: its parameters."""
-    parameters = run.fact("parameters")
-    pairs = parameters.items() if isinstance(parameters, dict) else ()
-    return [run.workload.summary] * bool(run.workload.summary) + [
-        f"{plain(key, 30)} {plain(value, 60)}" for key, value in pairs
+    """The parts of the entry on the workload: what it is, its profile, and what was set beside."""
+    found = run.fact("parameters")
+    parameters = dict(found) if isinstance(found, dict) else {}
+    usual = as_set(parameters.get("profile"), run.fact("machine", "name"))
+    own = changed(parameters, usual)
+    own.pop("memory", None)  # see memory()
+    profile = parameters.get("profile")
+    return [
+        *([run.workload.summary] if run.workload.summary else []),
+        *([f"profile {plain(profile, 30)}"] if profile is not None else []),
+        *(_setting(key, value) for key, value in own.items() if key != "profile"),
     ]
+
+
+def _setting(key: str, value: object) -> str:
+    """'--commits 6000', '--no-crypt'; of what is no option its name and value."""
+    if key not in ROWS:
+        return f"{plain(key, 30)} {plain(value, 60)}"
+    if isinstance(value, bool):
+        return flag(key)
+    is_size = ROWS[key].read in (values.size, values.memory)
+    return f"{flag(key)} {plain(values.sized(value) if is_size else value, 60)}"

@@ -30,7 +30,7 @@ from analysis.text import causes as causes_text
 from analysis.text import workload_tables
 from analysis.text.campaign_summary import run_elapsed, worst_stream
 from analysis.text.layout import WIDTH, entry, paragraph
-from analysis.text.machine import cpus, disk, known, listed, reference, size, swap, workload
+from analysis.text.machine import cpus, disk, known, listed, memory, reference, swap, workload
 from analysis.verdicts.sentences import amount
 from contract.run_files import HEARTBEAT, PLAYER
 from contract.swap import ZRAM, ZSWAP
@@ -108,7 +108,7 @@ def _facts(run: Run) -> Iterator[str]:
     parts = [
         cpus(run),
         known(run, "{}", "cpu_model"),
-        size(run, 1024, " of memory", "mem_total_kib"),
+        memory([run]),
         {"none": "a real machine", "kvm": "KVM", "tcg": "TCG"}.get(
             accelerator := plain(run.fact("accelerator")), f"accelerator {accelerator}"
         ),

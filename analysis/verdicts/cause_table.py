@@ -17,6 +17,7 @@ from analysis.reading.load import Campaign, Run
 from analysis.reading.words import plain, plural, some
 from analysis.stall_causes import run_causes
 from analysis.stall_causes.causes import CAUSES, UNEXPLAINED, RunCauses
+from analysis.verdicts import stored_causes
 from analysis.verdicts.choice import SHOWN
 from analysis.verdicts.every_run import in_every_run
 from analysis.verdicts.verdict import Sample
@@ -92,14 +93,21 @@ class CauseTable:
 
 
 def collect(campaign: Campaign) -> dict[Path, RunCauses]:
-    """Why each run stalled, of those that have evidence; in several processes if they are many."""
+    """Why each run stalled, by its evidence, else by a bundle's causes.json, if either is there.
+
+    In several processes if they are many.
+    """
     with_evidence = [
         run
         for run in campaign.runs
         if any((run.path / name).is_file() for name in (TASKS, BLOCKED, TRACE))
     ]
     found = in_every_run(with_evidence, run_causes.run_causes)
-    return {run.path: one for run, one in zip(with_evidence, found, strict=True) if one is not None}
+    each = zip(with_evidence, found, strict=True)
+    known = {run.path: one for run, one in each if one is not None}
+    return known | stored_causes.stored(
+        campaign, [run for run in campaign.runs if run.path not in known]
+    )
 
 
 def cause_table(
@@ -138,6 +146,12 @@ def notes(campaign: Campaign, found: Causes, labels: dict[str, str]) -> Iterator
         yield (
             f"No evidence in {len(without)} of {plural(len(runs), 'run')}, which are in no figure "
             f"of a cause: {some(names, SHOWN, 1000)}."
+        )
+    kept = sum(found[run.path].stored for run in runs if run.path in found)
+    if kept:
+        yield (
+            f"Causes of {plural(kept, 'run')} are those of the bundle's {stored_causes.NAME}: it "
+            "has no evidence to compute them from."
         )
     lacking: dict[str, list[tuple[Run, str]]] = {}
     for run in runs:

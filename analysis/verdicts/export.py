@@ -19,6 +19,7 @@ from typing import Any
 from analysis.figures.metrics import Metric
 from analysis.figures.vmstat import is_level
 from analysis.stall_causes.run_causes import as_json
+from analysis.verdicts import stored_causes
 from analysis.verdicts.cause_table import METRICS as CAUSES
 from analysis.verdicts.choice import LISTED_RUNS
 from analysis.verdicts.compared import Compared
@@ -26,7 +27,7 @@ from analysis.verdicts.verdict import Comparison, Sample
 from analysis.verdicts.vmstat import FLOOR, Difference
 
 EXPORT_VERSION = 1  # of compare.json and of causes.json
-CAUSES_JSON = "causes.json"
+CAUSES_JSON = stored_causes.NAME
 CARDS = 10  # of a run's longest stalls; FEWER_CARDS, if there are more than LISTED_RUNS runs
 FEWER_CARDS = 1
 SAMPLE = ("runs", "failed", "missing", "mean", "sd", "median")
@@ -272,7 +273,7 @@ def causes_json(compared: Compared) -> str:
     most = CARDS if len(runs) <= LISTED_RUNS else FEWER_CARDS
     found = [
         as_json(run, replace(why, cards=why.cards[:most], others=why.others[:most]))
-        | {"stalls": len(why.cards)}
+        | {"stalls": len(why.cards) + why.without_card}
         for run in runs
         if (why := compared.causes.of(run)) is not None
     ]

@@ -13,7 +13,17 @@ from analysis.reading.load import Run
 from analysis.reading.streams import Stream
 from analysis.reading.words import plain, plural, seconds
 from analysis.text.layout import WIDTH, entry, indented, paragraph
-from analysis.text.machine import cpus, disk, known, listed, reference, size, swap, swaps, workload
+from analysis.text.machine import (
+    cpus,
+    disk,
+    known,
+    listed,
+    memory,
+    reference,
+    swap,
+    swaps,
+    workload,
+)
 from analysis.verdicts.compared import Compared
 from contract.run_files import COMPLETED, latency_log
 
@@ -160,12 +170,12 @@ def _difference(base: str, name: str, changed: list[tuple[str, str, str]]) -> li
 
 def machine(compared: Compared) -> Iterator[str]:
     """The machine and the workload, of the first run; the runs that are compared share them."""
-    run = compared.campaign.runs[0]
-
+    runs = compared.campaign.runs
+    run = runs[0]
     parts = [
         cpus(run),
         known(run, "{}", "cpu_model", limit=LIMIT),
-        size(run, 1024, " of memory", "mem_total_kib"),
+        memory(runs),
         known(run, "accelerator {}", "accelerator", limit=LIMIT),
         known(run, "QEMU {}", "machine", "qemu", limit=LIMIT),
         known(run, "{}", "machine", "type", limit=LIMIT),
@@ -180,10 +190,10 @@ def machine(compared: Compared) -> Iterator[str]:
     if each:
         yield from entry("swap", each)
     yield from listed("workload", workload(run))
-    lines = Counter(plain(one.fact("cmdline"), 2000) for one in compared.campaign.runs)
+    lines = Counter(plain(one.fact("cmdline"), 2000) for one in runs)
     for line, count in lines.most_common(4):
-        runs = "" if len(lines) == 1 else f" ({plural(count, 'run')})"
-        yield from entry("command line", line + runs)
+        whose = "" if len(lines) == 1 else f" ({plural(count, 'run')})"
+        yield from entry("command line", line + whose)
 
 
 def ends(compared: Compared, clean: Clean) -> Iterator[str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""report.txt: a bug report of at most 75 columns, ready to be sent as a mail.
+"""report.txt: a bug report of at most 75 columns, which a mail may quote.
 
 Its figures are those of the table (analysis.text.verdict_table), rounded alike. All that it quotes
 has been redacted before it is laid out, so that lines keep their length.
@@ -17,6 +17,7 @@ from analysis.reading.load import Run, first_described
 from analysis.reading.words import a, number_word, plain, plural, several
 from analysis.text import compare_text, workload_tables
 from analysis.text.layout import WIDTH, grid, paragraph
+from analysis.text.machine import memory
 from analysis.text.verdict_table import IN_REPORT, mean_and_sd, verdict_rows
 from analysis.text.vmstat import TITLE
 from analysis.verdicts.choice import extremes, fourth_subject, median_run, shown_words
@@ -24,6 +25,8 @@ from analysis.verdicts.compared import Compared
 from contract.workload import DESKTOP, STALLED
 from graphs import allocation_failures
 from graphs.bug_report import causes, facts, reproduce, vmstat
+from graphs.bug_report.mail import BUNDLE_URL, SUITE_URL
+from graphs.bug_report.mail import NAME as MAIL
 from graphs.bug_report.sawtooth import round_up, sawtooth
 
 DRAWN = 6  # variants whose sawtooth is in the text
@@ -39,6 +42,7 @@ class Contents:
     total: int
     remarks: list[str] = field(default_factory=list)  # sentences on what is not in it
     pictures: list[str] = field(default_factory=list)
+    no_mail: str = ""  # why it has no mail.txt; empty: it has one
 
 
 def build(compared: Compared, contents: Contents, clean: Clean) -> str:
@@ -121,8 +125,8 @@ def _shown(compared: Compared) -> list[str]:
 def _symptom(compared: Compared, clean: Clean) -> Iterator[str]:
     runs = compared.campaign.runs
     first, subject = runs[0], compared.campaign.subject
-    memory = number(first.fact("mem_total_kib"))
-    where = f"a machine with {memory / 1024:,.0f} MiB of memory" if memory else "one machine"
+    has = memory(runs)
+    where = f"a machine with {has}" if has else "one machine"
     crypt = first.fact("crypt")
     if isinstance(crypt, str) and crypt != "none":
         where += f", its file system{' and swap' if all(map(on_disk, runs)) else ''} encrypted"
@@ -257,6 +261,16 @@ def _bundle(contents: Contents) -> Iterator[str]:
     yield "  python3 -m analysis.compare bug-report.tar.gz"
     yield "  python3 -m graphs bug-report.tar.gz -o report"
     yield "  python3 -m graphs --check bug-report.tar.gz  (or sha256sum -c MANIFEST)"
+    if contents.no_mail:
+        yield from paragraph(
+            f"There is no {MAIL}, a mail on a regression: {plain(contents.no_mail, 300)}. This "
+            "text can be sent instead."
+        )
+    else:
+        yield from paragraph(
+            f"{MAIL} is a mail of it for linux-mm: put the addresses of the suite and of this "
+            f"bundle where it has {SUITE_URL} and {BUNDLE_URL}."
+        )
     if contents.pictures:
         yield from paragraph(f"Pictures: {plain(', '.join(contents.pictures), 1500)}.", "  ")
     for remark in contents.remarks:

@@ -7,14 +7,17 @@ its author has. What the campaign became is in its plan.toml, which the bundle h
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from analysis.reading.load import Run
+from analysis.reading.settings import as_set, changed
 from analysis.reading.words import NOT_AVAILABLE, plain, plural
 from analysis.text.layout import WIDTH, indented, paragraph
 from analysis.verdicts.compared import Compared
 from contract import values
+from contract.levels import MARGIN
 from contract.option_rows import PARAMETERS
 from contract.option_table import ROWS
 from contract.plan import TABLES, Plan, machine_file
@@ -39,10 +42,10 @@ def command(compared: Compared) -> Iterator[str]:
         machine = f" and {plain(plan.machine_copy, 60)}" if compared.whole.machine else ""
         yield from paragraph(f"In the suite's folder, with plan.toml{machine} of this bundle:")
         yield "  ./run_test.sh --plan plan.toml"
-        options = _options(plan, plan.machine_copy if compared.whole.machine else "")
-        if options:
+        found = _options(plan, plan.machine_copy if compared.whole.machine else "")
+        if found:
             yield "The same without the plan:"
-            yield from _shell(["./run_test.sh", *options])
+            yield from _shell(["./run_test.sh", *found])
         yield from _obstacles(plan, has_machine=bool(machine))
     else:
         yield from paragraph("No plan was recorded; kernels and parameters are below.")
@@ -54,11 +57,28 @@ def command(compared: Compared) -> Iterator[str]:
     each = [(variant, one.labels[variant]) for one in compared.each for variant in one.variants]
     for variant, label in each[:KERNELS]:
         yield from _kernel(runs[variant][0], plain(label, 40))
-        for words in _settings(plan.variants, variant):
+        for words in _own_settings(plan.variants, variant):
             yield from indented(words, 4)
     left = len(each) - KERNELS
     if left > 0:
         yield f"  and {plural(left, 'more variant')}: see plan.toml"
+
+
+def of_two(compared: Compared, two: list[str]) -> Iterator[str]:
+    """The command that compares two variants alone, the first being the baseline."""
+    plan, runs = compared.whole.plan, compared.campaign.variants()
+    asked = {one.label: one for one in plan.variants}
+    found: list[str] = []
+    if all(one in asked and asked[one].kernel not in ("", RUNNING) for one in two):
+        alone = [
+            replace(asked[one], kernel=_exact(runs[one][0]) or asked[one].kernel) for one in two
+        ]
+        many = max(len(runs[one]) for one in two)
+        pair = replace(plan, variants=tuple(alone), baseline=None, looks=(), runs=many)
+        found = _options(pair, plan.machine_copy if compared.whole.machine else "")
+    yield from _shell(["./run_test.sh", *(found or ["--plan plan.toml"])])
+    if not found:
+        yield "(plan.toml is in the bundle.)"
 
 
 def _options(plan: Plan, machine: str) -> list[str]:
@@ -66,42 +86,58 @@ def _options(plan: Plan, machine: str) -> list[str]:
 
     machine: the copy of its machine's file, if there is one.
 
-    A knob or more of the command line would go to every kernel, and each swap to each of them; a
-    variant's own workload is in the plan only. What
+    What run_test.sh would do anyway is left out, but for what the first command said: the defaults
+    may have been others then. A knob or more of the command line would go to every kernel, and each
+    swap to each of them; a variant's own workload is in the plan only. What
     run_test.sh would refuse, or would take for an option, is left to the plan too: this line is
     there to be pasted.
     """
     own = [one for one in plan.variants if one.knobs or one.append or one.workload]
-    if len(plan.variants) > KERNELS or own:
+    tables = {name: plan.tables.get(name, {}) for name in TABLES}
+    damaged = not all(isinstance(table, dict) for table in tables.values())
+    if len(plan.variants) > KERNELS or own or damaged:
         return []
     swaps = list(dict.fromkeys(one.swap for one in plan.variants))
     kernels = [one.kernel for one in plan.variants[:: len(swaps)]] if swaps else []
     each = [(one.kernel, one.swap) for one in plan.variants]
     if each != [(kernel, swap) for kernel in kernels for swap in swaps]:
         return []
+    named = not _named_by_kernel(plan)
     pairs: list[tuple[str, Any]] = []
     for place, variant in enumerate(plan.variants):
         pairs += [] if place % len(swaps) else [("kernel", variant.kernel)]
-        pairs.append(("label", variant.label))
+        pairs += [("label", variant.label)] if named else []
     pairs += [("swap", swap) for swap in swaps if swaps != [ON_DISK]]
     pairs.append(("stop_when_sure", plan.looks[-1]) if plan.looks else ("runs", plan.runs))
-    pairs += [("baseline", plan.baseline), ("margin", plan.margin)]
+    pairs += [("baseline", plan.baseline)] if named and plan.baseline != _first(plan) else []
+    pairs += [("margin", plan.margin)] if plan.margin != MARGIN else []
     switches: list[str] = []
-    tables = {name: plan.tables.get(name, {}) for name in TABLES}
-    if not all(isinstance(table, dict) for table in tables.values()):
-        return []
+    for key, value in _settings(plan, tables).items():
+        row = ROWS[key]
+        if row.default is True:
+            switches += spelled(key, value) if value is False else []
+        elif row.was_given(value):
+            pairs.append((key, machine if machine and key == "machine" else value))
+    return _quoted(pairs, switches)
+
+
+def _settings(plan: Plan, tables: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """The options of the plan's tables that are not as usual, or that the first command said."""
     # Of one workload: the desktop, whose name is not said, or another one that reads a history.
     gitks = "gitk" in tables[PARAMETERS] or "workload" not in tables[PARAMETERS]
+    whole: dict[str, Any] = {}
     for name, table in tables.items():
-        if table and "format" in plan.tables:
-            table = absent(name, gitks) | table
-        for key, row in in_table(name).items():
-            value = table.get(key)
-            if row.default is True:
-                switches += spelled(key, value) if value is False else []
-            elif row.was_given(value):
-                pairs.append((key, machine if machine and key == "machine" else value))
-    options = []
+        older = absent(name, gitks) if table and "format" in plan.tables else {}
+        whole |= {key: value for key, value in (older | table).items() if key in in_table(name)}
+    usual = as_set(whole.get("profile", ROWS["profile"].default), whole.get("machine"))
+    said = {word.partition("=")[0] for word in plan.command.split()}
+    own = changed(whole, usual)
+    return {key: value for key, value in whole.items() if key in own or flag(key) in said}
+
+
+def _quoted(pairs: list[tuple[str, Any]], switches: list[str]) -> list[str]:
+    """The options as words of a shell; none if one of them cannot be said."""
+    found = []
     for key, value in pairs:
         if value is None:
             continue
@@ -112,8 +148,21 @@ def _options(plan: Plan, machine: str) -> list[str]:
             return []
         if len(option) > WIDTH - 6 or (ROWS[key].read is values.label and not _is_label(text)):
             return []
-        options.append(option)
-    return options + switches
+        found.append(option)
+    return found + switches
+
+
+def _first(plan: Plan) -> str:
+    return plan.variants[0].label
+
+
+def _named_by_kernel(plan: Plan) -> bool:
+    """Whether the variants are called as run_test.sh calls them, and the first is the baseline."""
+    found = plan.tables.get("variant", [])
+    versions = {one.get("label"): one.get("version") for one in found}
+    return plan.baseline in (None, _first(plan)) and all(
+        one.swap == ON_DISK and versions.get(one.label) == one.label for one in plan.variants
+    )
 
 
 def _is_label(text: str) -> bool:
@@ -171,15 +220,23 @@ def _kernel(run: Run, label: str) -> list[str]:
     spec = run.fact("kernel", "spec")
     release = plain(run.fact("kernel", "release"), 60)
     lines = indented(f"{label}: {plain(spec, 60)} = {release}", 2)
-    if isinstance(spec, str) and spec.startswith("debian:"):
-        version = DEBIAN_VERSION.search(plain(run.fact("kernel", "version")))
-        exact = version[1] if version else release
-        if exact != NOT_AVAILABLE and exactly(spec, exact) != spec:
-            lines += indented(f"exactly that one: --kernel {plain(exactly(spec, exact), 60)}", 4)
+    if (exact := _exact(run)) not in ("", spec):
+        lines += indented(f"exactly that one: --kernel {exact}", 4)
     return lines
 
 
-def _settings(variants: tuple[Variant, ...], label: str) -> Iterator[str]:
+def _exact(run: Run) -> str:
+    """The name of exactly this kernel of Debian's; empty if it is none."""
+    spec = run.fact("kernel", "spec")
+    if not isinstance(spec, str) or not spec.startswith("debian:"):
+        return ""
+    release = plain(run.fact("kernel", "release"), 60)
+    version = DEBIAN_VERSION.search(plain(run.fact("kernel", "version")))
+    exact = version[1] if version else release
+    return "" if exact == NOT_AVAILABLE else plain(exactly(spec, exact), 60)
+
+
+def _own_settings(variants: tuple[Variant, ...], label: str) -> Iterator[str]:
     """Knobs and extra command line of a variant, as asked for."""
     asked = next((one for one in variants if one.label == label), None)
     if asked is None:

@@ -13,14 +13,20 @@ import tarfile
 from itertools import zip_longest
 from pathlib import Path
 
+from analysis.reading import archive
+from analysis.reading.files import read_file
 from analysis.reading.load import Run
 from analysis.reading.words import plain
 from analysis.verdicts import export
 from analysis.verdicts.compared import Compared
+from analysis.verdicts.regression import regression
 from contract.run_files import PLAN_FILE
 from errors import UserError
+from graphs.bug_report.mail import NAME as MAIL
+from graphs.bug_report.mail import Mail, mail
 from graphs.bundle.draft import Draft
 from graphs.bundle.manifest import NAME as MANIFEST
+from graphs.bundle.manifest import is_part
 from graphs.bundle.packed_runs import PackedFile, Packer, candidates, in_rank
 from graphs.bundle.redacted_view import learn, redacted
 from graphs.bundle.shape import FOLDER, LIMIT, NAME, RESERVE
@@ -32,7 +38,7 @@ from graphs.redaction.secret_names import own_secrets
 OWN_NAMES = frozenset(
     name.lower()
     for name in (
-        *("report.txt", "REDACTIONS.txt", MANIFEST, PLAN_FILE),
+        *("report.txt", MAIL, "REDACTIONS.txt", MANIFEST, PLAN_FILE),
         *("compare.txt", "compare.csv", "compare.json", export.CAUSES_JSON),
     )
 )
@@ -61,9 +67,10 @@ def write(compared: Compared, report: Path, limit: int = LIMIT) -> Path:
     try:
         learn(compared.whole, tried, redactor)
         view = redacted(compared, redactor)
-        packer = Packer(redactor)
+        letter = letter_of(view)
+        packer = Packer(redactor, frozenset() if isinstance(letter, str) else letter.counters)
         for reserve in (RESERVE, 2 * RESERVE, limit // 2, limit):
-            draft = Draft(compared, view, redactor, report, max(0, limit - reserve))
+            draft = Draft(compared, view, redactor, report, max(0, limit - reserve), letter)
             packed = _archive(draft.members(ranked, tried, packer))
             if len(packed) <= limit:
                 break
@@ -78,6 +85,28 @@ def write(compared: Compared, report: Path, limit: int = LIMIT) -> Path:
         aside.unlink(missing_ok=True)
         raise UserError(f"{error.filename or path}: {error.strerror}") from error
     return path
+
+
+def letter_of(view: Compared) -> Mail | str:
+    """The mail, or why there is none; of a part of a campaign the whole one's, as it is."""
+    if is_part(view.whole.path):
+        kept = (read_file(view.whole.path / MAIL, []) or b"").decode("utf-8", "replace")
+        return Mail(kept) if kept else "this is a part of a campaign that had none"
+    found = regression(view)
+    return found if isinstance(found, str) else mail(found)
+
+
+def write_mail(path: Path, report: Path) -> list[Path]:
+    """Put the bundle's mail beside it, byte for byte; none if it has none."""
+    for member in archive.members(path):
+        if member.name == f"{FOLDER}/{MAIL}":
+            target = report / MAIL
+            try:
+                target.write_bytes(b"".join(member.chunks()))
+            except OSError as error:
+                raise UserError(f"{target}: {error.strerror}") from error
+            return [target]
+    return []
 
 
 def _in_turn(ranked: list[list[Run]]) -> list[Run]:

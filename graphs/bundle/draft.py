@@ -11,8 +11,10 @@ from analysis.reading.words import plain, plural, some
 from analysis.text import compare_text
 from analysis.verdicts import export
 from analysis.verdicts.compared import Compared
-from contract.run_files import CONFIG, PLAN_FILE
+from contract.run_files import CONFIG, FAILURES_LOG, PLAN_FILE
 from graphs.bug_report import report
+from graphs.bug_report.mail import NAME as MAIL
+from graphs.bug_report.mail import Mail
 from graphs.bundle import pictures
 from graphs.bundle.manifest import NAME as MANIFEST
 from graphs.bundle.manifest import manifest, redactions
@@ -34,6 +36,7 @@ class Draft:
     redactor: Redactor
     report: Path
     room: int
+    mail: Mail | str  # or why there is none
     remarks: list[str] = field(default_factory=list)
 
     def members(self, ranked: list[Run], tried: list[Run], packer: Packer) -> list[PackedFile]:
@@ -68,13 +71,17 @@ class Draft:
             total,
             self.remarks,
             [one.path for one in pictures],
+            self.mail if isinstance(self.mail, str) else "",
         )
-        text = report.build(self.view, contents, self.redactor.text)
-        # What it quotes was redacted; a name that only its whole shows is redacted here.
-        first = packed_file("report.txt", self.redactor.text(text).encode("utf-8", "replace"), b"")
-        body = [first, *head, *pictures, *named, *configs, *runs]
+        first = self._text("report.txt", report.build(self.view, contents, self.redactor.text))
+        mails = [] if isinstance(self.mail, str) else [self._text(MAIL, self.mail.text)]
+        body = [first, *mails, *head, *pictures, *named, *configs, *runs]
         body.insert(1, packed_file("REDACTIONS.txt", redactions(body, self.redactor.given)))
         return [body[0], packed_file(MANIFEST, manifest(body, held, total)), *body[1:]]
+
+    def _text(self, name: str, text: str) -> PackedFile:
+        """What it quotes was redacted; a name that only its whole shows is redacted here."""
+        return packed_file(name, self.redactor.text(text).encode("utf-8", "replace"), b"")
 
     def _file(self, variant: str, path: Path, place: str) -> PackedFile:
         raw = read_file(path, [], LARGEST_FACTS) or b""
@@ -99,7 +106,11 @@ class Draft:
     def _configs(self) -> list[PackedFile]:
         """The .config of each variant, as far as there is room for them."""
         room, members, out = min(CONFIGS, self.room // 3), [], []
-        for variant, runs in self.compared.whole.variants().items():
+        first = () if isinstance(self.mail, str) else self.mail.variants
+        by_variant = self.compared.whole.variants()
+        order = sorted(by_variant, key=lambda one: self.redactor.text(one) not in first)
+        for variant in order:
+            runs = by_variant[variant]
             if variant in self.compared.whole.configs:
                 config = self._file(variant, runs[0].path.parent / CONFIG, CONFIG)
                 if config.room <= room:
@@ -163,9 +174,14 @@ class Draft:
         if chosen.without_evidence:
             self.remarks.append(
                 f"For want of room ({size}) it holds no evidence (tasks.tsv and the like): why the "
-                "runs stalled is in causes.json and compare.json, and cannot be recomputed; nor "
-                "can a workload's figures that are read off trace.tsv, which compare.txt has. Of "
-                "failed allocations it holds those whose stack is known (allocfail.tsv)."
+                "runs stalled is read from causes.json. A workload's figures that are read off "
+                "trace.tsv cannot be recomputed; compare.txt has them. Of failed "
+                "allocations it holds those whose stack is known (allocfail.tsv)."
+            )
+        if chosen.without_repeated:
+            self.remarks.append(
+                f"For want of room ({size}) it holds no console.log of a run that completed, which "
+                f"says what kern.log says, and no {FAILURES_LOG}, which `python3 -m graphs` makes."
             )
         if chosen.shortened:
             self.remarks.append(f"Long logs without their middle: {_named(chosen.shortened)}.")

@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from analysis.reading.archive import Damaged, members
+from analysis.reading.files import read_file
 from analysis.reading.words import plain, plural
 from graphs.bundle.packed_runs import PackedFile
 from graphs.redaction.redact import KINDS, TOKEN
@@ -23,6 +24,12 @@ SIZE = re.compile(r"# ([0-9]{1,12}) bytes")
 ENTRY = re.compile(r"(\\?)([0-9a-f]{64})  (.+)")
 LARGEST = 16 << 20  # bytes of a MANIFEST
 ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}  # as sha256sum writes a file's name
+
+
+def is_part(folder: Path) -> bool:
+    """Whether these are the results of a bundle that holds only some of its campaign's runs."""
+    text = (read_file(folder / NAME, [], LARGEST) or b"").decode("utf-8", "replace")
+    return PART.search(text) is not None
 
 
 def manifest(packed: Iterable[PackedFile], held: int, total: int) -> bytes:

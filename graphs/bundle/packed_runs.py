@@ -14,7 +14,6 @@ from hashlib import sha256
 from pathlib import Path
 
 from analysis.figures.metrics import failed
-from analysis.reading.counter_tables import FREQUENT
 from analysis.reading.files import names_in, read_file
 from analysis.reading.load import LATENCY_LOG, Run
 from analysis.verdicts.choice import badness, median_run
@@ -32,12 +31,13 @@ from contract.run_files import (
     TABLES,
     latency_log,
 )
+from graphs.bundle.narrow_tables import drawn, narrowed
 from graphs.redaction import result_files
 from graphs.redaction.redact import TOKEN, Redactor
 
 LEVEL = 6  # of zlib; 9 takes three times as long for 1 %
 HEADER = 300  # bytes that a file costs in the archive beside its own, packed, at most
-BEST_RATIO = 20  # no run is packed better than this: its stamps are hard to guess
+BEST_RATIO = 20  # no log of a run is packed better than this: its stamps are hard to guess
 LARGEST_LOG = 1 << 20  # bytes of a log that no figure comes from
 MISSES = 4  # runs that may be too large before we stop trying smaller ones
 KEPT = frozenset(
@@ -48,12 +48,9 @@ KEPT = frozenset(
 )
 # What the causes of stalls come from: whole or not at all.
 OF_CAUSES = frozenset(EVIDENCE) - {ALLOCFAIL}
-# What the figures and the pictures show beside FREQUENT; other columns of these files are left out
-# of a narrow bundle.
-NARROW = FREQUENT | {
-    *("nr_free_pages", "nr_dirty", "pgmajfault", "pgscan_direct", "pgscan_kswapd", "oom_kill"),
-    *("MemAvailable", "Dirty", "Writeback", "disk_io_ms", "swap_io_ms"),
-}
+# No figure comes from them. A completed run's console says what kern.log says; the other one
+# `python3 -m graphs` makes of kern.log and allocfail.tsv.
+REPEATED = frozenset((CONSOLE_LOG, FAILURES_LOG))
 
 
 @dataclass(frozen=True)
@@ -99,6 +96,7 @@ class Chosen:
     members: dict[tuple[str, int], list[PackedFile]]
     narrow: bool = False
     without_evidence: bool = False
+    without_repeated: bool = False
     left_out: list[str] = field(default_factory=list)  # runs, as variant/number
     shortened: list[str] = field(default_factory=list)  # paths of logs, in the bundle
 
@@ -128,19 +126,41 @@ def _read(path: Path) -> bytes:
     return read_file(path, []) or b""
 
 
+@dataclass(frozen=True)
+class Kept:
+    """What of its runs a bundle holds: counters that nothing uses, evidence, logs that repeat."""
+
+    counters: bool = True
+    evidence: bool = True
+    repeated: bool = True
+
+
+# One after the other, until all runs fit; with the last one runs are left out.
+STEPS = (
+    Kept(),
+    Kept(counters=False),
+    Kept(counters=False, evidence=False),
+    Kept(counters=False, evidence=False, repeated=False),
+)
+
+
 class Packer:
     """Packs the files of runs; a file whose content is the same either way is packed once."""
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self, redactor: Redactor, counters: frozenset[str] = frozenset()) -> None:
+        """`counters`: what a narrow bundle holds beside NARROW."""
         self._redactor = redactor
+        self._counters = counters
         self._kept: dict[Path, PackedFile] = {}
         self.shortened: set[str] = set()
 
-    def run(self, run: Run, narrow: bool, evidence: bool = True) -> list[PackedFile]:
+    def run(self, run: Run, kept: Kept) -> list[PackedFile]:
         """The members of one run."""
         folder = f"{self._redactor.text(run.variant)}/{run.number}"
-        files = [one for one in _files(run.path) if evidence or one[0] not in OF_CAUSES]
-        return [self._member(run, folder, *one, narrow) for one in files]
+        left_out = frozenset() if kept.evidence else OF_CAUSES
+        left_out |= frozenset() if kept.repeated or failed(run) else REPEATED
+        files = [one for one in _files(run.path) if one[0] not in left_out]
+        return [self._member(run, folder, *one, not kept.counters) for one in files]
 
     def _member(self, run: Run, folder: str, name: str, path: Path, narrow: bool) -> PackedFile:
         if path in self._kept:
@@ -159,7 +179,7 @@ class Packer:
             self.shortened.add(place)
         found = result_files.redacted(name.rpartition("/")[2], raw, self._redactor)
         if narrow and table:
-            return packed_file(place, narrowed(found, drawn(run)), raw)
+            return packed_file(place, narrowed(found, drawn(run) | self._counters), raw)
         packed = packed_file(place, found, raw)
         if not table:
             self._kept[path] = packed
@@ -182,25 +202,6 @@ def _ends(raw: bytes) -> bytes:
     end = raw[-LARGEST_LOG // 2 :].partition(b"\n")[2]
     gone = len(raw) - len(begin) - len(end) - 1
     return begin + f"\n[... {gone} bytes left out of the bundle ...]\n".encode() + end
-
-
-def drawn(run: Run) -> frozenset[str]:
-    """The columns of tables that the run's workload lets be drawn."""
-    return frozenset(curve.column for panel in run.workload.panels for curve in panel.curves)
-
-
-def narrowed(raw: bytes, more: frozenset[str] = frozenset()) -> bytes:
-    """A table with the columns of NARROW and more; its stamps, its rows and their damage stay."""
-    header, newline, body = raw.partition(b"\n")
-    names = header.split(b"\t")
-    kept = NARROW | more
-    keep = [i for i, name in enumerate(names) if name.decode("ascii", "replace") in kept]
-    rows = [b"\t".join(names[i] for i in keep)]
-    for row in body.split(b"\n"):
-        cells = row.split(b"\t")
-        # A row of another length stays one: the reader leaves it out, and says so.
-        rows.append(b"\t".join(cells[i] for i in keep) if len(cells) == len(names) else row[:1])
-    return b"\n".join(rows) if newline else raw
 
 
 def in_rank(compared: Compared) -> list[Run]:
@@ -231,29 +232,35 @@ def candidates(ranked: list[Run], limit: int) -> list[Run]:
     """The first runs, so many that no compression could make more of them fit."""
     left = BEST_RATIO * limit
     for index, run in enumerate(ranked):
-        left -= sum(path.lstat().st_size for _, path in _files(run.path))
+        always = [path for name, path in _files(run.path) if _stays_whole(name)]
+        left -= sum(path.lstat().st_size for path in always)
         if left < 0:
             return ranked[: index + 1]
     return ranked
 
 
+def _stays_whole(name: str) -> bool:
+    """Whether a bundle has the file as it is, however many runs it is of, if it has the run."""
+    return not name.endswith(".tsv") and name not in REPEATED
+
+
 def choose(tried: list[Run], packer: Packer, room: int, whole: bool) -> Chosen:
     """As much of the runs as fits into so many bytes; whole: these are all runs."""
-    for narrow, evidence in ((False, True), (True, True), (True, False)) if whole else ():
-        members = _fitting(tried, packer, room, narrow, evidence, misses=0)
+    for kept in STEPS if whole else ():
+        members = _fitting(tried, packer, room, kept, misses=0)
         if len(members) == len(tried):
-            return _chosen(tried, members, packer, narrow, evidence)
-    members = _fitting(tried, packer, room, True, False, MISSES)
-    return _chosen(tried, members, packer, True, False)
+            return _chosen(tried, members, packer, kept)
+    members = _fitting(tried, packer, room, STEPS[-1], MISSES)
+    return _chosen(tried, members, packer, STEPS[-1])
 
 
 def _fitting(
-    ranked: list[Run], packer: Packer, room: int, narrow: bool, evidence: bool, misses: int
+    ranked: list[Run], packer: Packer, room: int, kept: Kept, misses: int
 ) -> dict[tuple[str, int], list[PackedFile]]:
     """The members of the runs that fit; it ends at the run after so many that do not."""
     found: dict[tuple[str, int], list[PackedFile]] = {}
     for run in ranked:
-        members = packer.run(run, narrow, evidence)
+        members = packer.run(run, kept)
         size = sum(one.room for one in members)
         if size <= room:
             found[run.variant, run.number] = members
@@ -269,11 +276,17 @@ def _chosen(
     ranked: list[Run],
     members: dict[tuple[str, int], list[PackedFile]],
     packer: Packer,
-    narrow: bool,
-    evidence: bool,
+    kept: Kept,
 ) -> Chosen:
     runs = [(run.variant, run.number) for run in ranked]
     out = [f"{variant}/{number}" for variant, number in runs if (variant, number) not in members]
     paths = {one.path for each in members.values() for one in each}
-    had = not evidence and any(name in OF_CAUSES for run in ranked for name, _ in _files(run.path))
-    return Chosen(members, narrow, had, out, sorted(packer.shortened & paths))
+    there = {name for run in ranked for name, _ in _files(run.path)}
+    return Chosen(
+        members,
+        not kept.counters,
+        not (kept.evidence or there.isdisjoint(OF_CAUSES)),
+        not (kept.repeated or there.isdisjoint(REPEATED)),
+        out,
+        sorted(packer.shortened & paths),
+    )

@@ -73,7 +73,7 @@ def run_cards(compared: Compared) -> list[RunCards]:
             continue
         name = f"{compared.labels[run.variant]}, run {run.number}: {seconds(why.total)} stalled"
         cards = ["\n".join(map(_printable, card_lines(card, COLUMNS))) for card in why.cards[:most]]
-        left = len(why.cards) - len(cards)
+        left = len(why.cards) + why.without_card - len(cards)
         more = f"and {plural(left, 'shorter stall')}" if left else ""
         found.append(RunCards(index, plain(name), causes_text.in_a_line(why), cards, more))
     return found

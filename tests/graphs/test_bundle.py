@@ -4,6 +4,7 @@
 import gzip
 import io
 import json
+import random
 import re
 import shutil
 import struct
@@ -28,6 +29,7 @@ from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
 from errors import UserError
 from graphs.bundle import bundle, manifest
+from graphs.bundle.packed_runs import BEST_RATIO, candidates
 from graphs.bundle.shape import LIMIT, NAME
 from graphs.redaction import secret_names
 from graphs.redaction.secret_names import Secrets
@@ -281,6 +283,35 @@ def test_without_room_counters_go_first_and_the_table_stays(tmp_path: Path) -> N
         for name in ("nr_writeback", "late_s"):
             one, other = before.column("vmstat", name), after.column("vmstat", name)
             assert one and other and one[1].tolist() == other[1].tolist()
+
+
+def test_logs_that_repeat_go_before_runs_do(tmp_path: Path) -> None:
+    """What a completed run's console says is in kern.log; a hung one's may be all there is."""
+    folder = make_campaign(tmp_path / "c", 3, 1)
+    for number, run in enumerate(sorted(folder.glob("*/1"))):
+        noise = random.Random(number).randbytes(200_000).hex()
+        (run / "console.log").write_text(noise + "\n")
+    whole = packed(folder)[1].stat().st_size
+    _, path = packed(folder, whole - 150_000)
+    names = content(path)
+    assert {name for name in names if name.endswith("console.log")} == {
+        "bug-report/7.2/1/console.log"
+    }
+    assert sum(name.endswith("status.json") for name in names) == 3
+    assert "no console.log of a run that completed" in " ".join(
+        names["bug-report/report.txt"].decode().split()
+    )
+
+
+@pytest.mark.parametrize(("name", "tried"), [("tasks.tsv", 3), ("latency-gitk-1.log", 1)])
+def test_evidence_keeps_no_run_from_being_tried(tmp_path: Path, name: str, tried: int) -> None:
+    """It can be left out of a run, a latency log cannot."""
+    folder = make_campaign(tmp_path / "c", 3, 1)
+    runs = load_campaign(folder).runs
+    for run in runs:
+        with (run.path / name).open("ab") as file:
+            file.truncate(BEST_RATIO * 1_000_000)
+    assert len(candidates(runs, 1_000_000)) == tried
 
 
 def test_without_room_for_all_runs_it_is_a_part_and_says_so(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from analysis.figures.curves import phases, points
 from analysis.reading.load import Run, load_campaign
 from analysis.reading.workload import read_workload
 from contract.workload import Curve, Panel
-from graphs.bundle.packed_runs import drawn, narrowed
+from graphs.bundle.narrow_tables import drawn, narrowed
 from graphs.page.run_data import run_block
 from graphs.pictures import over_time
 from graphs.pictures.panels import ALWAYS, own_panels, panels_of

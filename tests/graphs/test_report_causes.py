@@ -289,6 +289,13 @@ def test_evidence_goes_before_runs_do(real: Compared, tmp_path: Path) -> None:
     assert sum(name.endswith("/status.json") for name in names) == 6
     again = compare(load_campaign(path))
     assert export.json_text(again) != export.json_text(real)
+    assert again.causes.samples == real.causes.samples and again.blame == real.blame
+    assert list(causes_text.table_lines(again.causes, 75)) == list(
+        causes_text.table_lines(real.causes, 75)
+    )
+    assert any(
+        note.startswith("Causes of 6 runs are those of the bundle's") for note in again.notes
+    )
     assert again.samples["unlogged"]["6.1"].values == real.samples["unlogged"]["6.1"].values
     text = next(
         b"".join(one.chunks()) for one in archive.members(path) if one.name.endswith("report.txt")

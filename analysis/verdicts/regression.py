@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which two kernels of a campaign a regression can be reported of, or why there are none.
+
+`regressed` says that a variant is worse than the baseline. It is a regression of the kernel only if
+nothing but the kernel differs, and the newer kernel is the worse one; of an older baseline's newer
+variant that `improved`, none.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from analysis.figures.metrics import Metric
+from analysis.reading.facts import own_settings
+from analysis.reading.kernel_version import KernelVersion, introduced_in, kernel_version
+from analysis.reading.load import Run
+from analysis.reading.words import plain, some
+from analysis.verdicts.compared import Compared
+from analysis.verdicts.verdict import Comparison
+
+LABEL = 40
+
+
+@dataclass(frozen=True)
+class Regression:
+    """The variants of the older and of the newer, worse kernel; `compared`: of their workload."""
+
+    compared: Compared
+    old: str
+    new: str
+    comparison: Comparison  # of the one that is not the baseline
+
+    @property
+    def ratio(self) -> float | None:
+        """Of the primary metric, new to old; None if there is none, as where all runs failed."""
+        return self.of(self.compared.metric)
+
+    def of(self, metric: Metric) -> float | None:
+        """The same of any metric: the median over all pairs of a run of each."""
+        primary = metric.key == self.compared.metric.key
+        each = self.compared.primary if primary else self.compared.secondary[metric.key]
+        ratio = each[self.comparison.variant].ratio
+        if ratio is None or not math.isfinite(ratio) or ratio <= 0:
+            return None
+        return ratio if self.comparison.variant == self.new else 1 / ratio
+
+    @property
+    def effect(self) -> float:
+        """What regressions are ranked by: the largest ratio; first those that only fail."""
+        return math.inf if self.ratio is None else abs(math.log(self.ratio))
+
+
+def regression(compared: Compared) -> Regression | str:
+    """The largest regression of a kernel; a clause that says why there is none."""
+    if not any(one.primary for one in compared.each):
+        return "there is one variant, and nothing to compare it with"
+    if any(one.forced for one in compared.each):
+        return "these runs differ in more than the kernel (--force)"
+    candidates = [found for one in compared.each for found in _candidates(one)]
+    found = [one for one in candidates if isinstance(one, Regression)]
+    if found:
+        return max(found, key=lambda one: one.effect)
+    reasons = [one for one in candidates if isinstance(one, str)]
+    return reasons[0] if reasons else "no kernel was shown to be worse than another one"
+
+
+def _candidates(compared: Compared) -> Iterator[Regression | str]:
+    """For each verdict of worse or better the regression that it is, or why it is none."""
+    runs = compared.campaign.variants()
+    for variant, one in compared.primary.items():
+        if one.verdict not in ("regressed", "improved"):
+            continue
+        pair = (compared.baseline, variant)
+        better, worse = pair if one.verdict == "regressed" else pair[::-1]
+        labels = [plain(compared.labels[name], LABEL) for name in (worse, better)]
+        said = "{} is worse than {}".format(*labels)
+        if apart := own_settings(runs[better][0], runs[worse][0]):
+            yield f"{said}, but they differ in {some(apart, 3)}, not in the kernel alone"
+            continue
+        if _same_kernel(runs[better][0], runs[worse][0]):
+            yield f"{said}, but both are the same kernel"
+            continue
+        versions = [kernel_version(runs[name][0]) for name in (better, worse)]
+        if not introduced_in(*versions):
+            yield f"{said}, but neither versions nor commits tell which change made it so"
+        elif _older(*versions, otherwise=worse == compared.baseline):
+            yield f"{said}, but it is the older kernel"
+        else:
+            yield Regression(compared, better, worse, one)
+
+
+def _same_kernel(one: Run, other: Run) -> bool:
+    digests = [run.fact("kernel", "image_digest") for run in (one, other)]
+    return digests[0] is not None and digests[0] == digests[1]
+
+
+def _older(one: KernelVersion | None, other: KernelVersion | None, *, otherwise: bool) -> bool:
+    """Whether `other` is the older kernel; `otherwise` if only their commits differ."""
+    if one is None or other is None or one.order == other.order:
+        return otherwise
+    return other.order < one.order

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""mail.txt: a regression report for linux-mm, at most LINES lines of 75 columns.
+
+It says what a developer of the kernel asks for first; report.txt has all of it. Only what a bundle
+always holds goes into it, so that whoever has the bundle makes the same mail of it.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from analysis.figures import observer_faults
+from analysis.figures.metrics import BY_KEY, Metric, counted
+from analysis.figures.stalls import worst
+from analysis.reading.facts import busy_host
+from analysis.reading.kernel_configs import differences
+from analysis.reading.kernel_version import introduced_in, kernel_version
+from analysis.reading.latency_log import number
+from analysis.reading.load import Run
+from analysis.reading.words import a, number_word, plain, plural, seconds, several
+from analysis.stall_causes.causes import words
+from analysis.text import vmstat
+from analysis.text.layout import WIDTH, grid, indented, paragraph
+from analysis.text.verdict_table import metric_cell
+from analysis.verdicts.notes import in_blocks
+from analysis.verdicts.regression import Regression
+from analysis.verdicts.sentences import times
+from analysis.verdicts.vmstat import kernel_counters
+from contract.workload import DESKTOP, STALLED
+from graphs.bug_report import reproduce
+from graphs.bug_report.mail_scene import scene
+
+NAME = "mail.txt"
+LINES = 60
+SUITE_URL, BUNDLE_URL = "SUITE-URL", "BUNDLE-URL"  # what its sender has to fill in
+HEADER = ("To: linux-mm@kvack.org", "Cc: regressions@lists.linux.dev, linux-kernel@vger.kernel.org")
+ROWS = 5
+FIRST = ("worst", "share-1", STALLED, "skips", "elapsed", "wait", "beats", "page-in", "swap-in")
+COUNTERS = 4
+OTHERS = 5  # other kernels that are named
+FUNCTIONS = 10  # of the stack
+LABEL = 24
+# What decides over reclaim, swap and scheduling, the most telling first.
+TELLING = (
+    *(r"LRU_GEN\w*", "ZSWAP", "SWAP", "ZRAM", r"PREEMPT\w*", r"HZ_?\d*", r"NO_HZ\w*", r"MEMCG\w*"),
+    *("COMPACTION", r"TRANSPARENT_HUGEPAGE\w*", "PT_RECLAIM", r"NUMA\w*", "CMA", "PAGE_MAPCOUNT"),
+    *(r"SLUB\w*", r"SCHED_\w+"),
+)
+OPTIONS = 6
+COMMIT = re.compile(r"[0-9a-f]{7,40}")
+
+
+@dataclass(frozen=True)
+class Mail:
+    """Of which `variants`; `counters`: what of vmstat.tsv a bundle has to keep for it."""
+
+    text: str
+    variants: tuple[str, ...] = ()
+    counters: frozenset[str] = frozenset()
+
+
+def mail(found: Regression) -> Mail:
+    """The mail; what it quotes has been redacted before."""
+    pair = _pair(found)
+    counters, table = _counters(pair, found)
+    parts = [
+        [*HEADER, _subject(found)],
+        [*_sentences(found, pair)],
+        [*_rows(found), *_others(found)],
+        [*_stack(found, pair)],
+        table,
+        [*_config(found)],
+        [*scene(*pair.values()), *_caveats(found, pair)],
+        [*_reproducer(found, pair)],
+        [*_end(found, pair)],
+    ]
+    for dispensable in (5, 4, 3):  # nobody's usual mail is so long
+        if sum(len(part) + 1 for part in parts if part) - 1 > LINES:
+            parts[dispensable] = []
+    lines = [line for part in parts if part for line in [*part, ""]][:-1]
+    return Mail("\n".join(line.rstrip() for line in lines) + "\n", (found.old, found.new), counters)
+
+
+def _pair(found: Regression) -> dict[str, list[Run]]:
+    """The runs of both that the verdict is made of, the older kernel's first."""
+    trusted = observer_faults.trusted(found.compared.campaign.variants())
+    return {one: [run for run in trusted[one] if counted(run)] for one in (found.old, found.new)}
+
+
+def _label(found: Regression, variant: str) -> str:
+    return plain(found.compared.labels[variant], LABEL)
+
+
+def _subject(found: Regression) -> str:
+    old, new = _label(found, found.old), _label(found, found.new)
+    metric, ratio = found.compared.metric, found.ratio
+    if ratio is None:
+        text = f"{new} fails where {old} does not"
+    elif metric.key == STALLED:
+        text = f"{new} stalls {times(ratio)} times as long as {old}"
+    else:
+        text = f"{new}: {metric.title} {times(ratio)} times that of {old}"
+    return plain(f"Subject: [REGRESSION] {text}", WIDTH)
+
+
+def _sentences(found: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
+    """What somebody in front of it saw; what was tested."""
+    silences = {
+        one: max((worst(s) for run in runs for s in run.subjects), default=None)
+        for one, runs in pair.items()
+    }
+    old, new = (silences[one] for one in (found.old, found.new))
+    first = ""
+    if old is not None and new is not None:
+        subject = a(found.compared.campaign.subject)
+        first = (
+            f"{_while(pair[found.new][0])}, {subject} stands still for up to {seconds(new)} at a "
+            f"time with {_label(found, found.new)}, for up to {seconds(old)} with "
+            f"{_label(found, found.old)}. "
+        )
+    said = found.compared.sentences[found.comparison.variant]
+    yield from paragraph(first + plain(said, 600))
+
+
+def _while(run: Run) -> str:
+    """The scene, as the beginning of a sentence."""
+    if run.workload.name != DESKTOP:
+        return f"Under the load {plain(run.workload.name, 30)}"
+    gitks = number(run.fact("parameters", "gitk"))
+    many = f"{number_word(int(gitks))} gitk's" if gitks else "gitk's"
+    return f"While music plays and {many} read a long history and swap"
+
+
+def _rows(found: Regression) -> Iterator[str]:
+    """Old, new and change of the figures that say most."""
+    old, new = _label(found, found.old), _label(found, found.new)
+    rows = [["mean of a run", old, new, "median change"]]
+    own = [metric.key for metric in found.compared.metrics if metric.key not in BY_KEY]
+    by_key = {metric.key: metric for metric in found.compared.metrics}
+    for key in dict.fromkeys([*own, *FIRST]):
+        if key in by_key and len(rows) <= ROWS and (row := _row(found, by_key[key])):
+            rows.append(row)
+    yield from grid(rows, WIDTH)
+
+
+def _row(found: Regression, metric: Metric) -> list[str]:
+    """A row; empty if a side has no figure, or neither has more than 0."""
+    samples = found.compared.samples[metric.key]
+    before, after = (samples[one].mean for one in (found.old, found.new))
+    if before is None or after is None or not (before or after):
+        return []
+    name = metric.title
+    if metric.key == STALLED:
+        name = f"stalled, all {several(found.compared.campaign.subject)} added up"
+    name += f" ({metric.unit})" if metric.unit else ""
+    cells = [metric_cell(found.compared, metric, one)[0] for one in (found.old, found.new)]
+    one = found.of(metric)
+    return [plain(name, 40), *cells, "-" if one is None else f"{times(one)}x"]
+
+
+def _others(found: Regression) -> Iterator[str]:
+    """The other kernels of the campaign, against its baseline."""
+    compared = found.compared
+    told = [
+        f"{plain(compared.labels[variant], LABEL)} {times(one.ratio)}x ({one.verdict})"
+        for variant, one in compared.primary.items()
+        if variant not in (found.old, found.new) and one.ratio is not None
+    ]
+    if told:
+        base = plain(compared.labels[compared.baseline], LABEL)
+        more = f" and {plural(len(told) - OTHERS, 'more kernel')}" if len(told) > OTHERS else ""
+        yield from paragraph(f"The others against {base}: {', '.join(told[:OTHERS])}{more}.", "  ")
+
+
+def _stack(found: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
+    """Where the longest stall of the newer kernel was spent."""
+    cards = [
+        (why.cards[0], run)
+        for run in pair[found.new]
+        if (why := found.compared.causes.of(run)) is not None and why.cards
+    ]
+    if not cards:
+        return
+    card, run = max(cards, key=lambda one: (round(one[0].stall.length, 3), -one[1].number))
+    length, inside = card.stall.length, card.seconds[card.main]
+    text = (
+        f"Longest stall of {_label(found, found.new)} (run {run.number}, "
+        f"{plain(card.stall.stream, 24)}, {seconds(length)}): {words(card.main, card.swap)} "
+        f"{100 * inside / length:.0f} % of it"
+    )
+    if not card.stacks:
+        yield from paragraph(text + ".")
+        return
+    stack, count = card.stacks[0]
+    names = stack.split(" <- ")
+    yield from paragraph(f"{text}. In {count} of {plural(card.samples, 'sample')} its stack was")
+    yield from indented(
+        " <- ".join(names[:FUNCTIONS]) + (" <- ..." if len(names) > FUNCTIONS else ""), 2
+    )
+
+
+def _counters(pair: dict[str, list[Run]], found: Regression) -> tuple[frozenset[str], list[str]]:
+    """The separate counters that differ most: their names, their table."""
+    compared = found.compared
+    both = kernel_counters(pair, list(pair), compared.counters.figures, compared.level)
+    apart = [one for one in both.differences[found.new].told if one.separate][:COUNTERS]
+    if not apart:
+        return frozenset(), []
+    turned = replace(compared, baseline=found.old, counters=both)
+    table = vmstat.table_rows(turned, found.new)[: 1 + len(apart)]
+    return frozenset(one.counter for one in apart), [
+        "What the kernel did differently (/proc/vmstat; where to look, no verdict):",
+        *grid(
+            [[*row[:3], "change" if not at else _change(row[3])] for at, row in enumerate(table)],
+            WIDTH,
+            whole_names=True,
+        ),
+    ]
+
+
+def _change(ratio: str) -> str:
+    """'12.3x', 'from 0'."""
+    return ratio if ratio.endswith(" 0") else f"{ratio}x"
+
+
+def _config(found: Regression) -> Iterator[str]:
+    """In how many options their configs differ, and in which that tell."""
+    configs = found.compared.campaign.configs
+    if found.old not in configs or found.new not in configs:
+        return
+    apart = differences(configs[found.old], configs[found.new])
+    if not apart:
+        yield from paragraph("Their configs are equal.")
+        return
+    telling = [
+        f"{plain(option.removeprefix('CONFIG_'), 40)} {plain(was, 12)} -> {plain(now, 12)}"
+        for pattern in TELLING
+        for option, was, now in apart
+        if re.fullmatch(f"CONFIG_{pattern}", option)
+    ]
+    some = ""
+    if telling:
+        left = len(telling) - OPTIONS
+        more = f" and {left} more such" if left > 0 else ""
+        some = f", of reclaim, swap and scheduling: {', '.join(telling[:OPTIONS])}{more}"
+    yield from paragraph(f"Config: {plural(len(apart), 'option')} differ{some}.", "  ")
+
+
+def _caveats(found: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
+    """What a reader must know before he believes it."""
+    notes = in_blocks(pair, list(pair)) + busy_host([run for each in pair.values() for run in each])
+    notes += [note for note in found.compared.notes if note.startswith("Not finished")]
+    for note in notes:
+        yield from paragraph(f"Caveat: {plain(note, 300)}", "  ")
+
+
+def _reproducer(found: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
+    """Three lines, as a rule."""
+    suites = {str(run.fact("suite")) for each in pair.values() for run in each}
+    place = f"git clone {SUITE_URL} freeze && cd freeze"
+    if len(suites) == 1 and COMMIT.fullmatch(one := suites.pop()):
+        place += f" && git checkout -q {one}"
+    yield "To reproduce it:"
+    yield f"  {place}"
+    yield from reproduce.of_two(found.compared, list(pair))
+
+
+def _end(found: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
+    old, new = (kernel_version(pair[one][0]) for one in (found.old, found.new))
+    yield f"#regzbot introduced: {introduced_in(old, new)}"
+    yield ""
+    yield from paragraph(
+        f"Logs, counters, configs, tables and pictures: {BUNDLE_URL} (bug-report.tar.gz; "
+        "`python3 -m graphs bug-report.tar.gz` in the suite makes this mail of it)."
+    )
