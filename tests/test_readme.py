@@ -76,7 +76,7 @@ def test_the_output_shown_is_a_real_runs() -> None:
 
 def test_the_mail_shown_is_a_real_campaigns() -> None:
     text = (SUITE / "docs" / "BUNDLE.md").read_text()
-    shown = (SUITE / "docs" / "example" / "laptop-six-kernels-230M" / "mail.txt").read_text()
+    shown = (SUITE / "docs" / "example" / "laptop-six-kernels" / "mail.txt").read_text()
     assert f"\n```\n{shown}```\n" in text
 
 
