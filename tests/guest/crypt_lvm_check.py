@@ -281,7 +281,9 @@ def killed_in(dev: str, number: int) -> str:
             def __init__(self, command: list[str], **options: object) -> None:
                 super().__init__(command, **options)  # type: ignore[call-overload]
                 if next(left, None) == 0:
-                    os.write(into, " ".join(command[:2]).encode())
+                    kept = command[0] == mapper.KEEPER[0]
+                    words = command[len(mapper.KEEPER) :] if kept else command
+                    os.write(into, " ".join(words[:2]).encode())
                     os.kill(os.getpid(), signal.SIGKILL)
 
         subprocess.Popen = Deadly  # type: ignore[assignment, misc]
