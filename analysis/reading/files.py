@@ -14,6 +14,8 @@ from pathlib import Path
 from errors import UserError
 
 LARGEST = 64 << 20  # bytes: three hours of every counter; beyond it a file is damaged
+LARGEST_LOG = 32 << 20  # of a stream: a day of the player's lines
+LARGEST_EVIDENCE = 16 << 20  # of a table of it: three hours of the trace
 LONGEST_LINE = 65536
 
 

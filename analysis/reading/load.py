@@ -19,7 +19,7 @@ import numpy as np
 
 from analysis.reading.archive import unpacked
 from analysis.reading.counter_tables import Table, load_table
-from analysis.reading.files import names_in, read_file, read_lines
+from analysis.reading.files import LARGEST_LOG, names_in, read_file, read_lines
 from analysis.reading.latency_log import (
     Floats,
     Lines,
@@ -50,6 +50,7 @@ from contract.workload import Description, is_described
 from errors import UserError
 
 MOST_STREAMS = 1000
+MOST_FACTS = 32 << 20  # bytes of JSON in all; parsed, it is as much as twenty times
 LARGE = 60  # runs, from which on further processes pay off
 LATENCY_LOG = re.compile(re.escape(latency_log("NAME")).replace("NAME", "(.+)"), re.DOTALL)
 
@@ -178,6 +179,12 @@ def load_campaign(path: Path) -> Campaign:
     found = find_runs(folder)
     if not found.runs:
         raise UserError(f"{folder}: holds no runs", hint="expected <variant>/<number>/status.json")
+    if found.bytes_of_facts > MOST_FACTS:
+        raise UserError(
+            f"{folder}: its {STATUS}, {META} and {EVENTS} have "
+            f"{found.bytes_of_facts >> 20} MiB together",
+            hint=f"at most {MOST_FACTS >> 20} MiB are read: name one variant's folder",
+        )
     plan = _load_plan(folder, found.problems)
     loaded = _load_places(found.runs, plan)
     incomplete = [f"{name} (a link, not followed)" for name in found.links]
@@ -245,14 +252,14 @@ def _load_run(place: Place, status: dict[str, Any], planned: int | None) -> Run:
         meta = {}
     else:
         _check_format(path / META, meta)
-    events, problems = parse_events(read_file(path / EVENTS, warnings) or b"")
+    events, problems = parse_events(read_file(path / EVENTS, warnings, LARGEST_FACTS) or b"")
     warnings += [f"events.jsonl: {problem}" for problem in problems]
     loaded = {name: load_table(path / f"{name}.tsv", warnings) for name in TABLES}
     tables = {name: table for name, table in loaded.items() if table is not None}
     logs = _latency_logs(path, warnings)
     lines: dict[str, Lines] = {}
     for name, log in logs.items():
-        lines[name] = parse_lines(read_file(log, warnings) or b"")
+        lines[name] = parse_lines(read_file(log, warnings, LARGEST_LOG) or b"")
         warnings += [f"{log.name}: {problem}" for problem in lines[name].problems]
     last_sent = _last_sent(events, tables, lines)
     began = number(meta.get("t0")) is not None or any(
