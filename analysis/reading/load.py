@@ -172,9 +172,13 @@ def load_campaign(path: Path) -> Campaign:
     UserError if there is nothing to load.
     """
     folder = Path(path)
-    if folder.is_file():
-        folder = unpacked(folder)
-    if not folder.is_dir():
+    try:
+        if folder.is_file():
+            folder = unpacked(folder)
+        is_there = folder.is_dir()
+    except OSError as error:
+        raise UserError(f"{folder}: {error.strerror}") from error
+    if not is_there:
         raise UserError(f"{folder}: no such folder of results")
     found = find_runs(folder)
     if not found.runs:
@@ -229,7 +233,7 @@ def _load_plan(folder: Path, problems: list[str]) -> Plan:
 
 def _load_machine(folder: Path, plan: Plan, problems: list[str]) -> bytes:
     name = plan.machine_copy
-    there = bool(name) and name in names_in(folder)[1]
+    there = bool(name) and name in names_in(folder).files
     return read_file(folder / name, problems, LARGEST_FACTS) or b"" if there else b""
 
 
@@ -295,7 +299,8 @@ def _order(meta: dict[str, Any], planned: int | None) -> int | None:
 
 def _latency_logs(path: Path, warnings: list[str]) -> dict[str, Path]:
     """Stream -> its log, in order; a link is named, and what is more than any run has."""
-    _, files, links = names_in(path)
+    _, files, links, strange = names_in(path)
+    warnings += [f"{name}: its name is no UTF-8, left out" for name in sorted(strange)]
     warnings += [f"{name}: a link, not followed" for name in sorted(links)]
     found = {match[1]: path / name for name in files if (match := LATENCY_LOG.fullmatch(name))}
     names = sorted(found, key=natural)
