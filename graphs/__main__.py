@@ -33,7 +33,7 @@ from analysis.trends.trend import find_trend
 from analysis.verdicts.choice import LISTED_RUNS
 from analysis.verdicts.pool import load_pool
 from contract.run_files import REPORT
-from errors import Exit, run_command
+from errors import Exit, UserError, run_command
 from graphs import trend_report
 from graphs.bundle import manifest
 from graphs.report import make_report
@@ -52,8 +52,13 @@ def check(path: Path) -> int:
 
 
 def _beside(path: Path) -> Path:
-    """Where the report of these results goes, unless the user says where."""
+    """Where the report of these results goes, unless the user says where.
+
+    UserError if that is a link: who sent the results would choose the folder that is written to.
+    """
     if not path.is_file():
+        if (path / REPORT).is_symlink():
+            raise UserError(f"{path / REPORT}: is a link, not followed", hint="name a folder: -o")
         return path / REPORT
     folder = path.with_name(re.sub(r"\.(tar\.gz|tgz)\Z", "", path.name) + "-report")
     print(f"graphs: the report goes to {folder}", file=sys.stderr)

@@ -19,6 +19,7 @@ from contract.run_files import LATE, STAMP
 TABLE = "vmstat"
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")  # as kernels spell them; a stranger's file may not
 MOST = 1000  # counters of a file; Linux 7.2 has some 230
+MOST_VALUES = 8_000_000  # that are in memory at once: ten hours of every counter
 DECIMALS = 3  # of a mean: one that never changed is that to the digit, whatever the stamps
 # Called nr_*, and only ever added to: NR_VMSCAN_WRITE, NR_VMSCAN_IMMEDIATE, NR_DIRTIED, NR_WRITTEN,
 # NR_THROTTLED_WRITTEN (8cd7c588decf), NR_FOLL_PIN_* (1970dc6f5226) and the events NR_TLB_*.
@@ -51,12 +52,16 @@ def figures(run: Run) -> dict[str, float | None]:
         return {}
     named = [one for one in table.names if NAME.fullmatch(one) and one not in (STAMP, LATE)]
     known = named[:MOST]
-    columns = table.read(known)
-    stamps = columns[STAMP]
-    found = figures_of([one for one in known if np.isfinite(columns[one]).all()], stamps, columns)
-    for counter in known:
-        good = np.isfinite(columns[counter])
-        if not good.all():
+    found: dict[str, float | None] = {}
+    at_once = max(1, MOST_VALUES // max(1, len(table.columns[STAMP])))
+    for first in range(0, len(known), at_once):
+        some = known[first : first + at_once]
+        columns = table.read(some)
+        stamps = columns[STAMP]
+        whole = [one for one in some if np.isfinite(columns[one]).all()]
+        found |= figures_of(whole, stamps, columns)
+        for counter in set(some) - set(whole):
+            good = np.isfinite(columns[counter])
             found |= figures_of((counter,), stamps[good], {counter: columns[counter][good]})
     return {counter: found[counter] for counter in known if counter in found}
 

@@ -22,7 +22,7 @@ from analysis.reading.words import plain
 from errors import UserError
 
 MOST_FILES = 20_000
-MOST_BYTES = 1 << 30  # of all files together; the largest bundle that we make holds a tenth
+MOST_BYTES = 192 << 20  # of all files together; what we make has 5 MB and unpacks to 40
 MOST_PARTS = 8  # of a path
 LONGEST_PART = 255  # bytes, what a file system takes
 LONGEST_HEADER = 1 << 20  # a name's extended header, which tarfile reads into memory at once

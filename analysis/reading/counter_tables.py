@@ -22,6 +22,7 @@ from analysis.reading.latency_log import (
     count,
     digits,
     milliseconds,
+    pieces,
     whole_lines,
 )
 from contract.run_files import LATE, STAMP
@@ -35,6 +36,8 @@ FREQUENT = frozenset(
         *("MemFree", "SwapTotal", "SwapFree", "memory_some_us", "memory_full_us", "io_some_us"),
     )
 )
+MOST_ROWS = 500_000  # thirty hours of a sample each 0.25 s
+MOST_COLUMNS = 10_000  # a kernel's counters are some 230
 NUMBER = re.compile(rb"\d{1,20}(\.\d{1,9})?")
 DIGITS, DECIMALS = 20, 9  # at most, of a cell
 NEWLINE, DOT = b"\n."
@@ -94,7 +97,7 @@ def parse_table(raw: bytes, wanted: Collection[str] | None = None) -> Table | No
     problems: list[str] = []
     body = whole_lines(raw, problems)
     header, _, rest = body.partition(b"\n")
-    names = header.decode("ascii", "replace").split("\t")
+    names = names_of(header)
     if STAMP not in names:
         return None
     stamp = names.index(STAMP)
@@ -104,9 +107,7 @@ def parse_table(raw: bytes, wanted: Collection[str] | None = None) -> Table | No
         for index, name in enumerate(names)
         if first[name] == index and (wanted is None or name in wanted or name in (STAMP, LATE))
     ]
-    values = undamaged(rest, len(names), stamp, indices)
-    if values is None:
-        values = row_by_row(rest, len(names), stamp, indices, problems)
+    values = _read(rest, len(names), stamp, indices, problems)
     columns = dict(zip((names[index] for index in indices), values, strict=True))
     if beyond := int(np.count_nonzero(columns[STAMP] >= MOST_SECONDS)):
         problems.append(f"{count(beyond, 'row')} of a time that no run lasts, left out")
@@ -121,6 +122,35 @@ def parse_table(raw: bytes, wanted: Collection[str] | None = None) -> Table | No
         problems.append("a column is there twice: the first one is taken")
     _check_steps(columns, problems)
     return Table(columns, problems, tuple(dict.fromkeys(names)))
+
+
+def names_of(header: bytes) -> list[str]:
+    """The columns that a table has; none if they are more than any has."""
+    found = header.count(b"\t") < MOST_COLUMNS
+    return header.decode("ascii", "replace").split("\t") if found else []
+
+
+def _read(
+    rest: bytes, width: int, stamp: int, indices: list[int], problems: list[str]
+) -> list[Floats]:
+    """The columns at indices of the rows that are whole; what was left out is in problems."""
+    parts = [[np.zeros(0)] * len(indices)]
+    rows = dropped = unread = 0
+    for _, piece in pieces(rest):
+        found = undamaged(piece, width, stamp, indices)
+        if found is None:
+            found, without, cells = row_by_row(piece, width, stamp, indices)
+            dropped, unread = dropped + without, unread + cells
+        parts.append(found)
+        rows += len(found[0])
+        if rows > MOST_ROWS:
+            problems.append(f"only its first {rows:,} rows are read")
+            break
+    if dropped:
+        problems.append(f"{count(dropped, 'row')} could not be read and left out")
+    if unread:
+        problems.append(f"{count(unread, 'cell')} not a number and left out")
+    return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
 def undamaged(rest: bytes, width: int, stamp: int, indices: list[int]) -> list[Floats] | None:
@@ -183,9 +213,9 @@ def _ends(rest: bytes, chars: Chars, width: int, stamp: int) -> Places | None:
 
 
 def row_by_row(
-    rest: bytes, width: int, stamp: int, indices: list[int], problems: list[str]
-) -> list[Floats]:
-    """The columns at indices of the rows that are whole; what was left out is in problems."""
+    rest: bytes, width: int, stamp: int, indices: list[int]
+) -> tuple[list[Floats], int, int]:
+    """The columns at indices of the rows that are whole; how many rows and cells were left out."""
     values: list[list[float]] = [[] for _ in indices]
     unread = dropped = 0
     for row in rest.split(b"\n")[:-1]:
@@ -197,11 +227,7 @@ def row_by_row(
         unread += sum(map(bool, cells)) - sum(good)
         for column, index in zip(values, indices, strict=True):
             column.append(float(cells[index]) if good[index] else np.nan)
-    if dropped:
-        problems.append(f"{count(dropped, 'row')} could not be read and left out")
-    if unread:
-        problems.append(f"{count(unread, 'cell')} not a number and left out")
-    return [np.array(column, dtype=np.float64) for column in values]
+    return [np.array(column, dtype=np.float64) for column in values], dropped, unread
 
 
 def _check_steps(columns: dict[str, Floats], problems: list[str]) -> None:

@@ -15,8 +15,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from analysis.reading.counter_tables import DIGITS, NUMBER, Table, parse_table
-from analysis.reading.files import read_file
+from analysis.reading.counter_tables import DIGITS, NUMBER, Table, names_of, parse_table
+from analysis.reading.files import LARGEST_EVIDENCE, read_file
 from analysis.reading.latency_log import Floats, count, elapsed_time, whole_lines
 from contract.run_files import ALLOCFAIL, BLOCKED, RECLAIM, STAMP, TASKS, TRACE
 
@@ -109,7 +109,7 @@ def read_evidence(run: Path) -> Evidence | None:
 
 def read_trace(run: Path, problems: list[str]) -> Table | None:
     """trace.tsv: sums that the kernel made of its own events."""
-    raw = read_file(run / TRACE, problems)
+    raw = read_file(run / TRACE, problems, LARGEST_EVIDENCE)
     if not raw:
         return None
     table = parse_table(raw)
@@ -263,13 +263,13 @@ def _read(
 
     A row of which it makes nothing could not be read. All damage is named in problems.
     """
-    raw = read_file(path, problems)
+    raw = read_file(path, problems, LARGEST_EVIDENCE)
     if not raw:
         return None
     cut: list[str] = []
     header, _, body = whole_lines(raw, cut).partition(b"\n")
     problems += [f"{path.name}: {problem}" for problem in cut]
-    names = header.decode("ascii", "replace").split("\t")
+    names = names_of(header)
     if not set(needed) <= set(names) or len(set(names)) < len(names):
         problems.append(f"{path.name}: has no header that can be read, left out")
         return None

@@ -10,10 +10,13 @@ import stat
 from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
+from typing import NamedTuple
 
 from errors import UserError
 
 LARGEST = 64 << 20  # bytes: three hours of every counter; beyond it a file is damaged
+LARGEST_LOG = 32 << 20  # of a stream: a day of the player's lines
+LARGEST_EVIDENCE = 16 << 20  # of a table of it: three hours of the trace
 LONGEST_LINE = 65536
 
 
@@ -60,18 +63,29 @@ def read_lines(path: Path) -> Iterator[str]:
         return
 
 
-def names_in(folder: Path) -> tuple[list[str], list[str], list[str]]:
+class Names(NamedTuple):
+    """What is in a folder; `strange`: names that are no UTF-8, as far as they can be shown."""
+
+    folders: list[str]
+    files: list[str]
+    links: list[str]
+    strange: list[str]
+
+
+def names_in(folder: Path) -> Names:
     """Names of the folders, of the plain files, and of the links in it; hidden ones are left out.
 
     UserError if it cannot be read.
     """
-    folders, files, links = [], [], []
+    folders, files, links, strange = found = Names([], [], [], [])
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.name.startswith("."):
                     continue
-                if entry.is_symlink():
+                if readable(entry.name) != entry.name:
+                    strange.append(readable(entry.name))
+                elif entry.is_symlink():
                     links.append(entry.name)
                 elif entry.is_dir(follow_symlinks=False):
                     folders.append(entry.name)
@@ -79,4 +93,9 @@ def names_in(folder: Path) -> tuple[list[str], list[str], list[str]]:
                     files.append(entry.name)
     except OSError as error:
         raise UserError(f"{folder}: {error.strerror}") from error
-    return folders, files, links
+    return found
+
+
+def readable(name: str) -> str:
+    """The name of a file with another character for each that no text can hold."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

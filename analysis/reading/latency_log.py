@@ -6,7 +6,7 @@ line for each kind of damage: a figure is right, or it is said that it may not b
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any
@@ -24,8 +24,10 @@ Chars = NDArray[np.uint8]
 
 END = b"[end]"
 NEWLINE, BLANK, POINT, ZERO = b"\n .0"
+PIECE = 1 << 18  # bytes of lines that are looked at together
 LONGEST_TEXT = 4 * 4096 + 64  # the recorder cuts at 4,096 bytes, each at most four characters here
 MOST_SECONDS = 1e8  # three years: what a stamp of a log has room for
+MOST_EVENTS = 10_000  # of a run; a real one has a few dozen
 ROUNDING = 0.0015  # a gap may differ by 0.001 s from the difference of its stamps
 STAMPED = re.compile(rb"^(\d{1,8}\.\d{3}) (\d{1,8}\.\d{3})(?: (.*))?$", re.MULTILINE)
 LATE = re.compile(rb"(?:chunk|beat) \d+ late (\d{1,8}\.\d+)")
@@ -102,7 +104,7 @@ def parse_lines(raw: bytes) -> Lines:
     """The lines of a latency-STREAM.log; elapsed and gap in seconds."""
     problems: list[str] = []
     body = whole_lines(raw, problems)
-    elapsed, gap, text = undamaged(body) or line_by_line(body, problems)
+    elapsed, gap, text = _read(body, problems)
     if huge := int(np.count_nonzero(text.ends - text.begins > LONGEST_TEXT)):
         problems.append(f"the text of {count(huge, 'huge line')} was cut")
     step = np.diff(elapsed)
@@ -128,6 +130,30 @@ def parse_lines(raw: bytes) -> Lines:
     if ends.any():
         problems.append("goes on after its [end] line")
     return lines
+
+
+def pieces(body: bytes) -> Iterator[tuple[int, bytes]]:
+    """The lines of body, some at a time, and where they begin: numpy takes 100 bytes for each."""
+    begin = 0
+    while begin < len(body):
+        end = body.rfind(b"\n", begin, begin + PIECE) + 1 or body.find(b"\n", begin) + 1
+        yield begin, body[begin:end]
+        begin = end
+
+
+def _read(body: bytes, problems: list[str]) -> tuple[Floats, Floats, Texts]:
+    """Elapsed, gap and text of every line that can be read; how many cannot is in problems."""
+    damaged = 0
+    found = [(np.zeros(0), np.zeros(0), np.zeros(0, np.intp), np.zeros(0, np.intp))]
+    for begin, piece in pieces(body):
+        at_once = undamaged(piece) if len(piece) <= PIECE else None
+        elapsed, gap, text = at_once or line_by_line(piece)
+        damaged += piece.count(b"\n") - len(elapsed)
+        found.append((elapsed, gap, text.begins + begin, text.ends + begin))
+    if damaged:
+        problems.append(f"{count(damaged, 'line')} could not be read and left out")
+    elapsed, gap, begins, ends = (np.concatenate(each) for each in zip(*found, strict=True))
+    return elapsed, gap, Texts(body, begins, ends)
 
 
 def undamaged(body: bytes) -> tuple[Floats, Floats, Texts] | None:
@@ -175,11 +201,9 @@ def _sums(chars: Chars, begins: Places, ends: Places, places: list[int]) -> Floa
     return np.asarray(10.0 ** np.arange(len(places) - 1, -1, -1) @ digit)
 
 
-def line_by_line(body: bytes, problems: list[str]) -> tuple[Floats, Floats, Texts]:
-    """Elapsed, gap and text of every line that can be read; how many cannot is in problems."""
+def line_by_line(body: bytes) -> tuple[Floats, Floats, Texts]:
+    """Elapsed, gap and text of every line that can be read."""
     found = list(STAMPED.finditer(body))
-    if damaged := body.count(b"\n") - len(found):
-        problems.append(f"{count(damaged, 'line')} could not be read and left out")
     elapsed = np.array([float(one[1]) for one in found], dtype=np.float64)
     gap = np.array([float(one[2]) for one in found], dtype=np.float64)
     spans = [one.span(3) if one[3] is not None else (one.end(), one.end()) for one in found]
@@ -205,7 +229,10 @@ def parse_events(raw: bytes) -> tuple[list[dict[str, Any]], list[str]]:
     problems: list[str] = []
     events: list[dict[str, Any]] = []
     damaged = 0
-    for line in whole_lines(raw, problems).split(b"\n")[:-1]:
+    lines = whole_lines(raw, problems).split(b"\n")[:-1]
+    if len(lines) > MOST_EVENTS:
+        problems.append(f"only its first {MOST_EVENTS:,} events are read")
+    for line in lines[:MOST_EVENTS]:
         event = json_object(line)
         if event is not None and isinstance(event.get("event"), str):
             events.append(event)

@@ -19,7 +19,7 @@ import numpy as np
 
 from analysis.reading.archive import unpacked
 from analysis.reading.counter_tables import Table, load_table
-from analysis.reading.files import names_in, read_file, read_lines
+from analysis.reading.files import LARGEST_LOG, names_in, read_file, read_lines
 from analysis.reading.latency_log import (
     Floats,
     Lines,
@@ -50,6 +50,7 @@ from contract.workload import Description, is_described
 from errors import UserError
 
 MOST_STREAMS = 1000
+MOST_FACTS = 32 << 20  # bytes of JSON in all; parsed, it is as much as twenty times
 LARGE = 60  # runs, from which on further processes pay off
 LATENCY_LOG = re.compile(re.escape(latency_log("NAME")).replace("NAME", "(.+)"), re.DOTALL)
 
@@ -172,13 +173,23 @@ def load_campaign(path: Path) -> Campaign:
     UserError if there is nothing to load.
     """
     folder = Path(path)
-    if folder.is_file():
-        folder = unpacked(folder)
-    if not folder.is_dir():
+    try:
+        if folder.is_file():
+            folder = unpacked(folder)
+        is_there = folder.is_dir()
+    except OSError as error:
+        raise UserError(f"{folder}: {error.strerror}") from error
+    if not is_there:
         raise UserError(f"{folder}: no such folder of results")
     found = find_runs(folder)
     if not found.runs:
         raise UserError(f"{folder}: holds no runs", hint="expected <variant>/<number>/status.json")
+    if found.bytes_of_facts > MOST_FACTS:
+        raise UserError(
+            f"{folder}: its {STATUS}, {META} and {EVENTS} have "
+            f"{found.bytes_of_facts >> 20} MiB together",
+            hint=f"at most {MOST_FACTS >> 20} MiB are read: name one variant's folder",
+        )
     plan = _load_plan(folder, found.problems)
     loaded = _load_places(found.runs, plan)
     incomplete = [f"{name} (a link, not followed)" for name in found.links]
@@ -223,7 +234,7 @@ def _load_plan(folder: Path, problems: list[str]) -> Plan:
 
 def _load_machine(folder: Path, plan: Plan, problems: list[str]) -> bytes:
     name = plan.machine_copy
-    there = bool(name) and name in names_in(folder)[1]
+    there = bool(name) and name in names_in(folder).files
     return read_file(folder / name, problems, LARGEST_FACTS) or b"" if there else b""
 
 
@@ -246,14 +257,14 @@ def _load_run(place: Place, status: dict[str, Any], planned: int | None) -> Run:
         meta = {}
     else:
         _check_format(path / META, meta)
-    events, problems = parse_events(read_file(path / EVENTS, warnings) or b"")
+    events, problems = parse_events(read_file(path / EVENTS, warnings, LARGEST_FACTS) or b"")
     warnings += [f"events.jsonl: {problem}" for problem in problems]
     loaded = {name: load_table(path / f"{name}.tsv", warnings) for name in TABLES}
     tables = {name: table for name, table in loaded.items() if table is not None}
     logs = _latency_logs(path, warnings)
     lines: dict[str, Lines] = {}
     for name, log in logs.items():
-        lines[name] = parse_lines(read_file(log, warnings) or b"")
+        lines[name] = parse_lines(read_file(log, warnings, LARGEST_LOG) or b"")
         warnings += [f"{log.name}: {problem}" for problem in lines[name].problems]
     last_sent = _last_sent(events, tables, lines)
     began = number(meta.get("t0")) is not None or any(
@@ -289,7 +300,8 @@ def _order(meta: dict[str, Any], planned: int | None) -> int | None:
 
 def _latency_logs(path: Path, warnings: list[str]) -> dict[str, Path]:
     """Stream -> its log, in order; a link is named, and what is more than any run has."""
-    _, files, links = names_in(path)
+    _, files, links, strange = names_in(path)
+    warnings += [f"{name}: its name is no UTF-8, left out" for name in sorted(strange)]
     warnings += [f"{name}: a link, not followed" for name in sorted(links)]
     found = {match[1]: path / name for name in files if (match := LATENCY_LOG.fullmatch(name))}
     names = sorted(found, key=natural)

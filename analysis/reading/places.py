@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Where the runs are in a folder of results: a campaign's, one variant's, or one run's."""
 
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from analysis.reading.files import names_in, read_file
+from analysis.reading.files import names_in, read_file, readable
 from contract.run_files import CONFIG, EVENTS, META, REPORT, RUN_NUMBER, STATUS
 from contract.untrusted import json_object
 
@@ -33,6 +34,12 @@ class Found:
     configs: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
+    @property
+    def bytes_of_facts(self) -> int:
+        """Of all runs' JSON files."""
+        files = (run.path / mark for run in self.runs for mark in MARKS)
+        return sum(file.lstat().st_size for file in files if os.path.lexists(file))
+
 
 def natural(name: str) -> list[tuple[int, str]]:
     """Sort key that puts 6.1 before 6.12, and gitk-2 before gitk-10."""
@@ -46,11 +53,12 @@ def find_runs(folder: Path) -> Found:
     if _is_run(folder):
         place = folder.resolve()
         number = int(place.name) if _is_number(place.name) else 1
-        found.runs.append(Place(place.parent.name, number, folder))
+        found.runs.append(Place(readable(place.parent.name), number, folder))
         return found
-    folders, _, links = names_in(folder)
+    folders, _, links, strange = names_in(folder)
+    found.problems.extend(map(_no_name, strange))
     if any(_is_number(name) and _is_run(folder / name) for name in folders):
-        _variant(folder.resolve().name, folder, found)
+        _variant(readable(folder.resolve().name), folder, found)
         return found
     for name in sorted(folders, key=natural):
         if name != REPORT:
@@ -63,7 +71,8 @@ def find_runs(folder: Path) -> Found:
 
 def _variant(variant: str, folder: Path, found: Found) -> None:
     """Add a variant's runs, its .config, the runs that were set aside, and links in their place."""
-    folders, files, links = names_in(folder)
+    folders, files, links, strange = names_in(folder)
+    found.problems.extend(_no_name(f"{variant}/{name}") for name in strange)
     numbers = sorted(filter(_is_number, folders), key=int)
     found.runs.extend(Place(variant, int(name), folder / name) for name in numbers)
     found.links.extend(f"{variant}/{name}" for name in sorted(filter(_is_number, links), key=int))
@@ -74,6 +83,10 @@ def _variant(variant: str, folder: Path, found: Found) -> None:
     if CONFIG in files:
         config = read_file(folder / CONFIG, found.problems, LARGEST_FACTS)
         found.configs[variant] = (config or b"").decode("utf-8", "replace")
+
+
+def _no_name(shown: str) -> str:
+    return f"{shown}: its name is no UTF-8, left out"
 
 
 def _is_number(name: str) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.reading.files import read_file
+from analysis.reading.files import LARGEST_LOG, read_file
 from analysis.reading.latency_log import ROUNDING, Floats, Lines, elapsed_time, parse_lines
 from errors import UserError
 
@@ -27,7 +27,7 @@ class Stream:
     @property
     def lines(self) -> list[str]:
         """What each line said: read from its log again each time, for few need it."""
-        raw = read_file(self.log, []) if self.log else None
+        raw = read_file(self.log, [], LARGEST_LOG) if self.log else None
         found = [] if raw is None else list(parse_lines(raw).text)
         if len(found) != len(self.elapsed):
             raise UserError(f"{self.log}: was changed while it was read")

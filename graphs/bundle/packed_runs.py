@@ -115,10 +115,10 @@ def is_kept(name: str) -> bool:
 
 def _files(run: Path) -> list[tuple[str, Path]]:
     """(path inside the run, path) of a run's files, in order."""
-    folders, files, _ = names_in(run)
+    folders, files, *_ = names_in(run)
     found = [(name, run / name) for name in files if is_kept(name)]
     if HANG in folders:
-        found += [(f"{HANG}/{name}", run / HANG / name) for name in names_in(run / HANG)[1]]
+        found += [(f"{HANG}/{name}", run / HANG / name) for name in names_in(run / HANG).files]
     return sorted(found)
 
 

@@ -34,7 +34,7 @@ def main_pictures(report: Path, compared: Compared) -> list[tuple[str, bytes]]:
 def few_timelines(report: Path, compared: Compared) -> Iterator[tuple[str, bytes]]:
     """Those of the median run of each variant, then of the worst ones; of each workload in turn."""
     taken = Counter(timeline.file_name(run) for run in compared.whole.runs)
-    there = set(names_in(report)[1])
+    there = set(names_in(report).files)
     turns = zip_longest(*(map(timeline.file_name, _telling(one)) for one in compared.each))
     drawn = dict.fromkeys(name for turn in turns for name in turn if name is not None)
     for name in [name for name in drawn if name in there and taken[name] == 1][:TIMELINES]:

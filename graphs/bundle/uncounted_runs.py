@@ -24,9 +24,9 @@ def uncounted(campaign: Campaign) -> Iterator[tuple[str, Path, str]]:
         for variant in dict.fromkeys(run.variant for run in campaign.runs):
             folder = campaign.path / variant
             if folder.is_dir():
-                cut = sorted(filter(CUT_RUN.fullmatch, names_in(folder)[0]))
+                cut = sorted(filter(CUT_RUN.fullmatch, names_in(folder).folders))
                 folders += [(variant, folder / name) for name in cut]
     for variant, folder in folders:
-        for name in names_in(folder)[1]:
+        for name in names_in(folder).files:
             if name in FACTS:
                 yield variant, folder / name, f"{folder.name}/{name}"

@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from analysis.reading.files import LARGEST, read_file
 from analysis.reading.load import load_campaign
 from analysis.reading.places import natural
-from analysis.text.summary_files import summary
+from analysis.text.summary_files import summary, try_compare
 from errors import UserError
+from graphs.report import make_report
 from tests.make_results import make_campaign, meta, write_run
 from tests.support.loading import one_run
 
@@ -112,7 +114,7 @@ def test_a_huge_file_is_read_in_part_and_that_is_said(tmp_path: Path) -> None:
             sparse.truncate(LARGEST + 1)
     warnings = load_campaign(tmp_path).runs[0].warnings
     assert "vmstat.tsv: only its first 64 MiB are read" in warnings
-    assert "latency-gitk-1.log: only its first 64 MiB are read" in warnings
+    assert "latency-gitk-1.log: only its first 32 MiB are read" in warnings
 
 
 @pytest.mark.parametrize("where", ["", "k", "k/1"])
@@ -125,6 +127,8 @@ def test_a_campaign_a_variant_and_a_run_can_be_loaded(tmp_path: Path, where: str
 def test_what_the_user_can_put_right_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such folder"):
         load_campaign(tmp_path / "no")
+    with pytest.raises(UserError, match="File name too long"):
+        load_campaign(tmp_path / ("n" * 300))
     with pytest.raises(UserError, match="holds no runs"):
         load_campaign(tmp_path)
     write_run(tmp_path / "a" / "1", {"meta.json": json.dumps({**meta("a"), "format": 2})})
@@ -175,3 +179,37 @@ def test_many_runs_are_read_by_several_processes_as_by_one(
     with pytest.raises(UserError, match="format version '9' is unknown") as refused:
         load_campaign(tmp_path)
     assert str(refused.value).endswith("(this suite reads version 1)")
+
+
+def test_a_name_that_is_no_utf_8_is_left_out_and_that_is_said(tmp_path: Path) -> None:
+    campaign = make_campaign(tmp_path / "c", 2, 1)
+    shutil.copytree(campaign / "6.1", campaign / os.fsdecode(b"6.1-\xff\xe9"))
+    shutil.copytree(campaign / "6.1" / "1", campaign / "6.1" / os.fsdecode(b"2\xff"))
+    run = campaign / "6.1" / "1"
+    (run / os.fsdecode(b"latency-\xe9.log")).write_text("")
+    found = load_campaign(campaign)
+    assert set(found.variants()) == {"6.1", "6.12"} and len(found.runs) == 2
+    assert found.problems == [
+        "6.1-\ufffd\ufffd: its name is no UTF-8, left out",
+        "6.1/2\ufffd: its name is no UTF-8, left out",
+    ]
+    assert "latency-\ufffd.log: its name is no UTF-8, left out" in found.runs[0].warnings
+    assert make_report(found, tmp_path / "r").errors == []
+    alone = load_campaign(campaign / os.fsdecode(b"6.1-\xff\xe9"))
+    assert [run.variant for run in alone.runs] == ["6.1-\ufffd\ufffd"]
+    assert make_report(alone, tmp_path / "s").made
+
+
+def test_a_folder_that_is_no_number_is_no_run(tmp_path: Path) -> None:
+    for name in ("1", "01", "\u00b2", "\u0663", "9" * 10):
+        write_run(tmp_path / "a" / name, {"meta.json": json.dumps(meta("a"))})
+    assert [run.path.name for run in load_campaign(tmp_path).runs] == ["1"]
+
+
+def test_nested_facts_are_damage_that_is_named(tmp_path: Path) -> None:
+    campaign = make_campaign(tmp_path, 2, 1)
+    facts = json.dumps(meta("6.1"))[:-1] + ', "knobs": ' + "[" * 900 + "]" * 900 + "}"
+    (campaign / "6.1" / "1" / "meta.json").write_text(facts)
+    found = load_campaign(campaign)
+    assert "meta.json: missing or damaged" in found.runs[0].warnings[0]
+    assert summary(found, try_compare(found))

@@ -3,19 +3,23 @@
 
 import json
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from analysis.figures.stalls import Stall
+from analysis.reading.counter_tables import MOST_COLUMNS, MOST_ROWS, parse_table
 from analysis.reading.evidence_tables import MOST_TASKS, Evidence, Look, Task, read_tasks
-from analysis.reading.load import load_campaign
+from analysis.reading.latency_log import MOST_EVENTS, parse_events, parse_lines
+from analysis.reading.load import MOST_FACTS, load_campaign
 from analysis.stall_causes import critical_path
 from analysis.stall_causes.critical_path import MOST_SPANS, MOST_WITNESSES, CriticalPath
 from analysis.stall_causes.machine import Machine
 from analysis.stall_causes.run_causes import MOST_CARDS, run_causes
 from analysis.text.summary_files import summary
+from errors import UserError
 from graphs.page.run_data import run_block
 from tests.make_results import line_log, meta, write_run
 from tests.support.cause_evidence import SWAP_IN, Program, evidence
@@ -141,6 +145,53 @@ def test_more_tasks_than_a_run_has_are_left_out_and_that_is_said(tmp_path: Path)
     assert tasks is not None and len(tasks) == MOST_TASKS
     assert len(tasks[0].stamps) == MOST_TASKS + 5
     assert problems == [f"tasks.tsv: only its first {MOST_TASKS:,} tasks are read"]
+
+
+SWOLLEN: dict[str, bytes] = {
+    "newlines": b"\n" * (4 << 20),
+    "blanks": b" " * (4 << 20) + b"\n",
+    "lines": b"1.000 0.000\n" * 400_000,
+    "lines of which one is damaged": b"x\n" + b"1.000 0.000\n" * 400_000,
+}
+
+
+@pytest.mark.parametrize("raw", SWOLLEN.values(), ids=SWOLLEN)
+def test_a_log_takes_a_few_times_its_bytes(raw: bytes) -> None:
+    tracemalloc.start()
+    assert len(parse_lines(raw).elapsed) in (0, 400_000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 * len(raw)
+
+
+def test_a_table_of_empty_cells_takes_a_few_times_its_bytes() -> None:
+    head = b"elapsed_s" + b"".join(b"\tc%d" % n for n in range(999))
+    raw = head + b"\n" + (b"1" + b"\t" * 999 + b"\n") * 4000
+    tracemalloc.start()
+    table = parse_table(raw, ("c1",))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert table is not None and len(table.columns["elapsed_s"]) == 4000
+    assert peak < 5 * len(raw)
+
+
+def test_rows_columns_and_events_beyond_any_runs_are_left_out_and_that_is_said() -> None:
+    rows = MOST_ROWS + 200_000
+    table = parse_table(b"elapsed_s\n" + b"1\n" * rows)
+    assert table is not None and MOST_ROWS < len(table.columns["elapsed_s"]) < rows
+    assert any("rows are read" in problem for problem in table.problems)
+    assert parse_table(b"elapsed_s" + b"\tx" * MOST_COLUMNS + b"\n") is None
+    events, problems = parse_events(b'{"event": "x"}\n' * (MOST_EVENTS + 5))
+    assert len(events) == MOST_EVENTS and problems == ["only its first 10,000 events are read"]
+
+
+def test_more_json_than_fits_is_one_line(tmp_path: Path) -> None:
+    for number in range(1, 4):
+        run = write_run(tmp_path / "a" / str(number), {})
+        with (run / "meta.json").open("wb") as sparse:
+            sparse.truncate(MOST_FACTS // 2)
+    with pytest.raises(UserError, match="have 48 MiB together"):
+        load_campaign(tmp_path)
 
 
 def test_a_run_without_an_end_ends_where_its_lines_do(tmp_path: Path) -> None:

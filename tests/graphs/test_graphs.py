@@ -381,3 +381,15 @@ def test_long_work_says_what_it_does(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "graphs: comparing 37 runs …" in said and "graphs: packing the bundle …" in said
     assert "timelines of 1 of 37 runs drawn (--timelines all: of each)" in said
     assert [path.name for path in tmp_path.glob("report/timeline-*")] == ["timeline-v01-19.png"]
+
+
+def test_a_report_that_is_a_link_is_refused_before_anything_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    campaign = make_campaign(tmp_path / "c", 2, 1)
+    (tmp_path / "target").mkdir()
+    (campaign / "report").symlink_to(tmp_path / "target")
+    with pytest.raises(UserError, match="report: is a link, not followed"):
+        main([str(campaign)])
+    assert list((tmp_path / "target").iterdir()) == []
+    assert capsys.readouterr().out == ""
