@@ -2,10 +2,11 @@
 """The report of results: verdicts, pictures, a page to explore and a bundle to attach.
 
 usage: python3 -m graphs DIR|BUNDLE [-o REPORT] [--baseline LABEL] [--force] [--timelines few|all]
+                         [--fail-on WORD,…]
        python3 -m graphs --check BUNDLE
 
 Reads a campaign or one run from a folder, or from a bug-report.tar.gz, and writes into DIR/report
-(beside BUNDLE: NAME-report): summary.txt and details.txt; compare.txt, .csv and .json;
+(beside BUNDLE: NAME-report): summary.txt and details.txt; compare.txt, .csv and .json; junit.xml;
 meanwhile.txt of a workload that tells its tables' figures while it runs; comparison.png; of a
 workload that lets something be drawn over-time.png, over-time-2.png …; causes.json, if there is
 evidence, and causes.png, if somebody stalled; timeline-VARIANT-N.png; gitk-latency.png and
@@ -16,6 +17,9 @@ wrote.
 Into each run's folder of DIR goes allocation-failures.log: the page allocations that failed
 there, those included that the kernel does not log.
 --check compares a bundle's files with its manifest: status 3 and a line for each that differs.
+
+exit status: 0 the report is whole, 2 usage, 3 something is missing or cannot be compared, 5 a
+verdict or a failed run that --fail-on names, 130 interrupted (docs/CI.md).
 """
 
 import argparse
@@ -26,6 +30,7 @@ from pathlib import Path
 from analysis.reading.load import load_campaign
 from analysis.reading.words import plain
 from analysis.verdicts.choice import LISTED_RUNS
+from contract import values
 from contract.run_files import REPORT
 from errors import Exit, run_command
 from graphs.bundle import manifest
@@ -71,6 +76,13 @@ def main(arguments: list[str] | None = None) -> int:
         default="few",
         help=f"few: of each run, of more than {LISTED_RUNS} runs only of some (default)",
     )
+    parser.add_argument(
+        "--fail-on",
+        type=values.fail_on,
+        default=(),
+        metavar="WORD,…",
+        help=f"end with status 5 if a verdict is one of these: {', '.join(values.FAIL_ON)}",
+    )
     parser.add_argument("--check", type=Path, metavar="BUNDLE", help="verify a bundle's manifest")
     asked = parser.parse_args(arguments)
     if (asked.check is None) == (asked.dir is None):
@@ -84,6 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
         baseline=asked.baseline,
         force=asked.force,
         timelines=asked.timelines,
+        fail_on=asked.fail_on,
     )
     for path in report.made:
         print(path)
@@ -91,7 +104,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"graphs: {note}", file=sys.stderr)
     if report.errors:
         raise report.errors[0]
-    return 0
+    for line in report.unwanted:
+        print(f"graphs: --fail-on: {line}", file=sys.stderr)
+    return int(Exit.FAILED_ON if report.unwanted else Exit.OK)
 
 
 if __name__ == "__main__":

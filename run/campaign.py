@@ -17,7 +17,7 @@ from contract.levels import can_decide
 from contract.options import Options
 from contract.run_files import ABORTED, CONFIG
 from contract.variant import Variant, exactly
-from errors import UserError
+from errors import Exit, UserError
 from run import checkout
 from run.plans import machine_file, written
 from run.plans.entries import entry_of, refuse_another, times_before
@@ -106,6 +106,7 @@ class Campaign:
             raise UserError(
                 f"--baseline {self._options.baseline}: no such variant",
                 hint=f"there are {', '.join(known)}",
+                status=Exit.USAGE,
             )
         self.make_folders(labels)
         for label, (_, kernel) in zip(labels, found, strict=True):
