@@ -23,6 +23,7 @@ class Exit(IntEnum):
     USAGE = 2
     MISSING = 3
     KERNEL_LOST = 4
+    FAILED_ON = 5
     INTERRUPTED = 130
 
 

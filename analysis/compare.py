@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which kernel stalls more: a campaign's variants against its baseline, and how sure that is.
 
-usage: python3 -m analysis.compare DIR|BUNDLE... [--baseline LABEL] [--csv|--json] [--force]
+usage: python3 -m analysis.compare DIR|BUNDLE... [--baseline LABEL] [--csv|--json|--junit]
+                                   [--force] [--fail-on WORD,…]
 
 Several folders or bundles are pooled if their facts agree (docs/CAMPAIGNS.md). docs/VERDICTS.md
-tells what a verdict means and how often it errs.
+tells what a verdict means and how often it errs, docs/CI.md every field of the JSON.
+
+exit status: 0 compared, whatever the verdicts are, 2 usage, 3 something is missing or cannot be
+compared, 5 a verdict or a failed run that --fail-on names, 130 interrupted.
 """
 
 import argparse
@@ -13,10 +17,12 @@ import sys
 from pathlib import Path
 
 from analysis.text import compare_text
-from analysis.verdicts import export
+from analysis.verdicts import export, junit
 from analysis.verdicts.compare import compare
+from analysis.verdicts.fail_on import unwanted
 from analysis.verdicts.pool import load_pool
-from errors import run_command
+from contract import values
+from errors import Exit, run_command
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,6 +36,14 @@ def main(arguments: list[str] | None = None) -> int:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--csv", action="store_true", help="a row for each variant and metric")
     form.add_argument("--json", action="store_true", help="everything; `sure`: all have a verdict")
+    form.add_argument("--junit", action="store_true", help="JUnit's XML, for a CI to show")
+    parser.add_argument(
+        "--fail-on",
+        type=values.fail_on,
+        default=(),
+        metavar="WORD,…",
+        help=f"end with status 5 if a verdict is one of these: {', '.join(values.FAIL_ON)}",
+    )
     parser.add_argument("--force", action="store_true", help="compare runs of differing machines")
     parser.add_argument("--colour", choices=("auto", "always", "never"), default="auto")
     asked = parser.parse_args(arguments)
@@ -40,12 +54,17 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.write(export.csv_text(compared))
     elif asked.json:
         sys.stdout.write(export.json_text(compared))
+    elif asked.junit:
+        sys.stdout.write(junit.text(compared, asked.fail_on))
     else:
         colour = asked.colour == "always" or (
             asked.colour == "auto" and sys.stdout.isatty() and "NO_COLOR" not in os.environ
         )
         sys.stdout.write(compare_text.text(compared, colour=colour))
-    return 0
+    found = unwanted(compared, asked.fail_on)
+    for line in found:
+        print(f"analysis.compare: --fail-on: {line}", file=sys.stderr)
+    return int(Exit.FAILED_ON if found else Exit.OK)
 
 
 if __name__ == "__main__":

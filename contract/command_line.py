@@ -43,7 +43,8 @@ exit status:
   0 ran to its end (a freeze, or an OOM kill, is a finding, not a failure)   2 usage
   3 something needed is missing, a run was cut short by something else than the kernel, or there
     is no whole report   4 the kernel hung, panicked or was lost (results are kept and reported)
-  130 interrupted
+  5 a verdict, or a failed run, that --fail-on names   130 interrupted
+  of several the first in this order: 130, 3 (cut short), 4, 3 (no whole report), 5 (docs/CI.md)
 """
 
 

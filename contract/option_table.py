@@ -128,6 +128,15 @@ class OptionTable:
     margin: float | None = option(
         MANY, "ratio that still counts as equal (default: 0.1)", values.margin, "R", table=PLAN
     )
+    # Of a command, not of a campaign: in no plan.
+    fail_on: tuple[str, ...] = option(
+        MANY,
+        f"end with status 5 if a variant's verdict is one of these, or a run failed: "
+        f"{', '.join(values.FAIL_ON)}, with commas (docs/CI.md)",
+        values.fail_on,
+        "WORD,…",
+        default=(),
+    )
 
     profile: str = option(
         LOAD,

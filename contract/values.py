@@ -8,6 +8,8 @@ from pathlib import Path
 
 Refused = argparse.ArgumentTypeError
 LEAST_MEMORY = 128 << 20
+VERDICTS = ("regressed", "improved", "equivalent", "undecided")
+FAIL_ON = (*VERDICTS, "failed")  # failed: a run did
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")  # a label names a folder
 
 
@@ -110,6 +112,14 @@ def label(text: str) -> str:
 def baseline(text: str) -> str:
     """A variant's label, or its kernel as --kernel takes it."""
     return text if text.startswith("debian:") or "/" in text else label(text)
+
+
+def fail_on(text: str) -> tuple[str, ...]:
+    """Words of FAIL_ON, with commas between them."""
+    words = tuple(dict.fromkeys(text.split(",")))
+    if not set(words) <= set(FAIL_ON):
+        raise Refused(f"not of {', '.join(FAIL_ON)}: {text[:200]!r}")
+    return words
 
 
 def _number(text: str) -> float:

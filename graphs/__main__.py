@@ -2,11 +2,12 @@
 """The report of results: verdicts, pictures, a page to explore and a bundle to attach.
 
 usage: python3 -m graphs DIR|BUNDLE [-o REPORT] [--baseline LABEL] [--force] [--timelines few|all]
+                          [--fail-on WORD,…]
        python3 -m graphs --trend DIR|BUNDLE... [-o REPORT] [--by version|date] [--metric KEY]
        python3 -m graphs --check BUNDLE
 
 Reads a campaign or one run from a folder, or from a bug-report.tar.gz, and writes into DIR/report
-(beside BUNDLE: NAME-report): summary.txt and details.txt; compare.txt, .csv and .json;
+(beside BUNDLE: NAME-report): summary.txt and details.txt; compare.txt, .csv and .json; junit.xml;
 meanwhile.txt of a workload that tells its tables' figures while it runs; comparison.png; of a
 workload that lets something be drawn over-time.png, over-time-2.png …; causes.json, if there is
 evidence, and causes.png, if somebody stalled; timeline-VARIANT-N.png; gitk-latency.png and
@@ -19,6 +20,9 @@ there, those included that the kernel does not log.
 --trend writes trend.png, trend.txt and trend.json of all these campaigns together (docs/TREND.md);
 of several, into the folder that -o names.
 --check compares a bundle's files with its manifest: status 3 and a line for each that differs.
+
+exit status: 0 the report is whole, 2 usage, 3 something is missing or cannot be compared, 5 a
+verdict or a failed run that --fail-on names, 130 interrupted (docs/CI.md).
 """
 
 import argparse
@@ -32,6 +36,7 @@ from analysis.trends.options import add_choices
 from analysis.trends.trend import find_trend
 from analysis.verdicts.choice import LISTED_RUNS
 from analysis.verdicts.pool import load_pool
+from contract import values
 from contract.run_files import REPORT
 from errors import Exit, UserError, run_command
 from graphs import trend_report
@@ -91,6 +96,13 @@ def main(arguments: list[str] | None = None) -> int:
         default="few",
         help=f"few: of each run, of more than {LISTED_RUNS} runs only of some (default)",
     )
+    parser.add_argument(
+        "--fail-on",
+        type=values.fail_on,
+        default=(),
+        metavar="WORD,…",
+        help=f"end with status 5 if a verdict is one of these: {', '.join(values.FAIL_ON)}",
+    )
     parser.add_argument("--check", type=Path, metavar="BUNDLE", help="verify a bundle's manifest")
     parser.add_argument(
         "--trend", action="store_true", help="draw the trend of all kernels of all DIRs, only"
@@ -115,6 +127,7 @@ def main(arguments: list[str] | None = None) -> int:
         baseline=asked.baseline,
         force=asked.force,
         timelines=asked.timelines,
+        fail_on=asked.fail_on,
     )
     for path in report.made:
         print(path)
@@ -122,7 +135,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"graphs: {note}", file=sys.stderr)
     if report.errors:
         raise report.errors[0]
-    return 0
+    for line in report.unwanted:
+        print(f"graphs: --fail-on: {line}", file=sys.stderr)
+    return int(Exit.FAILED_ON if report.unwanted else Exit.OK)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +14,10 @@ from analysis.reading.words import plain, plural
 from analysis.text import compare_text, meanwhile
 from analysis.text.campaign_summary import left_out
 from analysis.text.summary_files import details, summary, try_compare
-from analysis.verdicts import cause_table, export
+from analysis.verdicts import cause_table, export, junit
 from analysis.verdicts.choice import LISTED_RUNS, extremes, in_order, median_run
 from analysis.verdicts.compared import Compared
+from analysis.verdicts.fail_on import unwanted
 from errors import UserError
 from graphs import allocation_failures
 from graphs.bug_report.mail import BUNDLE_URL, SUITE_URL
@@ -30,7 +31,7 @@ OWN = re.compile(  # names of a report's files
     r"timeline-[A-Za-z0-9._+-]+\.png|"
     rf"{names.OWN.pattern}|"
     r"(summary|details|compare|meanwhile|mail)\.txt|compare\.csv|"
-    r"(compare|causes)\.json|index\.html|bug-report\.tar\.gz"
+    r"(compare|causes)\.json|junit\.xml|index\.html|bug-report\.tar\.gz"
 )
 
 
@@ -48,6 +49,7 @@ class Report:
     made: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     errors: list[UserError] = field(default_factory=list)
+    unwanted: list[str] = field(default_factory=list)  # what --fail-on named and is there
 
     def add(self, make: Callable[[], list[Path]]) -> None:
         """Add the files; an error does not keep the rest from being made."""
@@ -70,6 +72,7 @@ def make_report(
     baseline: str | None = None,
     force: bool = False,
     timelines: str = "few",
+    fail_on: Sequence[str] = (),
 ) -> Report:
     """Write everything into folder. What can be made is made, whatever the errors.
 
@@ -108,6 +111,11 @@ def make_report(
             report.write("compare.txt", compare_text.text(judged))
             report.write("compare.csv", export.csv_text(judged))
             report.write("compare.json", export.json_text(judged))
+            report.write("junit.xml", junit.text(judged, fail_on))
+            try:
+                report.unwanted = unwanted(judged, fail_on)
+            except UserError as error:
+                report.errors.append(error)
             for (suffix, _, _), one in zip(parts, judged.each, strict=True):
                 report.made.append(comparison.draw(one, folder / f"comparison{suffix}.png"))
                 if picture := stalled_by_cause.draw(one, folder / f"causes{suffix}.png"):

@@ -18,6 +18,7 @@ from contract.variant import Variant
 from errors import run_command
 from run.plans import asked as asked_plan
 from run.plans.asked import AskedPlan, yielding
+from run.run_folders import folder
 from run.variants import (
     check_all,
     check_loads,
@@ -67,6 +68,7 @@ def parse(argv: list[str]) -> Options:
     options = replace(options, looks=looks, runs=looks[-1] if looks else said.in_all.runs or 1)
     if options.device is None:
         _check_machine(parser, options)
+    _check_fail_on(parser, options)
     if said.alone.cpu_mips and (options.clock == "host" or options.accel == "kvm"):
         parser.error("--cpu-mips is of a clock of the guest's own, and this one is the host's")
     return options
@@ -134,6 +136,21 @@ def _read(parser: Parser, path: Path, *, resumed: bool = False) -> AskedPlan:
     parser.parse_args(list(found.argv))
     parser.prefix = ""
     return found
+
+
+def _check_fail_on(parser: Parser, options: Options) -> None:
+    """A usage error if no verdict can be what --fail-on waits for.
+
+    A campaign that is there, or that a machine makes run by run, may hold more than is named now.
+    """
+    held = options.device is not None or (folder(options) / PLAN_FILE).exists()
+    verdicts = set(options.fail_on) & set(values.VERDICTS)
+    # Each workload has a baseline of its own.
+    if verdicts and not held and len(options.variants) <= len(options.workloads):
+        parser.error(
+            f"--fail-on {','.join(options.fail_on)} compares: give two variants or more (of one "
+            "workload), or --fail-on failed"
+        )
 
 
 def _looks(parser: Parser, said: Said, options: Options) -> tuple[int, ...]:

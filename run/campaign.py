@@ -18,7 +18,7 @@ from contract.levels import can_decide
 from contract.options import Options
 from contract.run_files import ABORTED, CONFIG, RUN_NUMBER
 from contract.variant import Variant, exactly
-from errors import UserError
+from errors import Exit, UserError
 from run import checkout
 from run.plans import machine_file, written
 from run.plans.entries import entry_of, refuse_another, times_before
@@ -203,6 +203,7 @@ class Campaign:
         raise UserError(
             f"--baseline {asked}: " + ("several variants" if meant else "no such variant"),
             hint=f"there are {', '.join(meant or known)}",
+            status=Exit.USAGE,
         )
 
     def _enter(self, variant: Variant, label: str, kernel: Kernel | None) -> None:

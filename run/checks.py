@@ -10,7 +10,7 @@ from pathlib import Path
 
 from contract.options import Options
 from contract.variant import Variant
-from errors import UserError
+from errors import Exit, UserError
 from run import clock
 from run.campaign import Campaign
 from run.run_folders import folder
@@ -110,6 +110,7 @@ def _check_baseline(options: Options, stored: list[Variant]) -> None:
     raise UserError(
         f"--baseline {asked}: no such variant",
         hint=f"there are {', '.join(dict.fromkeys(names))}",
+        status=Exit.USAGE,
     )
 
 

@@ -6,7 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -78,8 +78,11 @@ def in_vms(
         return Runner(options, opened, by_label, jobs, stopped).go()
 
 
-def report(folder: Path) -> int:
-    """Draw the campaign's pictures and print its summary; data flows only one way: a process."""
+def report(folder: Path, fail_on: Sequence[str] = ()) -> int:
+    """Draw the campaign's pictures and print its summary; the status of the process that does it.
+
+    A process of its own, since data flow only one way. fail_on: what --fail-on named.
+    """
     summary = folder / REPORT / "summary.txt"
     # What cannot be drawn or compared must not hide what was measured, nor an old summary show.
     try:
@@ -87,19 +90,23 @@ def report(folder: Path) -> int:
     except OSError as error:
         say(f"run_test.sh: {summary}: {error.strerror} (the runs are kept; remove what is there)")
         return Exit.MISSING
-    done = subprocess.run([sys.executable, "-m", "graphs", str(folder)], check=False)
+    command = [sys.executable, "-m", "graphs", str(folder)]
+    command += ["--fail-on", ",".join(fail_on)] if fail_on else []
+    done = subprocess.run(command, check=False)
     if summary.exists():
         say(f"\n{summary.read_text().rstrip()}")
     return done.returncode
 
 
-def exit_status(outcome: Outcome, interrupted: bool) -> Exit:
-    """run_test.sh's status for how its runs ended."""
+def exit_status(outcome: Outcome, interrupted: bool, drawn: int = Exit.OK) -> Exit:
+    """run_test.sh's status for how its runs ended; drawn: report()'s."""
     if interrupted:
         return Exit.INTERRUPTED
     if ABORTED in outcome.states:
         return Exit.MISSING
-    return Exit.KERNEL_LOST if KERNEL_LOST & set(outcome.states) else Exit.OK
+    if KERNEL_LOST & set(outcome.states):
+        return Exit.KERNEL_LOST
+    return Exit(drawn) if drawn in (Exit.OK, Exit.FAILED_ON) else Exit.MISSING
 
 
 def main() -> int:
@@ -128,10 +135,10 @@ def main() -> int:
         else:
             with machine_lock.campaign(folder(options)):
                 outcome = in_vms(options, stopped, argv, machine)
-    drawn = report(outcome.folder)
+    drawn = report(outcome.folder, options.fail_on)
     if outcome.left:
         say(f"\n{outcome.left}\n  ./run_test.sh --resume {shlex.quote(str(outcome.folder))}")
-    return int(exit_status(outcome, stopped())) or (int(Exit.MISSING) if drawn else 0)
+    return int(exit_status(outcome, stopped(), drawn))
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 
 from analysis.trends.trend import Trend
+from errors import Exit
 
-UNWANTED = 5  # exit status: a track has a verdict that --fail-on names
 WORDS = ("regressed", "improved", "undecided")
 
 
@@ -32,17 +32,17 @@ def add_fail_on(parser: argparse.ArgumentParser) -> None:
         type=_words,
         default=(),
         metavar="WORD,…",
-        help=f"end with status {UNWANTED} if the last change of a track is one of these: "
+        help=f"end with status {Exit.FAILED_ON} if the last change of a track is one of these: "
         f"{', '.join(WORDS)} (no change is established)",
     )
 
 
 def fail_status(trend: Trend, fail_on: Sequence[str]) -> int:
-    """UNWANTED, with a line on stderr for each track that is why; else 0."""
+    """Exit.FAILED_ON, with a line on stderr for each track that is why; else 0."""
     found = [one for one in trend.tracks if one.verdict in fail_on]
     for track in found:
         print(f"analysis.trend: --fail-on: {track.name} is {track.verdict}", file=sys.stderr)
-    return UNWANTED if found else 0
+    return Exit.FAILED_ON if found else 0
 
 
 def _words(text: str) -> tuple[str, ...]:

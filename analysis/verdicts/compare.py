@@ -26,7 +26,7 @@ from analysis.verdicts.sentences import alone, sentence
 from analysis.verdicts.verdict import Comparison, Failures, Sample
 from contract.plan import Plan
 from contract.workload import STALLED, Description
-from errors import UserError
+from errors import Exit, UserError
 
 
 @dataclass(frozen=True)
@@ -237,9 +237,14 @@ def _asked(campaign: Campaign, names: list[str], asked: str) -> str:
         raise UserError(
             f"{len(found)} variants are called {plain(asked, 60)!r}",
             hint=f"name one by its folder: {plain(', '.join(found))}",
+            status=Exit.USAGE,
         )
     known = plain(", ".join(names))
-    raise UserError(f"no variant {plain(asked, 60)!r} to compare with: there is {known}")
+    raise UserError(
+        f"--baseline {plain(asked, 60)}: no such variant with a run that counts",
+        hint=f"there are {known}",
+        status=Exit.USAGE,
+    )
 
 
 def _samples(

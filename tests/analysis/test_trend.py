@@ -24,11 +24,10 @@ from analysis.trends.changes import (
     places,
 )
 from analysis.trends.export import json_text
-from analysis.trends.options import UNWANTED
 from analysis.trends.trend import Trend, find_trend
 from analysis.verdicts.pool import load_pool
 from analysis.verdicts.statistics import EXACT, EXACT_GROUP, permutation_p
-from errors import UserError
+from errors import Exit, UserError
 from tests.support.verdicts import campaign
 
 QUIET = [[100.0 + night + 7 * run for run in range(5)] for night in (0, 3, 1, 4, 2, 5)]
@@ -217,10 +216,10 @@ def test_so_few_runs_are_said_to_be_few(tmp_path: Path) -> None:
 def test_status_and_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad, good = kernels(tmp_path / "1", [*QUIET, *TWICE]), kernels(tmp_path / "2", QUIET)
     assert main([str(bad)]) == 0
-    assert main([str(bad), "--fail-on", "regressed"]) == UNWANTED
+    assert main([str(bad), "--fail-on", "regressed"]) == Exit.FAILED_ON
     assert "--fail-on: all kernels is regressed" in capsys.readouterr().err
     assert main([str(good), "--fail-on", "regressed,improved"]) == 0
-    assert main([str(good), "--fail-on", "undecided", "--json"]) == UNWANTED
+    assert main([str(good), "--fail-on", "undecided", "--json"]) == Exit.FAILED_ON
     with pytest.raises(SystemExit) as caught:
         main([str(good), "--fail-on", "worse"])
     assert caught.value.code == 2

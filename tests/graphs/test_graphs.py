@@ -28,7 +28,10 @@ from tests.make_results import line_log, make_campaign, make_run, meta, table, w
 
 needs_gnuplot = pytest.mark.skipif(shutil.which("gnuplot") is None, reason="no gnuplot")
 HOSTILE = "`touch owned` $x^{_ @print \"'\\n';system('touch owned')\n\x1b<script>&%d \ud800{/=50 W}"
-VERDICT_FILES = {"compare.txt", "compare.csv", "compare.json", "comparison.png", "index.html"}
+VERDICT_FILES = {
+    *("compare.txt", "compare.csv", "compare.json", "junit.xml"),
+    *("comparison.png", "index.html"),
+}
 
 
 def size(picture: Path) -> tuple[int, int]:
@@ -279,7 +282,7 @@ def test_what_cannot_be_compared_is_still_drawn(
 
 def test_an_unknown_baseline_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     short_campaign(tmp_path, 2, 1)
-    with pytest.raises(UserError, match="'v3'"):
+    with pytest.raises(UserError, match="--baseline v3: no such variant"):
         main([str(tmp_path), "--baseline", "v3"])
     assert not (tmp_path / "report").exists()
 

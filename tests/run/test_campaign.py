@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import tomli_w
 
-from errors import UserError
+from errors import Exit, UserError
 from run.arguments import parse
 from run.campaign import Campaign, remaining
 from run.identity import identified
@@ -227,8 +227,9 @@ def test_what_could_not_be_compared_is_refused(
     out = tmp_path / "mine"
     finish(opened(out, "--out", str(out), *TWO))
     before = plan(out)
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=said) as refused:
         opened(out, "--out", str(out), *argv, digest=digest)
+    assert (refused.value.status is Exit.USAGE) == ("--baseline" in argv)
     assert plan(out) == before
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What run_test.sh says when its report cannot be written, and the runs are there."""
+"""The statuses that run_test.sh ends with, and what it says when its report cannot be written."""
 
 import errno
 import subprocess
@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from contract.run_files import ABORTED, COMPLETED, HUNG, OOM
 from errors import Exit, UserError, run_command
-from run.main import report
+from run.arguments import parse
+from run.main import exit_status, report
+from run.runner import Outcome
 from tests.make_results import make_campaign
 from tests.support.suite_copy import SUITE
+from tests.support.verdicts import campaign
 
 
 def test_a_file_of_somebody_else_s_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,3 +96,49 @@ def test_a_summary_in_whose_way_something_is_is_one_line(
     said = capsys.readouterr()
     assert "report/summary.txt: Not a directory" in said.out + said.err
     assert "Traceback" not in said.out + said.err
+
+
+def test_the_report_has_the_status_of_fail_on(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    runs = ([10.0, 11.0, 12.0, 13.0, 14.0], [20.0, 21.0, 22.0, 23.0, 24.0])
+    folder = campaign(tmp_path, dict(zip("ab", runs, strict=True)))
+    assert report(folder, ["undecided", "failed"]) == report(folder) == Exit.OK
+    assert report(folder, ["regressed", "failed"]) == Exit.FAILED_ON
+    said = capfd.readouterr().err
+    assert said.count("--fail-on") == 1
+    assert "graphs: --fail-on: b is regressed (stalled seconds per run)\n" in said
+    assert '<failure type="regressed"' in (folder / "report" / "junit.xml").read_text()
+    one = campaign(tmp_path / "one", {"a": runs[0]})
+    assert report(one, ["regressed"]) == Exit.MISSING
+    assert "nothing is compared" in capfd.readouterr().err
+    assert (one / "report" / "index.html").exists()
+
+
+def test_of_several_statuses_the_gravest_is_taken(tmp_path: Path) -> None:
+    def status(*states: str, stopped: bool = False, drawn: int = Exit.OK) -> Exit:
+        return exit_status(Outcome(tmp_path, [*states]), stopped, drawn)
+
+    for drawn in (Exit.OK, Exit.FAILED_ON, Exit.MISSING, 1, -9):
+        assert status(ABORTED, HUNG, stopped=True, drawn=drawn) is Exit.INTERRUPTED
+        assert status(ABORTED, HUNG, drawn=drawn) is Exit.MISSING
+        assert status(HUNG, COMPLETED, drawn=drawn) is Exit.KERNEL_LOST
+    assert status(COMPLETED, OOM, drawn=Exit.FAILED_ON) is Exit.FAILED_ON
+    assert status(COMPLETED, drawn=1) is status(COMPLETED, drawn=-9) is Exit.MISSING
+    assert status(COMPLETED, OOM) is Exit.OK
+
+
+def test_verdicts_that_cannot_be_are_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = ["--kernel", "debian:6.1"], ["--kernel", "debian:7.2"]
+    assert parse([*one, *two, "--fail-on", "regressed,failed"]).fail_on == ("regressed", "failed")
+    assert parse([*one, "--fail-on", "failed"]).fail_on == ("failed",)
+    assert parse(one).fail_on == ()
+    for argv in ([*one, "--fail-on", "undecided"], [*one, *two, "--fail-on", "worse"]):
+        with pytest.raises(SystemExit) as ended:
+            parse(argv)
+        assert ended.value.code == Exit.USAGE and capsys.readouterr().err.count("\n") == 1
+    # A campaign that is there may hold the baseline.
+    held = make_campaign(tmp_path, 1)
+    assert parse([*one, "--fail-on", "undecided", "--out", str(held)]).fail_on == ("undecided",)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""--fail-on: which variants of a campaign have a verdict, or a run, that a caller does not take."""
+
+from collections.abc import Iterator, Sequence
+
+from analysis.figures.metrics import failed
+from analysis.reading.words import plain, plural
+from analysis.verdicts.compared import Compared
+from contract.values import VERDICTS
+from errors import UserError
+
+FAILED = "failed"
+
+
+def unwanted(compared: Compared, words: Sequence[str]) -> list[str]:
+    """A line for each variant whose verdict on the primary metric, or a failed run, is in `words`.
+
+    UserError if verdicts are wanted and there is nothing to compare.
+    """
+    wanted = [word for word in words if word in VERDICTS]
+    if wanted and not any(one.primary for one in compared.each):
+        raise UserError(
+            f"--fail-on {','.join(wanted)}: nothing is compared, one variant alone has runs",
+            hint="--fail-on failed looks at its runs",
+        )
+    return [line for one in compared.each for line in _of_workload(one, words)]
+
+
+def without_runs(compared: Compared) -> list[str]:
+    """The variants that are planned and have no run that counts: nothing decides them."""
+    return [
+        one.label for one in compared.campaign.plan.variants if one.label not in compared.variants
+    ]
+
+
+def _of_workload(compared: Compared, words: Sequence[str]) -> Iterator[str]:
+    for variant, comparison in compared.primary.items():
+        if comparison.verdict in words:
+            metric = plain(comparison.metric.title, 60)
+            yield f"{compared.labels[variant]} is {comparison.verdict} ({metric})"
+    if "undecided" in words:
+        for label in without_runs(compared):
+            yield f"{plain(label, 60)} is undecided: it has no run that counts"
+    if FAILED in words:
+        for variant in compared.variants:
+            runs = compared.campaign.variants()[variant]
+            if bad := [run for run in runs if failed(run)]:
+                states = ", ".join(dict.fromkeys(run.state for run in bad))
+                which = f"{len(bad)} of {plural(len(runs), 'run')}"
+                yield f"{compared.labels[variant]} failed in {which} ({states})"

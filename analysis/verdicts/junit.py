@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The verdicts as JUnit's XML (docs/CI.md): a suite for each variant, a test for each metric.
+
+Of what the schemas of Ant and of Jenkins both take: no property of a test, one end of each test.
+"""
+
+import contextlib
+from collections.abc import Sequence
+from datetime import datetime
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+from analysis.figures import observer_faults
+from analysis.figures.metrics import counted, failed
+from analysis.reading.latency_log import number
+from analysis.reading.load import Run
+from analysis.reading.words import plain
+from analysis.verdicts.compared import Compared
+from analysis.verdicts.fail_on import without_runs
+from analysis.verdicts.verdict import Comparison
+
+FIGURES = ("verdict", "ratio", "low", "high", "p_adjusted")
+NO_DATE = "1970-01-01T00:00:00"  # the schema of Ant has no suite without one
+
+
+def text(compared: Compared, fail_on: Sequence[str] = ()) -> str:
+    """junit.xml: a failure is a verdict of fail_on on the primary metric, an error a failed run."""
+    root = Element("testsuites")
+    for one in compared.each:
+        for variant in one.variants:
+            root.append(_suite(one, variant, fail_on))
+        for label in without_runs(one):
+            root.append(_without_runs(one, label, fail_on))
+    for place, suite in enumerate(root):
+        suite.set("id", str(place))
+        cases = suite.findall("testcase")
+        suite.set("tests", str(len(cases)))
+        for total, end in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            suite.set(total, str(sum(case.find(end) is not None for case in cases)))
+        SubElement(suite, "system-err")
+    ElementTree.indent(root)
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n'
+    return head + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _suite(compared: Compared, variant: str, fail_on: Sequence[str]) -> Element:
+    runs = [run for run in compared.campaign.variants()[variant] if counted(run)]
+    label = compared.labels[variant]
+    suite = _begun(compared, label, runs)
+    about = SubElement(suite, "properties")
+    _property(about, "variant", plain(variant))
+    _property(about, "baseline", plain(compared.baseline))
+    _property(about, "forced", "; ".join(map(plain, compared.forced)))
+    comparisons = [compared.primary[variant]] if variant in compared.primary else []
+    comparisons += [of[variant] for of in compared.secondary.values() if variant in of]
+    for metric in compared.metrics:
+        _property(about, f"{metric.key}.mean", compared.samples[metric.key][variant].mean)
+    for one in comparisons:
+        for name in FIGURES:
+            _property(about, f"{one.metric.key}.{name}", getattr(one, name))
+    for run in runs:
+        _run(_case(compared, suite, label, f"run {run.number}", _seconds(run)), run)
+    for one in comparisons:
+        title = f"{one.metric.key}: {plain(one.metric.title, 100)}"
+        sentence = compared.sentences[variant] if one.metric.primary else one.why
+        _judged(_case(compared, suite, label, title), one, sentence, fail_on)
+    SubElement(suite, "system-out").text = compared.sentences[variant]
+    return suite
+
+
+def _without_runs(compared: Compared, label: str, fail_on: Sequence[str]) -> Element:
+    """The suite of a variant that is planned: undecided, whatever it would be compared by."""
+    label = plain(label, 60)
+    suite = _begun(compared, label, [])
+    about = SubElement(suite, "properties")
+    _property(about, "variant", label)
+    _property(about, "baseline", plain(compared.baseline))
+    metric = compared.metric
+    case = _case(compared, suite, label, f"{metric.key}: {plain(metric.title, 100)}")
+    end = "failure" if "undecided" in fail_on else "skipped"
+    _end(case, end, "undecided", "no run of it counts")
+    SubElement(suite, "system-out")
+    return suite
+
+
+def _begun(compared: Compared, label: str, runs: Sequence[Run]) -> Element:
+    """A suite, but for its children and their numbers."""
+    return Element(
+        "testsuite",
+        name=label,
+        package=plain(compared.workload.name, 60),
+        timestamp=_date(compared, runs),
+        hostname="localhost",
+        time=f"{sum(map(_seconds, runs)):.3f}",
+    )
+
+
+def _case(
+    compared: Compared, suite: Element, label: str, name: str, seconds: float = 0.0
+) -> Element:
+    # Jenkins makes packages of what stands before a dot.
+    classname = f"{plain(compared.workload.name, 60)}.{label.replace('.', '_')}"
+    return SubElement(suite, "testcase", name=name, classname=classname, time=f"{seconds:.3f}")
+
+
+def _run(case: Element, run: Run) -> None:
+    if failed(run):
+        _end(case, "error", run.state, plain(run.status.get("why"), 500))
+    elif disturbed := observer_faults.of_run(run):
+        why = ", ".join(disturbed)
+        _end(case, "skipped", "disturbed", f"in no verdict, observers were disturbed: {why}")
+
+
+def _judged(case: Element, one: Comparison, sentence: str, fail_on: Sequence[str]) -> None:
+    """Undecided is no test that passed; what is exploratory fails none."""
+    why = sentence or one.verdict
+    if one.metric.primary and one.verdict in fail_on:
+        _end(case, "failure", one.verdict, why)
+    elif one.verdict == "undecided":
+        _end(case, "skipped", one.verdict, why)
+
+
+def _end(case: Element, end: str, kind: str, message: str) -> None:
+    SubElement(case, end, type=plain(kind, 60), message=message).text = message
+
+
+def _property(about: Element, name: str, value: object) -> None:
+    if value not in (None, ""):
+        SubElement(about, "property", name=name, value=str(value))
+
+
+def _seconds(run: Run) -> float:
+    """Of the workload; 0 if nobody knows."""
+    return max(0.0, number(run.status.get("elapsed_s")) or 0.0)
+
+
+def _date(compared: Compared, runs: Sequence[Run]) -> str:
+    """When the first of the runs began, as plan.toml has it."""
+    begun = compared.whole.plan.tables.get("run")
+    known = [(run.variant, run.number) for run in runs]
+    for entry in begun if isinstance(begun, list) else []:
+        if isinstance(entry, dict) and (entry.get("variant"), entry.get("number")) in known:
+            with contextlib.suppress(ValueError):
+                found = datetime.fromisoformat(str(entry.get("date")))
+                return found.replace(tzinfo=None).isoformat(timespec="seconds")
+    return NO_DATE
