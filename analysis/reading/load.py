@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 
 from analysis.reading.archive import unpacked
+from analysis.reading.campaign_files import check_format, load_machine, load_plan
+from analysis.reading.copies import without_copies
 from analysis.reading.counter_tables import Table, load_table
 from analysis.reading.files import LARGEST_LOG, names_in, read_file, read_lines
 from analysis.reading.latency_log import (
@@ -33,13 +35,11 @@ from analysis.reading.recorded import recorded
 from analysis.reading.streams import Stream, make_stream
 from analysis.reading.words import plain
 from analysis.reading.workload import SOME_SUBJECT, read_figures, read_workload
-from contract.plan import Plan, parse_plan
+from contract.plan import Plan
 from contract.run_files import (
     EVENTS,
-    FORMAT_VERSION,
     KERN_LOG,
     META,
-    PLAN_FILE,
     STAMP,
     STATUS,
     TABLES,
@@ -190,12 +190,12 @@ def load_campaign(path: Path) -> Campaign:
             f"{found.bytes_of_facts >> 20} MiB together",
             hint=f"at most {MOST_FACTS >> 20} MiB are read: name one variant's folder",
         )
-    plan = _load_plan(folder, found.problems)
+    plan = load_plan(folder, found.problems)
     loaded = _load_places(found.runs, plan)
     incomplete = [f"{name} (a link, not followed)" for name in found.links]
     incomplete += [one for one in loaded if isinstance(one, str)]
-    runs = [one for one in loaded if isinstance(one, Run)]
-    machine = _load_machine(folder, plan, found.problems)
+    runs = without_copies([one for one in loaded if isinstance(one, Run)], found.problems)
+    machine = load_machine(folder, plan, found.problems)
     return Campaign(
         folder, runs, incomplete, found.set_aside, plan, found.configs, found.problems, machine
     )
@@ -221,42 +221,16 @@ def _load_place(place: Place, orders: dict[tuple[str, int], int]) -> Run | str:
     return f"{place.variant}/{place.number} ({why})"
 
 
-def _load_plan(folder: Path, problems: list[str]) -> Plan:
-    """The campaign's plan; UserError if it is of an unknown format version."""
-    path = folder / PLAN_FILE
-    found: list[str] = []
-    raw = read_file(path, problems, LARGEST_FACTS)
-    plan, found = parse_plan(raw) if raw is not None else (Plan(), [])
-    _check_format(path, {"format": plan.format})
-    problems += [f"plan.toml: {problem}" for problem in found]
-    return plan
-
-
-def _load_machine(folder: Path, plan: Plan, problems: list[str]) -> bytes:
-    name = plan.machine_copy
-    there = bool(name) and name in names_in(folder).files
-    return read_file(folder / name, problems, LARGEST_FACTS) or b"" if there else b""
-
-
-def _check_format(path: Path, value: dict[str, Any]) -> None:
-    version = value.get("format")
-    if isinstance(version, bool) or version != FORMAT_VERSION:
-        raise UserError(
-            f"{path}: format version {str(version)[:20]!r} is unknown",
-            hint=f"this suite reads version {FORMAT_VERSION}",
-        )
-
-
 def _load_run(place: Place, status: dict[str, Any], planned: int | None) -> Run:
     warnings: list[str] = []
     path = place.path
-    _check_format(path / STATUS, status)
+    check_format(path / STATUS, status)
     meta = json_object(read_file(path / META, warnings, LARGEST_FACTS) or b"")
     if meta is None:
         warnings.append("meta.json: missing or damaged, the machine is not known")
         meta = {}
     else:
-        _check_format(path / META, meta)
+        check_format(path / META, meta)
     events, problems = parse_events(read_file(path / EVENTS, warnings, LARGEST_FACTS) or b"")
     warnings += [f"events.jsonl: {problem}" for problem in problems]
     loaded = {name: load_table(path / f"{name}.tsv", warnings) for name in TABLES}

@@ -5,7 +5,6 @@ On the guest's clock a run is the same on every host and in every night, so noth
 decides whether two may be compared.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ from typing import Any
 
 from analysis.figures.metrics import counted
 from analysis.reading import facts
+from analysis.reading.copies import identity
 from analysis.reading.load import Campaign, Run, load_campaign
 from analysis.reading.words import plain, plural, some
 from analysis.verdicts.by_workload import by_workload
@@ -71,7 +71,7 @@ class _Pool:
         known: dict[tuple[str, str], str] = {}
         for run in campaign.runs:
             where = f"{plain(run.variant, 60)}/{run.number} of {name}"
-            key = (run.variant, _bytes(run) or where)
+            key = (run.variant, identity(run) or where)
             if key in self._known:
                 twice.append(f"{where} is {self._known[key]}")
                 continue
@@ -153,22 +153,6 @@ class _Pool:
 def _begun(plan: Plan) -> list[dict[str, Any]]:
     entries = plan.tables.get("run", [])
     return [e for e in entries if isinstance(e, dict)] if isinstance(entries, list) else []
-
-
-def _bytes(run: Run) -> str:
-    """Stands for the seed and all lines' times of the run; empty if it has no lines.
-
-    Not for their text, which a bundle's redaction may have changed.
-    """
-    digest = hashlib.sha256(repr(run.fact("seed")).encode())
-    lines = 0
-    for name in sorted(run.streams):
-        stream = run.streams[name]
-        lines += len(stream.elapsed)
-        digest.update(name.encode("utf-8", "replace") + b"\0")
-        digest.update(stream.elapsed.tobytes())
-        digest.update(stream.gap.tobytes())
-    return f"{run.state} {digest.hexdigest()}" if lines else ""
 
 
 def _refuse_other_facts(pooled: _Pool, campaigns: Sequence[Campaign], names: Sequence[str]) -> None:

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What lies beside the variants in a campaign's folder: its plan, and the copy of its machine."""
+
+from pathlib import Path
+from typing import Any
+
+from analysis.reading.files import names_in, read_file
+from analysis.reading.places import LARGEST_FACTS
+from contract.plan import Plan, parse_plan
+from contract.run_files import FORMAT_VERSION, PLAN_FILE
+from errors import UserError
+
+
+def load_plan(folder: Path, problems: list[str]) -> Plan:
+    """The campaign's plan; UserError if it is of an unknown format version."""
+    path = folder / PLAN_FILE
+    found: list[str] = []
+    raw = read_file(path, problems, LARGEST_FACTS)
+    plan, found = parse_plan(raw) if raw is not None else (Plan(), [])
+    check_format(path, {"format": plan.format})
+    problems += [f"plan.toml: {problem}" for problem in found]
+    return plan
+
+
+def load_machine(folder: Path, plan: Plan, problems: list[str]) -> bytes:
+    """The copy of the machine's file that the plan names; empty if there is none."""
+    name = plan.machine_copy
+    there = bool(name) and name in names_in(folder).files
+    return read_file(folder / name, problems, LARGEST_FACTS) or b"" if there else b""
+
+
+def check_format(path: Path, value: dict[str, Any]) -> None:
+    """UserError if the file has another format version than this suite reads."""
+    version = value.get("format")
+    if isinstance(version, bool) or version != FORMAT_VERSION:
+        raise UserError(
+            f"{path}: format version {str(version)[:20]!r} is unknown",
+            hint=f"this suite reads version {FORMAT_VERSION}",
+        )
