@@ -32,7 +32,7 @@ CARDS = 10  # of a run's longest stalls; FEWER_CARDS, if there are more than LIS
 FEWER_CARDS = 1
 SAMPLE = ("runs", "failed", "missing", "mean", "sd", "median")
 FIGURES = (
-    *("ratio", "low", "high", "p", "p_adjusted", "delta", "p_equivalent"),
+    *("ratio", "low", "high", "tested", "p", "p_adjusted", "delta", "p_equivalent"),
     *("smallest", "needed", "verdict", "more_runs", "least_runs"),
 )
 VMSTAT = ("ratio", "p", "p_adjusted", "delta")
