@@ -12,6 +12,7 @@ for option in "$@"; do
     case $option in
         --bare) exec python3 -S -m measure.one_run "$@" ;;
         -h | --help) exec python3 -m run.arguments --help ;;
+        --version) exec python3 -m run.arguments --version ;;
     esac
 done
 if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then

@@ -22,6 +22,7 @@ from analysis.verdicts.compare import compare
 from analysis.verdicts.fail_on import unwanted
 from analysis.verdicts.pool import load_pool
 from contract import values
+from contract.checkout import ShowVersion
 from errors import Exit, run_command
 
 
@@ -45,6 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
         help=f"end with status 5 if a verdict is one of these: {', '.join(values.FAIL_ON)}",
     )
     parser.add_argument("--force", action="store_true", help="compare runs of differing machines")
+    parser.add_argument("--version", action=ShowVersion)
     parser.add_argument("--colour", choices=("auto", "always", "never"), default="auto")
     asked = parser.parse_args(arguments)
     compared = compare(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contract import values
+from contract.checkout import ShowVersion
 from contract.command_line import Parser, build_parser, check, filled
 from contract.levels import looks as looks_up_to
 from contract.option_table import ROWS
@@ -47,6 +48,7 @@ class Said(NamedTuple):
 def parse(argv: list[str]) -> Options:
     """Parse a command line; a usage error exits with status 2, as argparse does."""
     parser = build_parser()
+    parser.add_argument("--version", action=ShowVersion)
     for word in argv:
         if not values.is_utf8(word):
             parser.error(f"not UTF-8, as a plan.toml has to be: {word!r}")

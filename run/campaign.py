@@ -14,12 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from contract import checkout
 from contract.levels import can_decide
 from contract.options import Options
 from contract.run_files import ABORTED, CONFIG, RUN_NUMBER
 from contract.variant import Variant, exactly
 from errors import Exit, UserError
-from run import checkout
 from run.plans import machine_file, written
 from run.plans.entries import entry_of, refuse_another, times_before
 from run.plans.fitting import refuse_misfits

@@ -9,11 +9,12 @@ import shlex
 import subprocess
 import sys
 
+from contract import checkout
 from contract.options import Options
 from contract.swap import ON_DISK
 from contract.variant import Variant
 from errors import UserError, run_command
-from run import campaign, checkout, checks, demands, durations
+from run import campaign, checks, demands, durations
 from run.arguments import parse
 from run.clock import at_once, modelled, wanted
 from run.identity import identified

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from contract import checkout
 from contract.run_files import PLAN_FILE
 from errors import Exit, UserError, run_command
-from run import checkout
 from run.nightly_options import parse
 from run.plans.stored import read_plan
 from run.preparation import say

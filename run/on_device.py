@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from contract import checkout
 from contract.options import Options
 from contract.run_files import ABORTED, CONSOLE_LOG, EVENTS
 from contract.run_record import close, read_events, said_status, write_meta
 from errors import UserError
 from measure import knobs
-from run import checkout
 from run.campaign import Campaign
 from run.live import View
 from run.measure_command import measure_argv

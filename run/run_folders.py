@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from contract import checkout
 from contract.options import Options
 from contract.run_files import ABORTED, META, RUN_NUMBER, STATUS
 from contract.untrusted import json_object
 from contract.workload import DESKTOP
 from errors import UserError
-from run import checkout
 from vm.qemu import GUEST
 
 ELSEWHERE = "begin a campaign of its own: --out DIR, without --resume"

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from contract import checkout
 from contract.options import Options
 from contract.run_files import ABORTED, COMPLETED
 from errors import UserError
-from run import checkout, durations
+from run import durations
 from run.campaign import Campaign
 from run.live import View
 from run.measure_command import errand

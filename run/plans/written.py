@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from contract import checkout
 from contract.levels import ALPHA, MARGIN
 from contract.option_rows import IN_MACHINE, PARAMETERS
 from contract.options import Options
 from contract.run_files import FORMAT_VERSION, PLAN_FILE
-from run import checkout
 
 
 def plan_of(

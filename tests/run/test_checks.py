@@ -97,7 +97,7 @@ def test_what_packages_are_missing_ends_a_dry_run_that_may_not_install(
     script = tmp_path / "setup/packages.sh"
     script.write_text("#!/bin/sh\necho 'missing: gnuplot' >&2\nexit 3\n")
     script.chmod(0o755)
-    monkeypatch.setattr("run.checkout.ROOT", tmp_path)
+    monkeypatch.setattr("contract.checkout.ROOT", tmp_path)
     assert "packages: missing: gnuplot" in lines_of(["--out", str(tmp_path)])
     with pytest.raises(UserError, match="missing: gnuplot"):
         lines_of(["--out", str(tmp_path), "--no-install"])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from contract import checkout
 from contract.run_files import ABORTED, COMPLETED, HUNG, OOM
 from errors import Exit, UserError, run_command
 from run.arguments import parse
@@ -142,3 +143,11 @@ def test_verdicts_that_cannot_be_are_usage(
     # A campaign that is there may hold the baseline.
     held = make_campaign(tmp_path, 1)
     assert parse([*one, "--fail-on", "undecided", "--out", str(held)]).fail_on == ("undecided",)
+
+
+def test_the_version_is_the_suites_and_names_its_commit() -> None:
+    commands = ([str(SUITE / "run_test.sh")], [sys.executable, "-m", "analysis.compare"])
+    for command in commands:
+        done = subprocess.run([*command, "--version"], cwd=SUITE, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.endswith(f" {checkout.version()}, commit {checkout.commit()}\n")

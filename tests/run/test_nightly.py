@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from contract import checkout
 from contract.swap import ON_DISK
 from errors import Exit, UserError
-from run import checkout, nightly
+from run import nightly
 from run.arguments import parse as parse_run_test
 from run.nightly import New, command_of, is_unfinished, main, new_kernels, nights_of
 from run.nightly_options import parse

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The suite itself: where it lies, its version, and which commit it is."""
+
+import argparse
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def commit() -> str:
+    """The suite's commit, with `-dirty` if its files differ from it or others are there.
+
+    `unknown` outside git.
+    """
+    commit = _git("rev-parse", "--short=12", "HEAD")
+    if commit is None:
+        return "unknown"
+    return commit + ("-dirty" if _git("status", "--porcelain") else "")
+
+
+def version() -> str:
+    """The suite's version, as pyproject.toml has it."""
+    return str(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"])
+
+
+class ShowVersion(argparse.Action):
+    """An option that prints version and commit and ends the command."""
+
+    def __init__(self, option_strings: list[str], dest: str, **more: Any) -> None:
+        more |= {"nargs": 0, "default": argparse.SUPPRESS}
+        more.setdefault("help", "print the suite's version and commit, and exit")
+        super().__init__(option_strings, dest, **more)
+
+    def __call__(self, parser: argparse.ArgumentParser, *parsed: Any) -> None:
+        """Print them."""
+        print(f"{parser.prog} {version()}, commit {commit()}")
+        parser.exit()
+
+
+def _git(*arguments: str) -> str | None:
+    command = ["git", "-C", str(ROOT), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else None
