@@ -3,9 +3,10 @@
 
 import argparse
 import subprocess
-import tomllib
 from pathlib import Path
 from typing import Any
+
+from contract.untrusted import toml_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -23,7 +24,7 @@ def commit() -> str:
 
 def version() -> str:
     """The suite's version, as pyproject.toml has it."""
-    return str(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"])
+    return str(toml_tables((ROOT / "pyproject.toml").read_text())["project"]["version"])
 
 
 class ShowVersion(argparse.Action):
