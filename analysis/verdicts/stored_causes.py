@@ -5,7 +5,6 @@ The file comes from a stranger. What it says of a run is taken only if it is who
 what the run's own logs say; else that run has no causes, as if nothing were known.
 """
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,10 @@ from analysis.figures.stalls import Stall, stalled_seconds
 from analysis.reading.facts import swap_kind
 from analysis.reading.files import read_file
 from analysis.reading.load import Campaign, Run
+from analysis.reading.places import LARGEST_FACTS
 from analysis.reading.words import plain
 from analysis.stall_causes.causes import BY_KEY, UNEXPLAINED, Card, RunCauses
+from contract.untrusted import json_object
 
 NAME = "causes.json"
 VERSION = 1
@@ -30,12 +31,8 @@ class _Damaged(Exception):
 
 def stored(campaign: Campaign, runs: list[Run]) -> dict[Path, RunCauses]:
     """What is known of these runs, by the run's folder."""
-    raw = read_file(campaign.path / NAME, [])
-    try:
-        found = json.loads(raw or b"{}")
-    except (ValueError, RecursionError):
-        return {}
-    if not isinstance(found, dict) or found.get("format") != VERSION:
+    found = json_object(read_file(campaign.path / NAME, [], LARGEST_FACTS) or b"{}")
+    if found is None or found.get("format") != VERSION:
         return {}
     told = found.get("runs")
     known = {
