@@ -2,18 +2,43 @@
 """The same run twice: it is one run, whatever its number is and whoever copied it."""
 
 import hashlib
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeVar
 
+from analysis.reading.streams import Stream
 from analysis.reading.words import plain, some
-
-if TYPE_CHECKING:
-    from analysis.reading.load import Run
 
 DISTINCT = 50  # lines, stamped in ms: with fewer two runs without a seed may be alike by chance
 NAMED = 8
 
 
-def identity(run: "Run") -> str:
+class Recorded(Protocol):
+    """What of a run tells it from others."""
+
+    @property
+    def variant(self) -> str:
+        """The name of its variant's folder."""
+
+    @property
+    def number(self) -> int:
+        """Its own folder's."""
+
+    @property
+    def streams(self) -> Mapping[str, Stream]:
+        """Its lines."""
+
+    @property
+    def state(self) -> str:
+        """How it ended."""
+
+    def fact(self, *keys: str) -> Any:
+        """A fact of its machine's."""
+
+
+Run = TypeVar("Run", bound=Recorded)
+
+
+def identity(run: Recorded) -> str:
     """Stands for how the run ended, its seed and all lines' times; empty if they tell too little.
 
     Not for the lines' text, which a bundle's redaction may have changed.
@@ -30,7 +55,7 @@ def identity(run: "Run") -> str:
     return f"{run.state} {digest.hexdigest()}" if lines >= enough else ""
 
 
-def without_copies(runs: list["Run"], problems: list[str]) -> list["Run"]:
+def without_copies(runs: list[Run], problems: list[str]) -> list[Run]:
     """Each variant's runs, each once; a problem names the copies."""
     first: dict[tuple[str, str], Run] = {}
     copies: dict[tuple[str, str], list[str]] = {}
@@ -49,5 +74,5 @@ def without_copies(runs: list["Run"], problems: list[str]) -> list["Run"]:
     return kept
 
 
-def _name(run: "Run") -> str:
+def _name(run: Recorded) -> str:
     return f"{plain(run.variant, 60)}/{run.number}"

@@ -45,6 +45,7 @@ class Play:
         clock: str = HOST,
     ) -> None:
         self.ran: list[str] = []
+        self._begins = threading.Lock()
         self.stopped = False
         self._played = played
         self._folder = folder
@@ -67,8 +68,10 @@ class Play:
         self, guest: Any, errand: Errand, run_dir: Path, *, facts: dict[str, Any], **_: Any
     ) -> tuple[str, str]:
         label = run_dir.parent.name
-        self.ran.append(f"{label}/{run_dir.name}")
-        state, stalled = self._played(label, len(self.ran))
+        with self._begins:
+            self.ran.append(f"{label}/{run_dir.name}")
+            attempt = len(self.ran)
+        state, stalled = self._played(label, attempt)
         if state == "interrupted":
             self.stopped, state = True, "aborted"
         gaps = [(0.05, "pass 1 commits 100"), (stalled, "pass 1 commits 200")]
@@ -288,11 +291,13 @@ def test_two_that_are_cut_short_once_each_are_both_repeated(
 def test_what_is_given_up_stays_so_beside_a_run_that_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    play = Play(
-        tmp_path / "c",
-        ["--kernel", "debian:6.1", "--runs", "3", "--jobs", "3"],
-        lambda _, attempt: ("aborted" if attempt in (1, 4) else "completed", 2.0),
-        monkeypatch,
-        GUEST,
-    )
+    all_began = threading.Barrier(3)
+
+    def played(_: str, attempt: int) -> tuple[str, float]:
+        if attempt <= 3:
+            all_began.wait(60)
+        return "aborted" if attempt in (1, 4) else "completed", 2.0
+
+    argv = ["--kernel", "debian:6.1", "--runs", "3", "--jobs", "3"]
+    play = Play(tmp_path / "c", argv, played, monkeypatch, GUEST)
     assert "given up after a run was cut short 2 times: 6.1" in play.outcome.left
