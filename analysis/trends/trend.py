@@ -106,6 +106,8 @@ def find_trend(
     found: list[tuple[str, Metric, list[Point]]] = []
     forced: list[str] = []
     notes = list(campaign.pooled)
+    if not campaign.runs:
+        raise UserError(f"{campaign.path}: no run is complete, there is no trend")
     parts = by_workload(campaign)
     dates = dates_of(campaign)
     for part in parts:

@@ -213,6 +213,14 @@ def test_so_few_runs_are_said_to_be_few(tmp_path: Path) -> None:
     assert "is the only kernel so far" in text(trend(kernels(tmp_path / "1", [[1.0]])))
 
 
+def test_without_a_whole_run_there_is_no_trend(tmp_path: Path) -> None:
+    folder = kernels(tmp_path / "c", QUIET)
+    for status in folder.rglob("status.json"):
+        status.unlink()
+    with pytest.raises(UserError, match="no run is complete, there is no trend"):
+        main([str(folder)])
+
+
 def test_status_and_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad, good = kernels(tmp_path / "1", [*QUIET, *TWICE]), kernels(tmp_path / "2", QUIET)
     assert main([str(bad)]) == 0
