@@ -18,11 +18,10 @@ from contract.variant import Variant
 from errors import printable
 from run import checks
 from run.clock import accelerator, timing
-from run.estimates import first_estimate
 from setup import disk, history, image, initramfs, kconfig, kernels, music, observers
 from setup.kernels import Kernel
 from setup.userland import tools
-from vm import emulator, probe, speed
+from vm import emulator, probe
 from vm.guest import Guest
 from vm.qemu import GUEST
 from workloads import registry
@@ -167,22 +166,6 @@ def chosen_accelerator(options: Options, kernel: Path, initrd: Path) -> tuple[st
         return accel, why
     qemu = emulator.find(options.qemu)
     return timed("whether KVM works here", lambda: probe.choose(qemu, accel, kernel, initrd))
-
-
-def measure_speed(options: Options, ready: list[Ready], jobs: int) -> None:
-    """Find out how fast this machine emulates, if an estimate of these runs' time needs it."""
-    first = ready[0].guest
-    each = [options.of(one.variant) for one in ready]
-    sizes = [first_estimate.instructions(one) for one in each]
-    if first.clock != GUEST or None in sizes or speed.known(options.qemu) is not None:
-        return
-    if first_estimate.spans(each, first.accel, jobs, first.clock, options.qemu):
-        return
-    with ending_children():
-        timed(
-            "how fast this machine emulates",
-            lambda: speed.measured(options.qemu, first.emulator, first.kernel.image, first.initrd),
-        )
 
 
 def _resolved(options: Options, pinned: Callable[[Variant], str]) -> list[Asked]:

@@ -11,9 +11,9 @@ import pytest
 from contract.options import Options
 from run.arguments import parse
 from run.dry_run import lines
-from run.estimates import durations, first_estimate
+from run.estimates import durations, first_estimate, speed_here
 from run.estimates.first_estimate import FIRST, UNKNOWN, a_run, in_all, words
-from run.preparation import Ready, measure_speed
+from run.preparation import Ready
 from vm import speed
 from vm.qemu import GUEST, HOST
 
@@ -104,7 +104,7 @@ def test_the_speed_is_measured_only_if_an_estimate_needs_it(
         guest: Any = SimpleNamespace(
             accel="tcg", clock=clock, emulator=None, kernel=SimpleNamespace(image=None), initrd=None
         )
-        measure_speed(options, [Ready(options.variants[0], cast(Any, guest))], 2)
+        speed_here.measure(options, [Ready(options.variants[0], cast(Any, guest))], 2)
 
     made_ready(parse(QUICK), HOST)
     made_ready(parse([*QUICK, "--workload", "seqio"]))
