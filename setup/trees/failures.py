@@ -38,6 +38,8 @@ class DoesNotCompile(NotBuilt):
 class OptionLost(NotBuilt):
     """The configuration asks for options that this source does not have, or refuses."""
 
-    def __init__(self, message: str, *, options: tuple[str, ...], log: str, label: str = "") -> None:
+    def __init__(
+        self, message: str, *, options: tuple[str, ...], log: str, label: str = ""
+    ) -> None:
         super().__init__(message, log=log, label=label)
         self.options = options
