@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How far the build of a kernel is: its steps counted, against those of the last one like it."""
 
+import contextlib
 import json
 import re
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from setup import cache
 # A step as make prints it: `  CC      mm/vmscan.o`, `  CC [M]  fs/xfs/xfs.o`.
 STEP = re.compile(r"  ([A-Z][A-Z0-9_]*(?: \[M\])?) +(\S+)\s*")
 STEPS = "kernel-build-steps.json"
+LIVE_S, EACH_S, WIDTH = 0.5, 60.0, 76
 ENOUGH = 20  # steps after which their pace says something
 
 
@@ -36,6 +39,26 @@ class Progress:
             minutes = self.left_s / 60
             left = f", about {minutes:.0f} min left" if minutes >= 1 else ", less than 1 min left"
         return printable(f"compiling {self.label}: {self.done}{of} steps{left} ({self.step})")
+
+
+class Shown:
+    """Shows progress on stderr: a line that changes on a terminal, else a new one each minute."""
+
+    def __init__(self) -> None:
+        self._shown = -EACH_S
+        self._live = sys.stderr is not None and sys.stderr.isatty()
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if now - self._shown < (LIVE_S if self._live else EACH_S):
+            return
+        self._shown = now
+        # A reader that went away is no reason to end a build.
+        with contextlib.suppress(OSError):
+            if self._live:
+                print(f"\r\033[K  {progress.words[:WIDTH]}\r", end="", file=sys.stderr, flush=True)
+            else:
+                print(f"  {progress.words}", file=sys.stderr, flush=True)
 
 
 class Follower:

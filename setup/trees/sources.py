@@ -47,6 +47,11 @@ class Source:
     package: str = ""
     notes: tuple[str, ...] = ()
 
+    @property
+    def is_committed(self) -> bool:
+        """Whether its commit says all that was there before it was changed."""
+        return bool(self.commit) and not self.notes
+
 
 def store() -> Path:
     """The bare repository in the cache that takes what is made here."""

@@ -59,7 +59,12 @@ def parse(spec: str) -> Spec:
     config = ""
     for word in rest:
         kind, equals, value = word.partition("=")
-        if not equals or not value or kind not in (PATCH, REVERT, CONFIG) or (config and kind == CONFIG):
+        if (
+            not equals
+            or not value
+            or kind not in (PATCH, REVERT, CONFIG)
+            or (config and kind == CONFIG)
+        ):
             raise UserError(
                 f"{word!r} in {spec!r}: after a source come {PATCH}=FILE, {REVERT}=COMMIT and one "
                 f"{CONFIG}=NAME",
@@ -174,8 +179,8 @@ def describe(text: str) -> str:
     else:
         wanted = debian_source.wanted_of(spec.origin)
         what = f"Debian's source of {wanted} (165 MB to fetch, 300 MB in the cache)"
-    done = [f"with {value}" if kind == PATCH else f"without {value}" for kind, value in spec.changes]
+    done = [
+        f"with {value}" if kind == PATCH else f"without {value}" for kind, value in spec.changes
+    ]
     how = f"configured with {spec.config or 'setup/kernel.config on tinyconfig'}"
     return f"{', '.join([what, *done])}, built here, {how}, by {toolchain.describe()}"
-
-
