@@ -71,8 +71,8 @@ def _name() -> str:
 def describe() -> str:
     """What root() would do, for --dry-run; writes nothing."""
     there = (cache.place() / "kernel-tools" / _name()).is_dir()
-    how = "in the cache" if there else "about 100 MB to fetch into the cache, nothing is installed"
-    return f"gcc, make and what else builds a kernel, of Debian {bootstrap.SUITE}: {how}"
+    how = "in the cache" if there else "fetched into the cache, 270 MB; nothing is installed"
+    return f"gcc, make and what else builds a kernel, of Debian {bootstrap.SUITE} ({how})"
 
 
 def identity() -> str:
