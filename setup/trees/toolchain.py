@@ -100,7 +100,7 @@ def _make(folder: Path, mirror: str | None) -> None:
 
 def command(place: Path, argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
     """What runs argv with place, a root(), as its root; UserError (3) if this user may not."""
-    settings = {**tools.ENVIRONMENT, **env}
+    settings = {**tools.ENVIRONMENT, "LC_ALL": "C", **env}  # it has no other language
     inside = ["env", "-i", *(f"{name}={value}" for name, value in settings.items()), *argv]
     return [*_enter(place), *inside]
 
