@@ -306,6 +306,21 @@ def test_pahole_is_kept_from_threads_that_write_in_any_order(tmp_path: Path) -> 
     assert done.stdout == "-J|--btf_features=a b|vmlinux|"
 
 
+def test_who_may_not_enter_the_compilers_is_told_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toolchain, "MOUNTED", "echo not permitted >&2; exit 1")
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(UserError, match=r"not permitted \(run it as root, or in the container"):
+        toolchain._enter(tmp_path / "nobody's")
+
+
+def test_without_room_nothing_is_begun(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "ROOM", 1 << 60)
+    with pytest.raises(UserError, match=r"GiB are free to build a kernel in .the cache needs room"):
+        built(tree)
+
+
 def test_a_patch_of_a_changed_source_stacks(tree: Tree, tmp_path: Path) -> None:
     base = sources.from_git(tree.path, "v7.2")
     one = b"--- a/mm/swap.c\n+++ b/mm/swap.c\n@@ -1 +1 @@\n-int swap;\n+int one;\n"
