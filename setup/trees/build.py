@@ -157,7 +157,9 @@ def _place(tools: Path, source: Source) -> Iterator[Path]:
         (place / SOURCE).mkdir()
         index.unlink(missing_ok=True)
         done = git(how, source.objects, index=index, worktree=place / SOURCE)
-    text_of(done, f"writing the files of {source.label}")
+    # Objects that a partial clone has not fetched yet are not fetched here.
+    lacks = " (does the clone lack objects? git fetch --refetch)" if source.repository else ""
+    text_of(done, f"writing the files of {source.label}{lacks}")
     clean = git(["clean", "-ffdxq"], source.objects, index=index, worktree=place / SOURCE)
     text_of(clean, f"writing the files of {source.label}")
     try:
