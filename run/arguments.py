@@ -17,6 +17,7 @@ from contract.run_files import PLAN_FILE
 from contract.spelling import flag
 from contract.variant import Variant
 from errors import run_command
+from run.changed_kernels import change_options
 from run.plans import asked as asked_plan
 from run.plans.asked import AskedPlan, yielding
 from run.run_folders import folder
@@ -48,6 +49,7 @@ class Said(NamedTuple):
 def parse(argv: list[str]) -> Options:
     """Parse a command line; a usage error exits with status 2, as argparse does."""
     parser = build_parser()
+    change_options.add(parser)
     parser.add_argument("--version", action=ShowVersion)
     for word in argv:
         if not values.is_utf8(word):

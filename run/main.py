@@ -17,6 +17,7 @@ from errors import Exit, run_command
 from run import checks, clock, demands, machine_lock, on_device
 from run.arguments import parse
 from run.campaign import Campaign
+from run.changed_kernels import built
 from run.estimates import speed_here
 from run.identity import identified
 from run.preparation import Ready, make_ready, say
@@ -59,7 +60,8 @@ def in_vms(
 ) -> Outcome:
     """The campaign, in VMs: every run that it still lacks."""
     opened = Campaign(options, command)
-    ready = make_ready(options, opened.pinned)
+    prepared = make_ready(options, opened.pinned)
+    ready = built.without_twins(prepared, opened.stored(), say)
     jobs = clock.together(options, (one.guest.clock for one in ready))
     checks.check_rooms(options, jobs)
     if all(one.guest.clock == GUEST for one in ready):
@@ -77,7 +79,10 @@ def in_vms(
     }
     speed_here.measure(options, list(by_label.values()), jobs)
     with stopped.armed():
-        return Runner(options, opened, by_label, jobs, stopped).go()
+        outcome = Runner(options, opened, by_label, jobs, stopped).go()
+    if len(prepared) < len(options.variants):
+        outcome.states.append(ABORTED)  # what was asked for is not whole
+    return outcome
 
 
 def report(folder: Path, fail_on: Sequence[str] = ()) -> int:

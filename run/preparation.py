@@ -17,7 +17,9 @@ from contract.swap import Swap
 from contract.variant import Variant
 from errors import printable
 from run import checks
+from run.changed_kernels import built
 from run.clock import accelerator, timing
+from run.run_folders import folder
 from setup import disk, history, image, initramfs, kconfig, kernels, music, observers
 from setup.kernels import Kernel
 from setup.userland import tools
@@ -170,18 +172,22 @@ def chosen_accelerator(options: Options, kernel: Path, initrd: Path) -> tuple[st
 
 
 def _resolved(options: Options, pinned: Callable[[Variant], str]) -> list[Asked]:
-    """The variants with their kernels, each looked for once; UserError if one lacks a thing."""
+    """The variants with their kernels, each looked for once; UserError if one lacks a thing.
+
+    One whose kernel cannot be built is not among them.
+    """
+
+    def resolve(spec: str) -> Kernel:
+        found = functools.partial(kernels.resolve, spec, mirror=options.mirror)
+        return timed(f"kernel {spec}", found)
+
     specs = [pinned(variant) for variant in options.variants]
-    kernel_of = {
-        spec: timed(
-            f"kernel {spec}", functools.partial(kernels.resolve, spec, mirror=options.mirror)
-        )
-        for spec in dict.fromkeys(specs)
-    }
+    found = built.found(specs, resolve, folder(options), say)
     alone = [options.of(variant) for variant in options.variants]
     asked = [
-        Asked(variant, one, registry.find(one.workload), spec, kernel_of[spec])
+        Asked(variant, one, registry.find(one.workload), spec, found.kernels[spec])
         for variant, one, spec in zip(options.variants, alone, specs, strict=True)
+        if spec in found.kernels
     ]
     for one in asked:
         _check_kernel(one)

@@ -12,12 +12,15 @@ from contract.spelling import flag
 from contract.swap import NONE, ON_DISK
 from contract.variant import Variant
 from errors import Exit, UserError
+from run.changed_kernels import change_options
 from workloads.registry import find
 
 
 def check_variants(parser: Parser, given: argparse.Namespace) -> None:
     """A usage error for what a command line says of its variants and cannot be."""
     own = [name for name in ("kernel", "label", "append", "swap", "knob") if getattr(given, name)]
+    if option := change_options.without_kernel(given):
+        parser.error(f"{option} needs a --kernel git:PATH@REV or debian-source:VERSION")
     if given.plan is not None and own:
         parser.error(f"{flag(own[0])} does not go with --plan: write it there")
     if given.resume is not None and own and not given.kernel:
@@ -29,12 +32,13 @@ def check_variants(parser: Parser, given: argparse.Namespace) -> None:
 
 def said_variants(parser: Parser, given: argparse.Namespace) -> list[Variant]:
     """Those of the command line; none if another plan says which there are."""
-    kernels = given.kernel or ["debian:stable"]
+    kernels = change_options.kernels(given)
     swaps = given.swap or [ON_DISK]
     each = [(kernel, swap) for kernel in kernels for swap in swaps]
     labels = given.label or [""] * len(each)
     if len(labels) != len(each):
-        of = f"{len(kernels)} --kernel" + (f" with {len(swaps)} --swap" if len(swaps) > 1 else "")
+        of = f"{len(kernels)} {'kernels' if given.changes else '--kernel'}"
+        of += f" with {len(swaps)} --swap" if len(swaps) > 1 else ""
         parser.error(f"{len(labels)} --label for {of}: as many, or none")
     if given.device is not None:
         return [running(given)]

@@ -2,7 +2,7 @@
 """From what the user calls a kernel (a SPEC) to its image, modules and config on this machine.
 
 SPECs: debian:SUITE or debian:VERSION, also with /FLAVOUR, host, PATH[,modules=DIR] of a bzImage, a
-kernel build tree.
+kernel build tree, and what setup.trees builds: git:PATH@REV, debian-source:VERSION.
 """
 
 import argparse
@@ -16,7 +16,9 @@ from pathlib import Path
 
 from contract import values
 from errors import Exit, UserError, run_command
-from setup import apt, cache, debian, package_lists
+from setup import apt, built_tree, debian, mirrors, package_lists
+from setup.trees import specs
+from setup.trees.progress import Shown
 
 SPECS = """\
 kernels:
@@ -28,6 +30,8 @@ kernels:
   host                                           the kernel that runs now
   PATH, or PATH,modules=DIR                      a bzImage; modules beside it, or in DIR
   DIR                                            a kernel build tree
+  git:PATH@REV, git:PATH, debian-source:7.2      built here (docs/culprit.md); each also with
+                                                 ,patch=FILE ,revert=COMMIT ,config=NAME
 """
 
 
@@ -35,7 +39,8 @@ kernels:
 class Kernel:
     """A kernel ready to boot. modules is .../lib/modules/RELEASE, None if there are none.
 
-    package: the version of Debian's package that it was taken from, if it was.
+    package: the version of Debian's package or the commit that it is from, if it is from one. log:
+    of its build, if it was built here.
     """
 
     spec: str
@@ -47,6 +52,7 @@ class Kernel:
     image_digest: str
     config_digest: str | None
     package: str | None = None
+    log: Path | None = None
 
 
 def _digest(path: Path) -> str:
@@ -171,53 +177,12 @@ def _host(spec: str) -> Kernel:
     return _kernel(spec, release, release, image, modules if modules.is_dir() else None, config)
 
 
-def _tree_image(tree: Path) -> Path:
-    image = tree / "arch/x86/boot/bzImage"
-    if not image.is_file():
-        raise UserError(
-            f"{tree} is no built kernel tree: no arch/x86/boot/bzImage", hint="run make there"
-        )
-    return image
-
-
-def _tree_modules(tree: Path, release: str) -> Path:
-    """A folder in the cache with links to a build tree's modules, laid out as installed ones."""
-    order = tree / "modules.order"
-    listed = order.read_text().split() if order.is_file() else []
-    links: dict[str, Path] = {}
-    for name in listed:
-        # 5.x writes kernel/fs/x.ko, later kernels fs/x.o, both for the file fs/x.ko.
-        name = re.sub(r"\.k?o$", ".ko", name.removeprefix("kernel/"))
-        if not (tree / name).is_file():
-            raise UserError(f"{tree}: {name} is listed in modules.order but not built")
-        links[name] = tree / name
-    parts = [str(tree), release]
-    for name in (*links, "modules.builtin"):
-        path = tree / name
-        if path.exists():
-            parts.append(f"{name} {path.stat().st_mtime_ns} {path.stat().st_size}")
-
-    def build(folder: Path) -> None:
-        target = folder / "lib/modules" / release
-        target.mkdir(parents=True)
-        for name, path in links.items():
-            link = target / "kernel" / name
-            link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to(path)
-        for name in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
-            text = (tree / name).read_bytes() if (tree / name).is_file() else b""
-            (target / name).write_bytes(text)
-        apt.run(["depmod", "-b", folder, release], what=f"depmod of {tree}")
-
-    return cache.built("kernel-trees", cache.key(*parts), build) / "lib/modules" / release
-
-
 def _from_tree(spec: str, tree: Path) -> Kernel:
     tree = tree.resolve()
-    image = _tree_image(tree)
+    image = built_tree.image(tree)
     release = image_release(image)
     config = _readable([tree / ".config"])
-    return _kernel(spec, release, release, image, _tree_modules(tree, release), config)
+    return _kernel(spec, release, release, image, built_tree.modules(tree, release), config)
 
 
 def _split(spec: str) -> tuple[Path, Path | None]:
@@ -226,7 +191,7 @@ def _split(spec: str) -> tuple[Path, Path | None]:
     if not path.exists():
         raise UserError(
             f"no such kernel: {spec!r}",
-            hint="debian:SUITE, debian:VERSION, host, a bzImage or a build tree",
+            hint="debian:SUITE, debian:VERSION, git:PATH@REV, host, a bzImage or a build tree",
             status=Exit.USAGE,
         )
     return path, values.path(folder) if comma else None
@@ -236,6 +201,8 @@ def absolute(spec: str) -> str:
     """The SPEC with absolute paths: it means the same from wherever a campaign is gone on with."""
     if spec == "host" or spec.startswith("debian:"):
         return spec
+    if specs.is_tree(spec):
+        return specs.absolute(spec)
     paths = spec.split(",modules=", 1)
     return ",modules=".join(str(values.path(one).absolute()) for one in paths)
 
@@ -265,7 +232,29 @@ def resolve(spec: str, *, mirror: str | None = None) -> Kernel:
         config = _readable([folder / "config"])
         modules = folder / "lib/modules" / release
         return _kernel(spec, candidate.label, release, image, modules, config, candidate.version)
+    if specs.is_tree(spec):
+        return _built(spec, mirror)
     return as_it_is(spec) or _from_tree(spec, _split(spec)[0])
+
+
+def _built(spec: str, mirror: str | None) -> Kernel:
+    """The kernel of a source; failures.NotBuilt if it cannot be built."""
+    built, source = specs.resolve(spec, mirror=mirror, progress=Shown())
+    for note in source.notes:
+        mirrors.say_once(note)
+    exact = source.package or (source.commit if source.is_committed else "")
+    return Kernel(
+        spec,
+        _label(built.label),
+        built.release,
+        built.image,
+        built.modules,
+        built.config,
+        built.digest,
+        _digest(built.config),
+        exact or None,
+        built.log,
+    )
 
 
 def as_it_is(spec: str) -> Kernel | None:
@@ -273,11 +262,14 @@ def as_it_is(spec: str) -> Kernel | None:
     if spec.startswith("debian:"):
         _debian(spec)
         return None
+    if specs.is_tree(spec):
+        specs.checked(spec)
+        return None
     if spec == "host":
         return _host(spec)
     path, modules_folder = _split(spec)
     if path.is_dir():
-        image_release(_tree_image(path))
+        image_release(built_tree.image(path))
         return None
     return _from_image(spec, path, modules_folder)
 
@@ -300,10 +292,12 @@ def describe(spec: str) -> str:
         fetched = f"{size:.0f} MB to fetch through apt, or the next one if it is gone there"
         how = "already in the cache" if there else fetched
         return f"Debian's kernel {candidate.label} ({candidate.release}), {how}"
+    if specs.is_tree(spec):
+        return specs.describe(spec)
     kernel = as_it_is(spec)
     if kernel is None:
         path, _ = _split(spec)
-        return f"the built kernel tree {path}: {image_release(_tree_image(path))}"
+        return f"the built kernel tree {path}: {image_release(built_tree.image(path))}"
     if spec == "host":
         return f"the running kernel {kernel.release}"
     modules = kernel.modules or "none"
