@@ -51,9 +51,9 @@ def felt_with(
 
 def percent(value: float) -> str:
     """'84 %'; what is not quite nothing or all is not said to be."""
-    if 0 < value < 0.5:
+    if 0 < value < 1:
         return "less than 1 %"
-    return "more than 99 %" if 99.5 <= value < 100 else f"{value:.0f} %"
+    return "more than 99 %" if 99 < value < 100 else f"{value:.0f} %"
 
 
 def frozen_words(frozen: float, longest: float, when: str = "") -> str:
