@@ -60,7 +60,8 @@ def test_a_variants_worst_is_that_of_any_run_and_its_share_a_mean(tmp_path: Path
     compared = compare(load_campaign(campaign(tmp_path, {"a": [5.0, 15.0, 45.0], "b": ["hung"]})))
     assert list(compared.felt) == ["a"]
     assert compared.felt["a"].frozen == pytest.approx((50 + 75 + 90) / 3)
-    assert (compared.felt["a"].worst, compared.felt["a"].elapsed) == (45.0, pytest.approx(80 / 3))
+    assert compared.felt["a"].worst == 45
+    assert compared.felt["a"].elapsed == pytest.approx(80 / 3)
     assert compared.sentences["a"].startswith(
         "a (the baseline): frozen for 72 % of the time, at worst for 45.0 s. All its stalls, in "
         "27 s: 21.7 s a run"

@@ -54,7 +54,8 @@ def test_one_run_has_its_table_and_its_figures(tmp_path: Path) -> None:
     told = " ".join(text.split())
     assert "measured both dd inside the cgroup: 40.0 s" in told
     assert "measured rate inside the cgroup: 12.80 MB/s" in told
-    assert "heartbeat-inside was silent for 3.0 s at the worst; the two heartbeats" in told
+    assert "% of the time, at worst for 3.0 s (heartbeat-inside). The stalls" in told
+    assert "of two heartbeats add up to 5.0 s; each of them ran for" in told
     assert "workload two dd in a cgroup of 100 MiB, then the same two outside it" in told
     assert "heartbeat-inside 1 of 21 deadlines missed by more than 0.1 s" in told
     assert "audio" not in told
@@ -230,7 +231,7 @@ def test_the_page_has_the_tables_and_the_workloads_words(tmp_path: Path) -> None
         assert "Both dd inside the cgroup (s, lower is better)" in html
         if name == "plain":
             assert campaign["words"]["subject"] == "a heartbeat"
-            assert "the gap before each line of the fourth heartbeat" in html
+            assert "the gap before each line of one heartbeat of each variant" in html
             body = html[: html.index("<script")]
             assert '<th scope="col"><bdi>inside, dd 1, MB/s</bdi></th>' in body
             assert "<td>6.25</td>" in body and "gitk" not in body
