@@ -27,7 +27,7 @@ from analysis.figures.stalls import (
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
 from analysis.reading.streams import Stream
-from analysis.reading.words import a, plain, several, some
+from analysis.reading.words import a, number_word, plain, several, some
 from contract.run_files import COMPLETED, FAILED, HEARTBEAT, PLAYER
 from contract.workload import STALLED, Better, Description
 
@@ -141,9 +141,18 @@ def metrics_of(workload: Description) -> tuple[Metric, ...]:
     suites = [elapsed if one.key == elapsed.key else one for one in METRICS]
     if paced:
         suites.remove(BY_KEY[EVERY_BEAT])
+    if words := added_up(workload):
+        of_all = f"{PRIMARY.title}, {words}"
+        suites[0] = replace(PRIMARY, title=of_all, row=f"stalled s, {words}")
     found = {one.key: replace(one, primary=False) for one in (*own, *suites)}
     primary = found.pop(workload.primary, None) or found.pop(PRIMARY.key)
     return (replace(primary, primary=True), *found.values())
+
+
+def added_up(workload: Description) -> str:
+    """ "four gitk's added up", which stalled seconds are; "" where one stream alone counts."""
+    count = len(workload.subjects)
+    return f"{number_word(count)} {several(workload.subject)} added up" if count > 1 else ""
 
 
 def failed(run: Run) -> bool:
@@ -234,8 +243,7 @@ def _silences(run: Run) -> dict[str, float | None]:
     if total <= 0:
         return values
     for threshold in ("0.1", "1", "10"):
-        inside = float(length[length >= float(threshold)].sum())
-        values[f"share-{threshold}"] = 100 * inside / total
+        values[f"share-{threshold}"] = _percent_in(length, float(threshold))
     values["wait"] = expected_wait(length)
     values["p95"], values["p99"] = (quantile_by_time(length, length, q) for q in (0.95, 0.99))
     found = [window_quantiles(*silences([stream]), WINDOW_QUANTILE) for stream in subjects]
@@ -244,6 +252,22 @@ def _silences(run: Run) -> dict[str, float | None]:
         values["window-p50"] = float(np.mean([np.median(one) for one in windows]))
         values["window-share"] = float(np.mean([100 * np.mean(one >= STALL) for one in windows]))
     return values
+
+
+def frozen_share(run: Run) -> float | None:
+    """Per cent of the subjects' time in gaps of STALL or more, all together, as far as it ran.
+
+    None if there was no such time, or if lines of a run that ended are lost.
+    """
+    if not run.subjects or (lost(run) and run.state == COMPLETED):
+        return None
+    _, length = silences(run.subjects)
+    return _percent_in(length, STALL) if length.sum() > 0 else None
+
+
+def _percent_in(length: Floats, threshold: float) -> float:
+    """Of all this time, how much lies in gaps of at least the threshold."""
+    return 100 * float(length[length >= threshold].sum()) / float(length.sum())
 
 
 def silences(streams: list[Stream]) -> tuple[Floats, Floats]:

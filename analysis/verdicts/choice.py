@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from analysis.figures.metrics import Metric, counted, failed, lost, metrics_of, primary_figure
-from analysis.figures.stalls import stalled_seconds
+from analysis.figures.stalls import stalled_seconds, worst
 from analysis.reading.load import Campaign, Run
 from analysis.reading.streams import Stream
 from analysis.reading.words import plain
@@ -50,9 +50,9 @@ def ranked_by(primary: Metric) -> str:
     return "stalled seconds" if primary.key == STALLED else "primary metric"
 
 
-def fourth_subject(run: Run) -> Stream:
-    """The fourth subject, the original's choice; the last one if there are fewer."""
-    return run.subjects[:4][-1]
+def worst_subject(run: Run) -> Stream:
+    """The subject with the longest stall, of which the texts speak: what a sawtooth shows."""
+    return max(run.subjects, key=worst)
 
 
 def in_order(campaign: Campaign, baseline: str | None = None) -> list[str]:

@@ -21,6 +21,7 @@ from analysis.verdicts.blame import blame
 from analysis.verdicts.by_workload import by_workload
 from analysis.verdicts.choice import display_labels
 from analysis.verdicts.compared import Compared
+from analysis.verdicts.felt import Felt, felt_with
 from analysis.verdicts.judge import Pair, judge, judge_failures, judge_spread
 from analysis.verdicts.sentences import alone, sentence
 from analysis.verdicts.verdict import Comparison, Failures, Sample
@@ -172,10 +173,19 @@ def _compared(
     plan = whole.plan
     base, labels, metric = group.base, group.labels, group.metrics[0]
     of_base = group.samples[metric.key][base]
-    sentences = {base: alone(labels[base], of_base, metric, bool(group.others))}
+    felt: dict[str, Felt] = {}
+    if metric.key == STALLED:
+        felt = felt_with(group.samples, group.by_variant, group.variants, group.workload)
+    with_base = felt.get(base)
+    sentences = {base: alone(labels[base], of_base, metric, bool(group.others), with_base)}
     for variant, one in primary.items():
         sentences[variant] = sentence(
-            labels[variant], labels[base], one, spread[variant], failures[variant]
+            labels[variant],
+            labels[base],
+            one,
+            spread[variant],
+            failures[variant],
+            (felt.get(variant), with_base),
         )
     blamed = {}
     if metric.key == STALLED:  # what a cause has seconds of
@@ -196,6 +206,7 @@ def _compared(
         notes=notes,
         forced=group.differing,
         sentences=sentences,
+        felt=felt,
         level=plan.level,
         workload=group.workload,
         metrics=group.metrics,

@@ -3,6 +3,7 @@
 
 from analysis.figures.metrics import Metric
 from analysis.reading.words import plural
+from analysis.verdicts.felt import Felt, felt_words, summed_words
 from analysis.verdicts.verdict import MANY, Comparison, Failures, Sample
 from contract.workload import STALLED
 
@@ -127,13 +128,24 @@ def _failed_word(sample: Sample) -> str:
     return f"{sample.failed} of its {plural(sample.runs, 'run')} failed"
 
 
-def sentence(label: str, base: str, one: Comparison, spread: Comparison, failures: Failures) -> str:
-    """The answer for one variant, in one to three sentences."""
+def sentence(
+    label: str,
+    base: str,
+    one: Comparison,
+    spread: Comparison,
+    failures: Failures,
+    felt: tuple[Felt | None, Felt | None] = (None, None),
+) -> str:
+    """The answer for one variant, in one to four sentences; felt: with it, with the baseline."""
     if not (one.sample.values and one.base.values):
         return f"{label} cannot be compared: {one.why}."
     if one.all_failed:
         return f"{label} cannot be told from {base}: {one.why}; more such runs would not decide."
-    text = f"{_by_ranks(one, _verb(label, base, one))}: {one.why}."
+    with_it, with_base = felt
+    text = f"{_by_ranks(one, _verb(label, base, one))}: "
+    if with_it is not None and with_base is not None:
+        text += f"{felt_words(with_it, base, with_base)}. {summed_words(with_it, with_base)}: "
+    text += f"{one.why}."
     if failures.failed or failures.base_failed:
         text += f" {_failures(base, one, failures)}"
     if spread.verdict != "undecided":
@@ -195,8 +207,10 @@ def _failures(base: str, one: Comparison, failures: Failures) -> str:
     return f"{counts} {tested}: a failed run counts as the worst."
 
 
-def alone(label: str, sample: Sample, metric: Metric, baseline: bool) -> str:
-    """The sentence of the baseline, or of a variant with nothing to compare it with."""
+def alone(
+    label: str, sample: Sample, metric: Metric, baseline: bool, felt: Felt | None = None
+) -> str:
+    """The sentences on the baseline, or on a variant with nothing to compare it with."""
     name = f"{label} (the baseline)" if baseline else label
     if not sample.values:
         return f"{name} has {none_word(sample)}."
@@ -205,6 +219,8 @@ def alone(label: str, sample: Sample, metric: Metric, baseline: bool) -> str:
         text = f"{name}: {runs} failed."
     else:
         verb = " stalls for" if metric.key == STALLED else f": {metric.title}"
+        if felt is not None:
+            verb = f": {felt_words(felt)}. {summed_words(felt)}:"
         text = f"{name}{verb} {amount(metric, sample.mean)} a run"
         if sample.sd is not None:
             text += f" (sd {amount(metric, sample.sd)}, {plural(len(sample.ended), 'run')})"

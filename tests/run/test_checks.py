@@ -36,7 +36,7 @@ def lines_of(argv: list[str]) -> list[str]:
         (["--repo", "/"], 3, "git"),
         (["--music", "/etc/passwd"], 3, "--music /etc/passwd: no such folder"),
         (["--mirror", "foo"], 2, "not a mirror's URL: 'foo'"),
-        (["--out", "/proc/x"], 3, "must be free at /proc/x"),
+        (["--out", "/proc/x"], 3, "must be free at /proc/x|/proc may not be written to"),
         (["--out", "/etc/passwd"], 3, "/etc/passwd is no folder"),
         (["--out", "/etc/passwd/x"], 3, "/etc/passwd is no folder"),
         (["--kernel", "debian:"], 2, "not a suite or version"),

@@ -36,7 +36,7 @@ function drawSawtooth() {
         ? { text: TIME, font: { size: 11 }, standoff: 6 } : undefined };
     layout[`yaxis${n}`] = { ...baseAxis(colours), anchor: `x${n}`, domain, nticks: 4,
       showticklabels: column === 0, rangemode: "tozero" };
-    const words = `, run ${campaign.runs[median.run].number}, worst ${median.worst}`
+    const words = `, run ${campaign.runs[median.run].number}, ${median.name}, worst ${median.worst}`
       + (median.state === "completed" ? "" : `, ${median.state}`);
     fit("", 0); // sets the font that is measured
     const panelWidth = ($("sawtooth").clientWidth - 52) / across - 8;
@@ -236,6 +236,17 @@ function sortable(table) {
       body.append(...(next === "none" ? original : [...original].sort(compare)));
     });
   });
+}
+
+// ---- a table that is wider than the screen says so
+function hintAtWidth(box) {
+  const hint = make("p", "More columns to the right: scroll this table sideways", { class: "wider" });
+  const look = () => { hint.hidden = box.scrollWidth <= box.clientWidth + 1; };
+  look();
+  box.before(hint);
+  const observer = new ResizeObserver(look);
+  observer.observe(box);
+  observer.observe(box.querySelector("table"));
 }
 
 // ---- config differences
