@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import get_args
 
 from analysis.figures import observer_faults
-from analysis.figures.metrics import Metric, lost, metrics_of, primary_figure
+from analysis.figures.metrics import Metric, lost, metrics_of, primary_figure, unfinished
 from analysis.figures.stalls import stalled_seconds, worst
 from analysis.reading.latency_log import elapsed_time
 from analysis.reading.load import Campaign, Run
@@ -133,10 +133,11 @@ def _runs(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[s
     marked = {run.path for run in listed if observer_faults.of_run(run)}
     about = {metric.name for run in listed if (metric := _own_primary(run)) is not None}
     last = "primary" if about else "elapsed"
-    yield f"{'variant':<27} {'run':>3}  {'ended':<9} {'worst':>9} {'stalled':>9} {last:>9}"
+    width = max([9, *(len(plain(run.state, 10)) for run in listed)])
+    yield f"{'variant':<27} {'run':>3}  {'ended':<{width}} {'worst':>9} {'stalled':>9} {last:>9}"
     for run in listed:
         longest = worst_stream(run.subjects)
-        least = ">=" if lost(run) and run.state == COMPLETED else ""
+        least = ">=" if unfinished(run) or (lost(run) and run.state == COMPLETED) else ""
         figures = [
             f"{least}{seconds(worst(longest))}" if longest else "-",
             f"{least}{seconds(stalled_seconds(run))}" if longest else "-",
@@ -145,7 +146,7 @@ def _runs(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[s
         yield (
             f"{plain(labels[run.variant], 27):<27} {run.number % 1000:>3}"
             f"{'!' if run.path in marked else ' '} "
-            f"{plain(run.state, 9):<9} " + " ".join(f"{figure[:9]:>9}" for figure in figures)
+            f"{plain(run.state, 10):<{width}} " + " ".join(f"{figure[:9]:>9}" for figure in figures)
         )
     yield from paragraph(
         f"worst: the longest gap of any {campaign.subject}; stalled: their gaps of 1 s or more, "

@@ -6,7 +6,7 @@ from typing import Any
 
 from analysis.figures import counters, failed_allocations, observer_faults
 from analysis.figures.echo import echoes
-from analysis.figures.metrics import BY_KEY, metrics_of
+from analysis.figures.metrics import BY_KEY, metrics_of, unfinished
 from analysis.figures.stalls import (
     BEAT_TOLERANCE,
     PACE,
@@ -78,13 +78,15 @@ def _headline(run: Run) -> str:
     if longest.open_gap == worst(longest) >= STALL:
         when = "it ended" if longest.ended else "the machine was last heard"
         text += f" (still silent when {when})"
+    least = "at least " if unfinished(run) else ""
     if len(subjects) > 1:
         text += (
             f"; the {number_word(len(subjects))} {several(run.workload.subject)} together stood "
-            f"still for {seconds(stalled_seconds(run))} (gaps of {STALL:.0f} s or more, added up)"
+            f"still for {least}{seconds(stalled_seconds(run))} (gaps of {STALL:.0f} s or more, "
+            "added up)"
         )
     elif subjects:
-        text += f"; it stood still for {seconds(stalled_seconds(run))} in all"
+        text += f"; it stood still for {least}{seconds(stalled_seconds(run))} in all"
     return text + "."
 
 

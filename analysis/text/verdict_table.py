@@ -26,7 +26,7 @@ MEAN = ""  # a head that the primary metric has a word for
 COLUMNS: dict[str, tuple[str, Cell]] = {
     "runs": ("runs", lambda _, sample, __: runs_cell(sample)),
     "failed": ("failed", lambda _, sample, __: str(sample.failed)),
-    "ended": ("ended", lambda _, sample, __: f"{sample.runs - sample.failed} of {sample.runs}"),
+    "ended": ("ended", lambda _, sample, __: f"{ended(sample)} of {sample.runs}"),
     "mean": (MEAN, lambda metric, sample, _: _mean(metric, sample)),
     "mean and sd": (MEAN, lambda metric, sample, _: mean_and_sd(metric, sample)),
     "sd": ("sd", lambda metric, sample, _: _sd(metric, sample)),
@@ -56,7 +56,7 @@ def verdict_rows(compared: Compared, columns: Sequence[str] = IN_FULL) -> Iterat
 
 
 def mean_and_sd(metric: Metric, sample: Sample) -> str:
-    """'203.4 ±9.6'; '>=' (of more is better '<=') if runs failed, whose figure is in no mean."""
+    """'203.4 ±9.6'; '>=' (of more is better '<=') if runs failed or were not done."""
     spread = "" if sample.sd is None else f" ±{_number(metric, sample.sd)}"
     return _mean(metric, sample) + spread
 
@@ -68,6 +68,11 @@ def _sd(metric: Metric, sample: Sample) -> str:
 def _bound_mark(metric: Metric) -> str:
     """What a failed run, the worst there is, would make of a mean."""
     return ">=" if metric.sign > 0 else "<="
+
+
+def ended(sample: Sample) -> int:
+    """How many of the runs ended by themselves."""
+    return sample.runs - sample.failed - sample.unfinished
 
 
 def runs_cell(sample: Sample) -> str:
@@ -112,7 +117,10 @@ def metric_cell(compared: Compared, metric: Metric, variant: str) -> tuple[str, 
         return value, sd, "", ""
     one = compared.primary if metric.primary else compared.secondary[metric.key]
     word = _direction(one[variant], (sample.mean - base.mean) * metric.sign)
-    change = f"({_change(sample.mean / base.mean - 1)})" if base.mean else ""
+    if any(sample.cut) and any(base.cut):
+        return value, sd, "", ""
+    bound = ">=" if any(sample.cut) else "<=" if any(base.cut) else ""
+    change = f"({bound}{_change(sample.mean / base.mean - 1)})" if base.mean else ""
     return value, sd, change, word
 
 
@@ -132,7 +140,8 @@ def _change(share: float) -> str:
 def _mean(metric: Metric, sample: Sample) -> str:
     if sample.mean is None:
         return "failed" if sample.values else "-"
-    return f"{_bound_mark(metric) if sample.failed else ''}{_number(metric, sample.mean)}"
+    mark = _bound_mark(metric) if sample.failed else ">=" if any(sample.cut) else ""
+    return f"{mark}{_number(metric, sample.mean)}"
 
 
 def _number(metric: Metric, value: float) -> str:
@@ -145,7 +154,7 @@ def ratio_cell(one: Comparison) -> str:
     """'0.67 (0.63-0.71)': the median ratio of two runs, and the ratios that are not rejected."""
     if one.ratio is None:
         return "-"
-    figure = times(one.ratio)
+    figure = one.bound + times(one.ratio)
     if one.low is None and one.high is None:
         return figure
     return f"{figure} ({_bound(one.low or 0.0)}-{'inf' if one.high is None else _bound(one.high)})"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figures.metrics import BY_KEY, counted, failed, silences
+from analysis.figures.metrics import BY_KEY, counted, failed, silences, unfinished, whole
 from analysis.figures.stalls import PACED, STALL, kind, worst
 from analysis.reading import facts
 from analysis.reading.latency_log import Floats
@@ -128,6 +128,7 @@ def _run(run: Run, places: dict[str, int], share: Floats | None) -> dict[str, An
         "order": run.order,
         "state": plain(run.state, 20),
         "failed": failed(run),
+        "unfinished": unfinished(run),
         "counted": counted(run),
         "busy": None if busy is None else round(100 * busy, 1),
         "curve": _percent(share),
@@ -169,8 +170,8 @@ def _grid(runs: list[Run]) -> Floats:
 
 
 def _share(run: Run, grid: Floats) -> Floats | None:
-    """Share (0 to 1) of the subjects' time in gaps of each of grid or more; None: it failed."""
-    if failed(run) or not counted(run) or not run.subjects:
+    """Share (0 to 1) of the subjects' time in gaps of grid or more; None: it was not done."""
+    if not whole(run) or not run.subjects:
         return None
     _, length = silences(run.subjects)
     length = np.sort(length)
