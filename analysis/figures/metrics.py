@@ -3,7 +3,8 @@
 
 None means not available, it never means zero. A run that failed (`failed`) is infinite, the worst
 rank there is, for every metric of what the user felt; what the machine moved until it died says
-nothing about a whole run and is None.
+nothing about a whole run and is None. A run that was not done at its limit (`unfinished`) has the
+figures that only grow while a run goes on: they are at least so much (`GROWING`).
 """
 
 import math
@@ -28,7 +29,7 @@ from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
 from analysis.reading.streams import Stream
 from analysis.reading.words import a, number_word, plain, several, some
-from contract.run_files import COMPLETED, FAILED, HEARTBEAT, PLAYER
+from contract.run_files import COMPLETED, FAILED, HEARTBEAT, PLAYER, UNFINISHED
 from contract.workload import STALLED, Better, Description
 
 EVERY_BEAT = "share-0.1"  # each gap of a stream that prints on a clock is in it
@@ -121,6 +122,14 @@ METRICS = (
     Metric("unlogged", "allocation failures not logged", "", 0, felt=False),
     Metric("echo-lost", "echo replies lost", "", 0, felt=False),
 )
+# Sums, counts and the longest of what there was: more of the run makes none of them less. What is a
+# share or a typical value may become either; and of a workload's own figures nobody knows.
+GROWING = frozenset(
+    {
+        *(STALLED, "worst", "elapsed", "beats", "skips", "skipped"),
+        *("swap-in", "swap-out", "page-in", "page-out", "allocation", "unlogged", "echo-lost"),
+    }
+)
 PRIMARY = METRICS[0]
 BY_KEY = {metric.key: metric for metric in METRICS}
 
@@ -161,8 +170,18 @@ def failed(run: Run) -> bool:
 
 
 def counted(run: Run) -> bool:
-    """Whether the run is a result: it ended by itself or it failed, nobody stopped it."""
-    return run.state == COMPLETED or failed(run)
+    """Whether the run is a result: it was done, its limit ended it or it failed."""
+    return run.state in (COMPLETED, UNFINISHED) or failed(run)
+
+
+def unfinished(run: Run) -> bool:
+    """Whether the run went on and was not done at its limit: its figures are at least so much."""
+    return run.state == UNFINISHED
+
+
+def whole(run: Run) -> bool:
+    """Whether the run is a result to its end: what was counted in it is all."""
+    return run.state == COMPLETED
 
 
 def primary_figure(run: Run) -> float | None:
@@ -199,7 +218,10 @@ def measure(run: Run, metrics: Sequence[Metric] = METRICS) -> dict[str, float | 
         ("echo-lost", found.echoes_lost),
     ):
         values[key] = None if count is None else float(count)
-    return values | own
+    values |= own
+    if unfinished(run):
+        return {key: value if key in GROWING else None for key, value in values.items()}
+    return values
 
 
 def deadlines(run: Run, name: str) -> Lateness | None:

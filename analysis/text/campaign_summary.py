@@ -16,6 +16,7 @@ from analysis.figures.metrics import (
     lost,
     metrics_of,
     primary_figure,
+    unfinished,
 )
 from analysis.figures.stalls import stalled_seconds, worst
 from analysis.reading.latency_log import elapsed_time
@@ -143,13 +144,14 @@ def _runs(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[s
     marked = {run.path for run in listed if observer_faults.of_run(run)}
     about = {metric.name for run in listed if (metric := _own_primary(run)) is not None}
     last = "primary" if about else "elapsed"
+    width = max([9, *(len(plain(run.state, 10)) for run in listed)])
     yield (
-        f"{'variant':<22} {'run':>3}  {'ended':<9} {'frozen':>6} {'worst':>9} {'stalled':>9} "
-        f"{last:>9}"
+        f"{'variant':<22} {'run':>3}  {'ended':<{width}} {'frozen':>6} {'worst':>9} "
+        f"{'stalled':>9} {last:>9}"
     )
     for run in listed:
         longest = worst_stream(run.subjects)
-        least = ">=" if lost(run) and run.state == COMPLETED else ""
+        least = ">=" if unfinished(run) or (lost(run) and run.state == COMPLETED) else ""
         share = frozen_share(run)
         figures = [
             f"{least}{seconds(worst(longest))}" if longest else "-",
@@ -159,7 +161,7 @@ def _runs(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[s
         yield (
             f"{plain(labels[run.variant], 22):<22} {run.number % 1000:>3}"
             f"{'!' if run.path in marked else ' '} "
-            f"{plain(run.state, 9):<9} {'-' if share is None else f'{share:.0f} %':>6} "
+            f"{plain(run.state, 10):<{width}} {'-' if share is None else f'{share:.0f} %':>6} "
             + " ".join(f"{figure[:9]:>9}" for figure in figures)
         )
     words = added_up(first_described(listed).workload)

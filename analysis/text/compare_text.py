@@ -93,7 +93,7 @@ def _base(compared: Compared) -> str:
 
 def _metrics(compared: Compared, width: int, colour: bool) -> Iterator[str]:
     """The baseline's column is the first of each block."""
-    shown = [m for m in compared.metrics if any(s.ended for s in compared.samples[m.key].values())]
+    shown = [m for m in compared.metrics if any(s.known for s in compared.samples[m.key].values())]
     names = ["", *(metric.name for metric in shown)]
     columns = {
         variant: [
@@ -111,8 +111,9 @@ def _metrics(compared: Compared, width: int, colour: bool) -> Iterator[str]:
 
 
 def _failed(compared: Compared, variant: str) -> str:
-    failed = compared.samples[compared.metric.key][variant].failed
-    return f", {failed} failed" if failed else ""
+    sample = compared.samples[compared.metric.key][variant]
+    counts = {"failed": sample.failed, "unfinished": sample.unfinished}
+    return "".join(f", {count} {word}" for word, count in counts.items() if count)
 
 
 def _aligned(cells: list[tuple[str, str, str, str]]) -> list[str]:

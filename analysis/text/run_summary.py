@@ -6,7 +6,7 @@ from typing import Any
 
 from analysis.figures import counters, failed_allocations, observer_faults
 from analysis.figures.echo import echoes
-from analysis.figures.metrics import BY_KEY, frozen_share, metrics_of
+from analysis.figures.metrics import BY_KEY, frozen_share, metrics_of, unfinished
 from analysis.figures.stalls import (
     BEAT_TOLERANCE,
     PACE,
@@ -104,7 +104,7 @@ def _sum_of_stalls(run: Run) -> str:
         whose, they = "", f", in {span}"
     return (
         f"The stalls (gaps of {STALL:.0f} s or more){whose} add up to "
-        f"{seconds(stalled_seconds(run))}{they}."
+        f"{'at least ' if unfinished(run) else ''}{seconds(stalled_seconds(run))}{they}."
     )
 
 

@@ -104,7 +104,7 @@ def legend(compared: Compared) -> str:
 
 
 def mean_and_sd(metric: Metric, sample: Sample) -> str:
-    """'203.4 ±9.6'; '>=' (of more is better '<=') if runs failed, whose figure is in no mean."""
+    """'203.4 ±9.6'; '>=' (of more is better '<=') if runs failed or were not done."""
     spread = "" if sample.sd is None else f" ±{_number(metric, sample.sd)}"
     return _mean(metric, sample) + spread
 
@@ -116,6 +116,11 @@ def _sd(metric: Metric, sample: Sample) -> str:
 def _bound_mark(metric: Metric) -> str:
     """What a failed run, the worst there is, would make of a mean."""
     return ">=" if metric.sign > 0 else "<="
+
+
+def ended(sample: Sample) -> int:
+    """How many of the runs ended by themselves."""
+    return sample.runs - sample.failed - sample.unfinished
 
 
 def runs_cell(sample: Sample) -> str:
@@ -157,7 +162,10 @@ def metric_cell(compared: Compared, metric: Metric, variant: str) -> tuple[str, 
     if variant == compared.baseline or sample.mean is None or base.mean is None:
         return value, sd, "", ""
     one = (compared.primary if metric.primary else compared.secondary[metric.key])[variant]
+    if any(sample.cut) and any(base.cut):
+        return value, sd, "", ""  # each is at least so much: not even a bound of the ratio
     change = _change(one)
+    change = f"{one.bound}{change}" if change else ""
     same = change == "1.00x" and not one.differs
     return value, sd, change, "" if same else direction_word(one)
 
@@ -189,7 +197,8 @@ def direction_word(one: Comparison) -> str:
 def _mean(metric: Metric, sample: Sample) -> str:
     if sample.mean is None:
         return "failed" if sample.values else "-"
-    return f"{_bound_mark(metric) if sample.failed else ''}{_number(metric, sample.mean)}"
+    mark = _bound_mark(metric) if sample.failed else ">=" if any(sample.cut) else ""
+    return f"{mark}{_number(metric, sample.mean)}"
 
 
 def _number(metric: Metric, value: float) -> str:
@@ -202,7 +211,7 @@ def ratio_cell(one: Comparison) -> str:
     """'0.67 (0.63-0.71)': the median ratio of two runs, and the ratios that are not rejected."""
     if one.ratio is None:
         return "-"
-    figure = times(one.ratio)
+    figure = one.bound + times(one.ratio)
     if one.low is None and one.high is None:
         return figure
     return f"{figure} ({_bound(one.low or 0.0)}-{'inf' if one.high is None else _bound(one.high)})"

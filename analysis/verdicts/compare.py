@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from analysis.figures import observer_faults
-from analysis.figures.metrics import Metric, counted, failed, measure, metrics_of
+from analysis.figures.metrics import Metric, counted, failed, measure, metrics_of, unfinished
 from analysis.reading import facts
 from analysis.reading.load import Campaign, Run, first_described
 from analysis.reading.words import plain
@@ -113,6 +113,7 @@ def _group(
     workload = first_described([*of_base, *campaign.runs]).workload
     metrics = metrics_of(workload)
     notes += notes_of.no_such_metric(workload, metrics[0])
+    notes += notes_of.not_counted(metrics[0], list(filter(counted, campaign.runs)))
     samples = _samples(by_variant, variants, metrics)
     return _Group(
         campaign,
@@ -267,12 +268,19 @@ def _samples(
         figures = [measure(run, metrics) for run in runs]
         for key, of_variants in samples.items():
             known = [
-                (value, run.number, run.order)
+                (value, run)
                 for run, figure in zip(runs, figures, strict=True)
                 if (value := figure[key]) is not None
             ]
-            values, numbers, orders = zip(*known, strict=True) if known else ((), (), ())
-            of_variants[variant] = Sample(values, numbers, orders, len(runs) - len(known))
+            cut = tuple(unfinished(run) for _, run in known)
+            of_variants[variant] = Sample(
+                tuple(value for value, _ in known),
+                tuple(run.number for _, run in known),
+                tuple(run.order for _, run in known),
+                len(runs) - len(known),
+                cut if any(cut) else (),
+                sum(map(unfinished, runs)) - sum(cut),
+            )
     return samples
 
 

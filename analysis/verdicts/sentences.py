@@ -7,6 +7,8 @@ from analysis.verdicts.felt import Felt, felt_words, summed_words
 from analysis.verdicts.verdict import MANY, Comparison, Failures, Sample
 from contract.workload import STALLED
 
+AT = {"": "", ">=": "at least ", "<=": "at most "}
+
 
 def p_equals(p: float) -> str:
     """'p = 0.016', 'p < 0.0001'."""
@@ -48,7 +50,7 @@ def why(one: Comparison, *, spread: bool = False) -> str:
     parts.append(f"{p_equals(one.p_adjusted)} after Holm")
     parts.append(runs_word(size, others))
     text = ", ".join(parts)
-    if one.verdict == "undecided" and not one.all_failed:
+    if one.verdict == "undecided" and not one.none_ended:
         text += _undecided(one, size, others)
     return text
 
@@ -75,16 +77,22 @@ def _figures(one: Comparison) -> str:
     if sample.mean is None or base.mean is None:
         bad, who = (sample, "its") if sample.mean is None else (base, "the baseline's")
         return f"{who} only run failed" if bad.runs == 1 else f"all of {who} runs failed"
-    text = f"{amount(one.metric, sample.mean)} a run against {amount(one.metric, base.mean)}"
+    text = f"{_mean(one.metric, sample)} a run against {_mean(one.metric, base)}"
     text += " of the runs that ended" if sample.failed or base.failed else ""
     if one.ratio is None:
         return text
-    text += f" ({times(one.ratio)} times"
+    text += f" ({AT[one.bound]}{times(one.ratio)} times"
     if one.low is not None or one.high is not None:
         low = times(one.low) if one.low is not None else "0"
         high = f"to {times(one.high)}" if one.high is not None else "and more"
         text += f", interval {low} {high}"
     return f"{text})"
+
+
+def _mean(metric: Metric, sample: Sample) -> str:
+    """'31.4 s', 'at least 31.4 s'."""
+    least = AT[">="] if any(sample.cut) else ""
+    return least + amount(metric, sample.mean or 0.0)
 
 
 def _spread(one: Comparison) -> str:
@@ -101,7 +109,7 @@ def _sd(metric: Metric, sample: Sample) -> str:
 
 
 def _equivalent(one: Comparison) -> list[str]:
-    if not any(one.base.values) and not any(one.sample.values):
+    if not any(one.base.most) and not any(one.sample.most):
         return ["none in any run"]
     text = f"inside the margin of {100 * one.margin:g} %"
     if one.p_equivalent is not None:
@@ -123,6 +131,13 @@ def _undecided(one: Comparison, size: int, others: int) -> str:
     return text
 
 
+def unfinished_word(sample: Sample) -> str:
+    """'2 of its 5 runs went on and were not done at their limit'."""
+    were = "was" if sample.unfinished == 1 else "were"
+    runs = plural(sample.runs, "run")
+    return f"{sample.unfinished} of its {runs} went on and {were} not done at the limit"
+
+
 def _failed_word(sample: Sample) -> str:
     """'2 of its 5 runs failed'."""
     return f"{sample.failed} of its {plural(sample.runs, 'run')} failed"
@@ -141,6 +156,11 @@ def sentence(
         return f"{label} cannot be compared: {one.why}."
     if one.all_failed:
         return f"{label} cannot be told from {base}: {one.why}; more such runs would not decide."
+    if one.none_ended and one.verdict == "undecided":
+        return (
+            f"{label} cannot be told from {base}: {one.why}; no run of either was done, and more "
+            "such runs would not decide (a longer limit: --timeout)."
+        )
     with_it, with_base = felt
     text = f"{_by_ranks(one, _verb(label, base, one))}: "
     if with_it is not None and with_base is not None:
@@ -148,6 +168,8 @@ def sentence(
     text += f"{one.why}."
     if failures.failed or failures.base_failed:
         text += f" {_failures(base, one, failures)}"
+    if one.sample.unfinished:
+        text += f" {unfinished_word(one.sample)}."
     if spread.verdict != "undecided":
         less = "more" if spread.verdict == "regressed" else "less"
         text += f" For their level its runs scatter {less} than {base}'s: {spread.why}."
@@ -180,6 +202,8 @@ def _by_ranks(one: Comparison, verb: str) -> str:
         return verb
     worse = (sample - base) * one.metric.sign > 0
     if sample == base or worse == (one.verdict == "regressed"):
+        return verb
+    if one.sample.cut or one.base.cut:  # such a mean is a bound, and goes no way
         return verb
     if one.sample.failed or one.base.failed:
         return (
@@ -221,12 +245,14 @@ def alone(
         verb = " stalls for" if metric.key == STALLED else f": {metric.title}"
         if felt is not None:
             verb = f": {felt_words(felt)}. {summed_words(felt)}:"
-        text = f"{name}{verb} {amount(metric, sample.mean)} a run"
+        text = f"{name}{verb} {_mean(metric, sample)} a run"
         if sample.sd is not None:
             text += f" (sd {amount(metric, sample.sd)}, {plural(len(sample.ended), 'run')})"
         text += "."
         if sample.failed:
             text += f" {_failed_word(sample)}."
+        if sample.unfinished:
+            text += f" {unfinished_word(sample)}."
     if sample.missing:
         have = "has" if sample.missing == 1 else "have"
         text += f" {sample.missing} of its {sample.runs} runs {have} no such figure."

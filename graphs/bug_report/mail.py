@@ -97,9 +97,9 @@ def _subject(found: Regression) -> str:
     if ratio is None:
         text = f"{new} fails where {old} does not"
     elif metric.key == STALLED:
-        text = f"{new} stalls {times(ratio)} times as long as {old}"
+        text = f"{new} stalls {found.bound(metric)}{times(ratio)} times as long as {old}"
     else:
-        text = f"{new}: {metric.title} {times(ratio)} times that of {old}"
+        text = f"{new}: {metric.title} {found.bound(metric)}{times(ratio)} times that of {old}"
     return plain(f"Subject: [REGRESSION] {text}", WIDTH)
 
 
@@ -159,7 +159,8 @@ def _row(found: Regression, metric: Metric) -> list[str]:
     name += f" ({metric.unit})" if metric.unit else ""
     cells = [metric_cell(found.compared, metric, one)[0] for one in (found.old, found.new)]
     one = found.of(metric)
-    return [plain(name, 40), *cells, "-" if one is None else f"{times(one)}x{_word(found, metric)}"]
+    times_of = "-" if one is None else f"{found.bound(metric)}{times(one)}x{_word(found, metric)}"
+    return [plain(name, 40), *cells, times_of]
 
 
 def _word(found: Regression, metric: Metric) -> str:
@@ -177,7 +178,7 @@ def _others(found: Regression) -> Iterator[str]:
     """The other kernels of the campaign, against its baseline."""
     compared = found.compared
     told = [
-        f"{plain(compared.labels[variant], LABEL)} {times(one.ratio)}x ({one.verdict})"
+        f"{plain(compared.labels[variant], LABEL)} {one.bound}{times(one.ratio)}x ({one.verdict})"
         for variant, one in compared.primary.items()
         if variant not in (found.old, found.new) and one.ratio is not None
     ]

@@ -17,6 +17,8 @@ from analysis.figures.metrics import (
     failed,
     frozen_share,
     silences,
+    unfinished,
+    whole,
 )
 from analysis.figures.stalls import PACED, STALL, kind, worst
 from analysis.reading import facts
@@ -137,6 +139,7 @@ def _run(run: Run, places: dict[str, int], share: Floats | None) -> dict[str, An
         "order": run.order,
         "state": plain(run.state, 20),
         "failed": failed(run),
+        "unfinished": unfinished(run),
         "counted": counted(run),
         "felt": _felt(run),
         "busy": None if busy is None else round(100 * busy, 1),
@@ -187,8 +190,8 @@ def _grid(runs: list[Run]) -> Floats:
 
 
 def _share(run: Run, grid: Floats) -> Floats | None:
-    """Share (0 to 1) of the subjects' time in gaps of each of grid or more; None: it failed."""
-    if failed(run) or not counted(run) or not run.subjects:
+    """Share (0 to 1) of the subjects' time in gaps of grid or more; None: it was not done."""
+    if not whole(run) or not run.subjects:
         return None
     _, length = silences(run.subjects)
     length = np.sort(length)
