@@ -3,6 +3,7 @@
 
 import json
 import math
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -206,12 +207,11 @@ def test_its_sums_are_at_least_so_much_and_its_shares_are_not_counted(judged: Co
 def test_it_is_told_in_each_text(judged: Compared) -> None:
     assert judged.primary["b"].verdict == "regressed"
     sentence = judged.sentences["b"]
-    assert sentence.startswith("b stalls more than a: at least 126.0 s a run against 63.0 s")
+    assert sentence.startswith("b stalls more than a: frozen for ")
+    assert "at least 126.0 s a run against 63.0 s" in sentence
     assert "2 of its 5 runs went on and were not done at the limit." in sentence
-    rows = {
-        cells[0]: cells for cells in verdict_rows(judged, ("ended", "mean", "ratio", "verdict"))
-    }
-    assert rows["b"][1:3] == ["3 of 5", ">=126.0"] and rows["b"][3].startswith(">=2.0")
+    rows = {cells[0]: cells for cells in verdict_rows(judged, ("mean", "ratio"))}
+    assert rows["b"][1] == ">=126.0" and rows["b"][2].startswith(">=2.0")
     said = compare_text.text(judged)
     assert (
         "Not done at their limit (--timeout), sums and counts are at least so much: b/2, b/5."
@@ -219,7 +219,7 @@ def test_it_is_told_in_each_text(judged: Compared) -> None:
     )
     assert "regressed, 2 unfinished" in said and "undecided, 1 failed" in said
     summary = summary_files.summary(judged.campaign)
-    assert "b                             2  unfinished" in summary
+    assert re.search(r"^b +2  unfinished ", summary, re.MULTILINE)
     assert ">=124.0 s" in summary
 
 
