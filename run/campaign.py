@@ -26,6 +26,7 @@ from run.plans.fitting import refuse_misfits
 from run.plans.stored import by_workload, read_plan, variants_of
 from run.run_folders import completed, ended, folder, numbered, schedule, targets
 from setup.kernels import Kernel
+from setup.trees import specs
 from vm.results_memory import recover
 
 OTHER_SEEDS = 1000  # no variant has so many runs
@@ -87,6 +88,8 @@ class Campaign:
             exact = entry.get("package") or entry.get("version")
             if known and variant.kernel.startswith("debian:") and exact:
                 return exactly(variant.kernel, exact)
+            if known and specs.is_tree(variant.kernel) and entry.get("package"):
+                return specs.pinned(variant.kernel, entry["package"])
         return variant.kernel
 
     def enter(self, found: Sequence[tuple[Variant, Kernel | None]]) -> list[Variant]:

@@ -17,6 +17,7 @@ from run.run_folders import folder
 from setup import cache, history, kconfig, kernels, mirrors
 from setup.crypt_lvm import activation, ownership, stack
 from setup.devices.check import check_device, refuse_other_name
+from setup.trees import specs
 from vm import emulator, probe, room
 from workloads import registry
 
@@ -116,6 +117,8 @@ def _check_baseline(options: Options, stored: list[Variant]) -> None:
 
 def _may_become(variant: Variant, label: str) -> bool:
     """Whether this variant, which has none yet, may get this label from its kernel's version."""
+    if specs.is_tree(variant.kernel) and not variant.label:
+        return True
     found = SERIES.match(label)
     if variant.label or found is None:
         return False

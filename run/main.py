@@ -14,7 +14,7 @@ from typing import Any
 from contract.options import Options
 from contract.run_files import ABORTED, HUNG, LOST, PANICKED, REPORT
 from errors import Exit, run_command
-from run import checks, clock, demands, machine_lock, on_device
+from run import checks, clock, demands, machine_lock, on_device, tree_kernels
 from run.arguments import parse
 from run.campaign import Campaign
 from run.identity import identified
@@ -58,7 +58,8 @@ def in_vms(
 ) -> Outcome:
     """The campaign, in VMs: every run that it still lacks."""
     opened = Campaign(options, command)
-    ready = make_ready(options, opened.pinned)
+    prepared = make_ready(options, opened.pinned)
+    ready = tree_kernels.without_twins(prepared, opened.stored(), say)
     jobs = clock.together(options, (one.guest.clock for one in ready))
     checks.check_rooms(options, jobs)
     if all(one.guest.clock == GUEST for one in ready):
@@ -75,7 +76,10 @@ def in_vms(
         for variant, one in zip(variants, ready, strict=True)
     }
     with stopped.armed():
-        return Runner(options, opened, by_label, jobs, stopped).go()
+        outcome = Runner(options, opened, by_label, jobs, stopped).go()
+    if len(prepared) < len(options.variants):
+        outcome.states.append(ABORTED)  # what was asked for is not whole
+    return outcome
 
 
 def report(folder: Path, fail_on: Sequence[str] = ()) -> int:

@@ -16,8 +16,9 @@ from contract.options import Options
 from contract.swap import Swap
 from contract.variant import Variant
 from errors import printable
-from run import checks
+from run import checks, tree_kernels
 from run.clock import accelerator, timing
+from run.run_folders import folder
 from setup import disk, history, image, initramfs, kconfig, kernels, music, observers
 from setup.kernels import Kernel
 from setup.userland import tools
@@ -84,16 +85,20 @@ def timed(what: str, work: Callable[[], T]) -> T:
     return result
 
 
+def _end_children() -> None:
+    for children in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for pid in children.read_text().split():
+                os.kill(int(pid), signal.SIGTERM)
+
+
 @contextlib.contextmanager
 def ending_children() -> Iterator[None]:
     """Within: Ctrl-C or SIGTERM ends our child processes too; the threads wait for theirs."""
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
 
     def end(number: int, frame: Any) -> None:
-        for children in Path("/proc/self/task").glob("*/children"):
-            for pid in children.read_text().split():
-                with contextlib.suppress(OSError):
-                    os.kill(int(pid), signal.SIGTERM)
+        _end_children()
         raise KeyboardInterrupt
 
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -116,10 +121,7 @@ def make_ready(
     # What the user named comes first: if it will not do, nothing else has to be built to say so.
     repo = history.use(Path(options.repo)) if options.repo else None
     source = music_source(options)
-    asked = _resolved(options, pinned)
-    for one in asked:
-        _check_kernel(one)
-    made = _made(options, asked, repo)
+    asked, made = _made(options, pinned, repo)
     say(f"  accelerator: {made.accel} ({made.accel_reason})")
     clock = timing(options, made.accel)
     say(f"  machine: {options.machine}, on the {clock.clock}'s clock ({clock.why})")
@@ -169,19 +171,26 @@ def chosen_accelerator(options: Options, kernel: Path, initrd: Path) -> tuple[st
 
 
 def _resolved(options: Options, pinned: Callable[[Variant], str]) -> list[Asked]:
-    """The variants with their kernels, each kernel looked for once."""
+    """The variants with their kernels, each looked for once; UserError if one lacks a thing.
+
+    One whose kernel cannot be built is not among them.
+    """
+
+    def resolve(spec: str) -> Kernel:
+        found = functools.partial(kernels.resolve, spec, mirror=options.mirror)
+        return timed(f"kernel {spec}", found)
+
     specs = [pinned(variant) for variant in options.variants]
-    kernel_of = {
-        spec: timed(
-            f"kernel {spec}", functools.partial(kernels.resolve, spec, mirror=options.mirror)
-        )
-        for spec in dict.fromkeys(specs)
-    }
+    found = tree_kernels.found(specs, resolve, folder(options), say)
     alone = [options.of(variant) for variant in options.variants]
-    return [
-        Asked(variant, one, registry.find(one.workload), spec, kernel_of[spec])
+    asked = [
+        Asked(variant, one, registry.find(one.workload), spec, found.kernels[spec])
         for variant, one, spec in zip(options.variants, alone, specs, strict=True)
+        if spec in found.kernels
     ]
+    for one in asked:
+        _check_kernel(one)
+    return asked
 
 
 def _check_kernel(asked: Asked) -> None:
@@ -196,13 +205,13 @@ def _check_kernel(asked: Asked) -> None:
     )
 
 
-def _made(options: Options, asked: list[Asked], repo: Path | None) -> Made:
-    """All that is built or tried out, side by side; the first failure ends it."""
-
-    def qemu_and_compilers() -> None:
-        timed("QEMU and compilers", lambda: tools.root(options.mirror))
+def _made(
+    options: Options, pinned: Callable[[Variant], str], repo: Path | None
+) -> tuple[list[Asked], Made]:
+    """The variants and all that is built or tried out, side by side; the first failure ends it."""
 
     def initrds_and_accelerator() -> tuple[dict[Boot, Path], str, str]:
+        asked = kernels_job.result()
         tools_job.result()
         initrds = _initrds(options, asked)
         first = asked[0].kernel.image, initrds[asked[0].boot]
@@ -224,17 +233,26 @@ def _made(options: Options, asked: list[Asked], repo: Path | None) -> Made:
         return timed("observers", observers.program)
 
     with ending_children(), concurrent.futures.ThreadPoolExecutor() as pool:
-        tools_job = pool.submit(qemu_and_compilers)
-        accel_job = pool.submit(initrds_and_accelerator)
+        tools_job = pool.submit(timed, "QEMU and compilers", lambda: tools.root(options.mirror))
         image_job = pool.submit(timed, "guest image", images)
+        kernels_job = pool.submit(_resolved, options, pinned)
+        accel_job = pool.submit(initrds_and_accelerator)
         history_job = pool.submit(history_image)
-        jobs: list[concurrent.futures.Future[Any]] = [tools_job, accel_job, image_job, history_job]
-        jobs.append(pool.submit(compiled))
-        concurrent.futures.wait(jobs, return_when=concurrent.futures.FIRST_EXCEPTION)
-        for job in jobs:
-            if job.done():
-                job.result()
-    return Made(*accel_job.result(), image_job.result(), history_job.result())
+        jobs: list[concurrent.futures.Future[Any]] = [kernels_job, tools_job, accel_job, image_job]
+        jobs += [history_job, pool.submit(compiled)]
+        _wait_for(jobs)
+    return kernels_job.result(), Made(*accel_job.result(), image_job.result(), history_job.result())
+
+
+def _wait_for(jobs: list[concurrent.futures.Future[Any]]) -> None:
+    """Until all are done; the first failure ends the children of the others, and is raised."""
+    done, running = concurrent.futures.wait(jobs, return_when=concurrent.futures.FIRST_EXCEPTION)
+    failed = next((job for job in jobs if job in done and job.exception()), None)
+    while failed and running:
+        _end_children()
+        running = concurrent.futures.wait(running, timeout=0.1).not_done
+    if failed:
+        failed.result()
 
 
 def _initrds(options: Options, asked: list[Asked]) -> dict[Boot, Path]:

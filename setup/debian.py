@@ -98,7 +98,7 @@ def compare(left: str, right: str) -> int:
     return epoch_a - epoch_b or part(up_a, up_b) or part(rev_a, rev_b)
 
 
-_version_key = functools.cmp_to_key(compare)
+version_key = functools.cmp_to_key(compare)
 
 
 def candidates(packages: Iterable[apt.Package], flavour: str) -> list[Candidate]:
@@ -131,7 +131,7 @@ def candidates(packages: Iterable[apt.Package], flavour: str) -> list[Candidate]
         signed = "unsigned" not in name
         whole = tuple(package for package in parts if package)
         found.append((signed, Candidate(release, match[2], flavour, version, suites, whole)))
-    found.sort(key=lambda item: (_version_key(item[1].version), item[0]))
+    found.sort(key=lambda item: (version_key(item[1].version), item[0]))
     return [candidate for _, candidate in found]
 
 

@@ -2,17 +2,16 @@
 """What a kernel must have been configured with to run the test, checked before it boots."""
 
 import argparse
-import gzip
-import re
 import sys
 from pathlib import Path
 
 from contract.swap import DISK, NONE, ON_DISK, ZRAM, ZSWAP, Swap
 from errors import UserError, run_command
-from setup import kernels
+from setup import config_file, kernels
+from setup.config_file import read as read
 from setup.kernels import Kernel
 
-FRAGMENT = Path(__file__).with_name("kernel.config")
+FRAGMENT = config_file.FRAGMENT
 MERGE = "merge setup/kernel.config with scripts/kconfig/merge_config.sh and build again"
 
 # "A|B": one of them will do. Where names differ between 5.10 and 7.3 the change is told.
@@ -86,21 +85,6 @@ RECOMMENDED = (
     "CONFIG_DEBUG_INFO_BTF",
     "CONFIG_BPF_EVENTS",
 )
-
-
-def read(config: Path) -> dict[str, str]:
-    """The options of a .config (or config.gz) and their values; what is not set is left out."""
-    try:
-        data = config.read_bytes()
-        if data[:2] == b"\x1f\x8b":
-            data = gzip.decompress(data)
-    except (OSError, EOFError) as error:
-        raise UserError(f"cannot read the kernel config {config}: {error}") from None
-    pattern = r"^(CONFIG_\w+)=(.*)$"
-    options = dict(re.findall(pattern, data.decode(errors="replace"), re.MULTILINE))
-    if not options:
-        raise UserError(f"{config} is not a kernel config")
-    return options
 
 
 def _lacking(

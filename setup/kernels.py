@@ -2,7 +2,7 @@
 """From what the user calls a kernel (a SPEC) to its image, modules and config on this machine.
 
 SPECs: debian:SUITE or debian:VERSION, also with /FLAVOUR, host, PATH[,modules=DIR] of a bzImage, a
-kernel build tree.
+kernel build tree, and what setup.trees builds: git:PATH@REV, debian-source:VERSION.
 """
 
 import argparse
@@ -16,7 +16,9 @@ from pathlib import Path
 
 from contract import values
 from errors import Exit, UserError, run_command
-from setup import apt, cache, debian, package_lists
+from setup import apt, cache, debian, mirrors, package_lists
+from setup.trees import specs
+from setup.trees.progress import Shown
 
 SPECS = """\
 kernels:
@@ -28,6 +30,8 @@ kernels:
   host                                           the kernel that runs now
   PATH, or PATH,modules=DIR                      a bzImage; modules beside it, or in DIR
   DIR                                            a kernel build tree
+  git:PATH@REV, git:PATH, debian-source:7.2      built here (docs/culprit.md); each also with
+                                                 ,patch=FILE ,revert=COMMIT ,config=NAME
 """
 
 
@@ -35,7 +39,8 @@ kernels:
 class Kernel:
     """A kernel ready to boot. modules is .../lib/modules/RELEASE, None if there are none.
 
-    package: the version of Debian's package that it was taken from, if it was.
+    package: the version of Debian's package or the commit that it is from, if it is from one. log:
+    of its build, if it was built here.
     """
 
     spec: str
@@ -47,6 +52,7 @@ class Kernel:
     image_digest: str
     config_digest: str | None
     package: str | None = None
+    log: Path | None = None
 
 
 def _digest(path: Path) -> str:
@@ -226,7 +232,7 @@ def _split(spec: str) -> tuple[Path, Path | None]:
     if not path.exists():
         raise UserError(
             f"no such kernel: {spec!r}",
-            hint="debian:SUITE, debian:VERSION, host, a bzImage or a build tree",
+            hint="debian:SUITE, debian:VERSION, git:PATH@REV, host, a bzImage or a build tree",
             status=Exit.USAGE,
         )
     return path, values.path(folder) if comma else None
@@ -236,6 +242,8 @@ def absolute(spec: str) -> str:
     """The SPEC with absolute paths: it means the same from wherever a campaign is gone on with."""
     if spec == "host" or spec.startswith("debian:"):
         return spec
+    if specs.is_tree(spec):
+        return specs.absolute(spec)
     paths = spec.split(",modules=", 1)
     return ",modules=".join(str(values.path(one).absolute()) for one in paths)
 
@@ -265,13 +273,38 @@ def resolve(spec: str, *, mirror: str | None = None) -> Kernel:
         config = _readable([folder / "config"])
         modules = folder / "lib/modules" / release
         return _kernel(spec, candidate.label, release, image, modules, config, candidate.version)
+    if specs.is_tree(spec):
+        return _built(spec, mirror)
     return as_it_is(spec) or _from_tree(spec, _split(spec)[0])
+
+
+def _built(spec: str, mirror: str | None) -> Kernel:
+    """The kernel of a source; failures.NotBuilt if it cannot be built."""
+    built, source = specs.resolve(spec, mirror=mirror, progress=Shown())
+    for note in source.notes:
+        mirrors.say_once(note)
+    exact = source.package or (source.commit if source.is_committed else "")
+    return Kernel(
+        spec,
+        _label(built.label),
+        built.release,
+        built.image,
+        built.modules,
+        built.config,
+        built.digest,
+        _digest(built.config),
+        exact or None,
+        built.log,
+    )
 
 
 def as_it_is(spec: str) -> Kernel | None:
     """The kernel, if nothing has to be fetched or made for it; UserError as resolve()'s."""
     if spec.startswith("debian:"):
         _debian(spec)
+        return None
+    if specs.is_tree(spec):
+        specs.checked(spec)
         return None
     if spec == "host":
         return _host(spec)
@@ -300,6 +333,8 @@ def describe(spec: str) -> str:
         fetched = f"{size:.0f} MB to fetch through apt, or the next one if it is gone there"
         how = "already in the cache" if there else fetched
         return f"Debian's kernel {candidate.label} ({candidate.release}), {how}"
+    if specs.is_tree(spec):
+        return specs.describe(spec)
     kernel = as_it_is(spec)
     if kernel is None:
         path, _ = _split(spec)

@@ -26,12 +26,14 @@ from setup.apt import Package
 SUITES = ("bullseye", "bookworm", "trixie", "trixie-backports", "sid", "experimental")
 SECURITY_SUITES = ("bullseye-security", "bookworm-security", "trixie-security")
 MAX_AGE_S = 24 * 3600
+FORMAT = 2  # of what is kept of the lists; 1 (which did not say so) was without sources
 # A mirror that is silent: apt asks some four times before it gives up.
 TIMEOUT_S = 10
 # The mirror has answered, and apt refuses the suite; else it has not, or is being changed just now.
 REFUSED = re.compile(r"^E: (?:Release file for|The repository) ", re.MULTILINE)
 NO_SUCH_SUITE = re.compile(r"The repository .* (?:does not have|no longer has) a Release file")
-INDEXED = re.compile(rb"^Package: linux-(?:image|binary|modules|base)-.*\n(?:.+\n)*", re.MULTILINE)
+KINDS = rb"image|binary|modules|base|source"
+INDEXED = re.compile(rb"^Package: linux-(?:%s)-.*\n(?:.+\n)*" % KINDS, re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,8 @@ def _stored() -> tuple[float, list[str], Lists] | None:
     try:
         stored = json.loads(_index().read_text())
         packages = [Package(**package) for package in stored["packages"]]
+        if stored["format"] != FORMAT:
+            return None
         return _age_s(_index()), stored["sources"], Lists(packages, stored["missing"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -267,6 +271,7 @@ def _ask(suite: Suite) -> str:
 def _keep(lines: list[str], lists: Lists) -> None:
     aside = apt.home() / "index.json.new"
     index = {
+        "format": FORMAT,
         "sources": lines,
         # A suite beyond the usual ones is asked for whenever it is needed.
         "missing": {k: why for k, why in lists.missing.items() if k in SUITES + SECURITY_SUITES},

@@ -69,22 +69,7 @@ def identity() -> str:
 
 
 def _make(folder: Path, mirror: str | None) -> None:
-    tar = folder.with_name("tools.tar")
-    # Packages are only unpacked: nobody needs to be root for that.
-    options = ["--mode=chrootless", "--variant=extract", "--format=tar"]
-    # Newer ones take root for a mistake there; older ones do not know the word, and go on.
-    options.append("--skip=check/chrootless")
-    bootstrap.make_tar(tar, PACKAGES, options, mirror=mirror, what="fetching QEMU and compilers")
-    folder.mkdir()
-    try:
-        with tarfile.open(tar) as archive:
-            for member in archive:
-                _unpack(archive, member, folder)
-    except (OSError, tarfile.TarError) as error:
-        raise UserError(f"unpacking QEMU and compilers failed: {error}") from None
-    tar.unlink()
-    for name in MERGED:
-        (folder / name).symlink_to(f"usr/{name}")
+    unpack(folder, PACKAGES, KEPT, LEFT_OUT, mirror=mirror, what="fetching QEMU and compilers")
     (folder / IDENTITY).write_text(f"{cache.tree_digest(folder)}\n")
     # No device nodes: only root can make them. What git reads of them, files have, too: nothing,
     # and letters for a temporary file's name.
@@ -94,11 +79,41 @@ def _make(folder: Path, mirror: str | None) -> None:
     (folder / "dev/urandom").write_bytes(random.Random(FORMAT).randbytes(4096))
 
 
+def unpack(
+    folder: Path,
+    packages: Sequence[str],
+    kept: tuple[str, ...],
+    left_out: tuple[str, ...],
+    *,
+    mirror: str | None,
+    what: str,
+) -> None:
+    """Make a folder of what these packages hold, as far as it is kept; UserError (3) if not."""
+    tar = folder.with_name("tools.tar")
+    # Packages are only unpacked: nobody needs to be root for that.
+    options = ["--mode=chrootless", "--variant=extract", "--format=tar"]
+    # Newer ones take root for a mistake there; older ones do not know the word, and go on.
+    options.append("--skip=check/chrootless")
+    bootstrap.make_tar(tar, packages, options, mirror=mirror, what=what)
+    folder.mkdir()
+    try:
+        with tarfile.open(tar) as archive:
+            for member in archive:
+                name = _place(member.name)
+                if name.startswith(kept) and not f"{name}/".startswith(left_out):
+                    _unpack(archive, member, folder)
+    except (OSError, tarfile.TarError) as error:
+        raise UserError(f"{what}: unpacking failed: {error}") from None
+    tar.unlink()
+    for name in MERGED:
+        (folder / name).symlink_to(f"usr/{name}")
+
+
 def _unpack(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    """Write an entry into folder if it is kept: as this user's own, with a fixed mode."""
+    """Write an entry into folder: as this user's own, with a fixed mode."""
     name = _place(member.name)
     # Links from bin to usr/bin, of a tar that has them, are made for all.
-    if not _is_kept(name) or (member.issym() and name.removeprefix("usr/") in MERGED):
+    if member.issym() and name.removeprefix("usr/") in MERGED:
         return
     path = folder / name
     if member.isdir():
@@ -122,10 +137,6 @@ def _place(name: str) -> str:
     """Where a file is, whether the tar has folders for bin and lib or links to those of usr."""
     name = name.removeprefix("./").rstrip("/")
     return f"usr/{name}" if name.split("/")[0] in MERGED else name
-
-
-def _is_kept(name: str) -> bool:
-    return name.startswith(KEPT) and not f"{name}/".startswith(LEFT_OUT)
 
 
 class Workplace:

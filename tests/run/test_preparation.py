@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What runs need is looked at before anything is built or booted."""
+"""What runs need is looked at before anything is booted, and what is being built for them ends."""
 
+import signal
+import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -19,14 +22,27 @@ def test_a_kernel_without_what_the_workload_needs_is_refused(
     config = tmp_path / "config"
     config.write_text(kconfig.FRAGMENT.read_text().replace("CONFIG_MEMCG=y", ""))
     kernel = Kernel("x", "x", "6.1.0", Path("x"), None, config, "0", "0")
-    monkeypatch.setattr("setup.kernels.resolve", lambda spec, mirror: kernel)
-    monkeypatch.setattr(
-        "concurrent.futures.ThreadPoolExecutor", lambda: pytest.fail("something was made")
-    )
+    ended: list[int] = []
+    making = threading.Barrier(3)  # the two that are made meanwhile, and who looks for the kernel
+
+    def resolve(spec: str, mirror: str | None) -> Kernel:
+        making.wait(60)
+        return kernel
+
+    def make_for_an_hour(*_: object, mirror: str | None = None) -> Path:
+        with subprocess.Popen(["sleep", "3600"]) as child:
+            making.wait(60)
+        ended.append(child.returncode)
+        raise UserError("what was made was ended")
+
+    monkeypatch.setattr("setup.kernels.resolve", resolve)
+    monkeypatch.setattr("setup.userland.tools.root", make_for_an_hour)
+    monkeypatch.setattr("setup.image.build", make_for_an_hour)
     options = parse(["--workload", "memcg-dirty", "--music", str(tmp_path)])
     with pytest.raises(UserError, match="for --workload memcg-dirty: CONFIG_MEMCG ") as refused:
         preparation.make_ready(options)
     assert refused.value.status is Exit.MISSING
+    assert ended == [-signal.SIGTERM] * 2
 
 
 def test_the_fragment_has_what_the_workloads_need() -> None:

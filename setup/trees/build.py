@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Compiles a kernel from a Source, or takes it from the cache.
+
+The same source, configuration and compiler are one kernel in the cache. Each is compiled in a
+folder that is empty before; ccache alone remembers what was compiled, by its contents. Nothing of
+the host is in the result: not its name, its user, its time, its compiler or a folder of it.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from setup import cache, config_file
+from setup.trees import configs, toolchain
+from setup.trees.configs import Config
+from setup.trees.failures import DoesNotCompile
+from setup.trees.progress import Follower, Progress, steps_of
+from setup.trees.sources import Source, git, text_of
+from setup.userland.bootstrap import WHEN
+
+KIND = "built-kernels"
+FORMAT = "1"
+IMAGE, CONFIG, LOG, FACTS = "bzImage", "config", "build.log", "facts.json"
+MODULES = "lib/modules"
+# Where programs of the toolchain see them: the same for all kernels, for names are in objects.
+SOURCE, OUT, INDEX = "source", "out", "index"
+WITHIN = f"/{toolchain.BUILD}"
+MAKE = (
+    *("make", "-C", f"{WITHIN}/{SOURCE}", f"O={WITHIN}/{OUT}", "ARCH=x86_64", "LOCALVERSION="),
+    *("CC=ccache gcc", "HOSTCC=ccache gcc", f"PAHOLE=/{toolchain.PAHOLE}"),
+)
+ENVIRONMENT = {
+    "KBUILD_BUILD_TIMESTAMP": time.strftime("%Y-%m-%d", time.gmtime(WHEN)),
+    "KBUILD_BUILD_USER": "suite",
+    "KBUILD_BUILD_HOST": "desktop-freeze",
+    "KBUILD_BUILD_VERSION": "1",
+    "SOURCE_DATE_EPOCH": str(WHEN),
+    "CCACHE_DIR": f"/{toolchain.CCACHE}",
+    "CCACHE_MAXSIZE": "5G",
+    "CCACHE_COMPRESSLEVEL": "1",
+}
+PROBLEMS = ("error:", "Error ", "undefined reference", "No rule to make target", "fatal:", "***")
+
+
+@dataclass(frozen=True)
+class BuiltKernel:
+    """A kernel that was compiled: files in the cache.
+
+    `digest` is the SHA-256 of the image: two sources with the same one are the same kernel.
+    `modules` is `…/lib/modules/RELEASE`, None if the configuration has none. `log` is the build's;
+    `seconds` what it took when it was compiled, `cached` whether that was another time.
+    """
+
+    label: str
+    release: str
+    image: Path
+    modules: Path | None
+    config: Path
+    digest: str
+    log: Path
+    seconds: float
+    cached: bool
+
+
+@dataclass(frozen=True)
+class _Facts:
+    release: str
+    digest: str
+    seconds: float
+    steps: int
+
+
+def build_kernel(
+    source: Source,
+    config: Config,
+    *,
+    mirror: str | None = None,
+    jobs: int = 0,
+    progress: Callable[[Progress], None] = lambda progress: None,
+) -> BuiltKernel:
+    """The kernel of this source and configuration.
+
+    jobs: compilers at a time, one for each CPU by default. progress: called at each step of a
+    build that is under way. failures.NotBuilt (OptionLost, DoesNotCompile) if it cannot be built;
+    another UserError (3) if there are no tools to build it with.
+    """
+    tools = toolchain.root(mirror)
+    cached = True
+
+    def make(folder: Path) -> None:
+        nonlocal cached
+        cached = False
+        with cache.lock("kernel-builds"), _place(tools, source) as place:
+            _Build(source, config, tools, place, jobs or _cpus(), progress).make(folder)
+
+    folder = cache.built(KIND, _key(source, config), make)
+    facts = _Facts(**json.loads((folder / FACTS).read_text()))
+    modules = folder / MODULES / facts.release
+    return BuiltKernel(
+        label=source.label,
+        release=facts.release,
+        image=folder / IMAGE,
+        modules=modules if modules.is_dir() else None,
+        config=folder / CONFIG,
+        digest=facts.digest,
+        log=folder / LOG,
+        seconds=facts.seconds,
+        cached=cached,
+    )
+
+
+def _key(source: Source, config: Config) -> str:
+    how = (*MAKE, *ENVIRONMENT.values(), toolchain.identity())
+    return cache.key(FORMAT, *how, source.tree, *config.parts)
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _cpus() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+@contextlib.contextmanager
+def _place(tools: Path, source: Source) -> Iterator[Path]:
+    """The folder with the source's files; what the build before it left is gone."""
+    place = tools / toolchain.BUILD
+    shutil.rmtree(place / OUT, ignore_errors=True)
+    (place / OUT).mkdir()
+    (place / SOURCE).mkdir(exist_ok=True)
+    # git writes the files that differ from those of the last kernel, and no others.
+    index = place / INDEX
+    index.with_name(f"{INDEX}.lock").unlink(missing_ok=True)
+    how = ["read-tree", "--reset", "-u", source.tree]
+    done = git(how, source.objects, index=index, worktree=place / SOURCE)
+    if done.returncode:
+        # A build that was killed may have left anything.
+        shutil.rmtree(place / SOURCE)
+        (place / SOURCE).mkdir()
+        index.unlink(missing_ok=True)
+        done = git(how, source.objects, index=index, worktree=place / SOURCE)
+    text_of(done, f"writing the files of {source.label}")
+    clean = git(["clean", "-ffdxq"], source.objects, index=index, worktree=place / SOURCE)
+    text_of(clean, f"writing the files of {source.label}")
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place / OUT, ignore_errors=True)
+
+
+class _Build:
+    """One kernel's way from its files to its image."""
+
+    def __init__(
+        self,
+        source: Source,
+        config: Config,
+        tools: Path,
+        place: Path,
+        jobs: int,
+        progress: Callable[[Progress], None],
+    ) -> None:
+        self._source = source
+        self._config = config
+        self._tools = tools
+        self._out = place / OUT
+        self._jobs = jobs
+        self._progress = progress
+        self._log: list[str] = []
+
+    def make(self, folder: Path) -> None:
+        """Compile it, and put what is kept of it into folder."""
+        began = time.monotonic()
+        self._configure()
+        options = config_file.read(self._out / ".config")
+        has_modules = options.get("CONFIG_MODULES") == "y"
+        steps = self._compile(["bzImage", *(["modules"] if has_modules else [])])
+        folder.mkdir()
+        if has_modules:
+            self._install_modules(folder)
+        shutil.copyfile(self._out / "arch/x86/boot" / IMAGE, folder / IMAGE)
+        shutil.copyfile(self._out / ".config", folder / CONFIG)
+        (folder / LOG).write_text("".join(self._log))
+        facts = _Facts(
+            (self._out / "include/config/kernel.release").read_text().strip(),
+            _digest(folder / IMAGE),
+            round(time.monotonic() - began, 1),
+            steps,
+        )
+        (folder / FACTS).write_text(json.dumps(asdict(facts), indent=1) + "\n")
+
+    def _configure(self) -> None:
+        config = self._out / ".config"
+        if self._config.target:
+            self._run([self._config.target])
+        else:
+            config.write_text(self._config.base)
+        if self._config.fragment:
+            with open(config, "a") as file:
+                file.write(f"\n{self._config.fragment}")
+        self._run(["olddefconfig"])
+        made = config_file.read(config)
+        configs.check(self._source, self._config, made, "".join(self._log))
+
+    def _compile(self, targets: list[str]) -> int:
+        known = steps_of(self._config.parts)
+        follower = Follower(self._source.label, known.get(), self._progress)
+        self._run([f"-j{self._jobs}", *targets], follower)
+        known.keep(follower.done)
+        return follower.done
+
+    def _install_modules(self, folder: Path) -> None:
+        target = f"{WITHIN}/{OUT}/installed"
+        self._run(
+            ["modules_install", f"INSTALL_MOD_PATH={target}", "INSTALL_MOD_STRIP=1", "DEPMOD=true"]
+        )
+        found = list((self._out / "installed" / MODULES).iterdir())
+        for link in ("build", "source"):
+            (found[0] / link).unlink(missing_ok=True)
+        shutil.copytree(self._out / "installed" / MODULES, folder / MODULES)
+
+    def _run(self, arguments: list[str], follower: Follower | None = None) -> None:
+        """Run make; DoesNotCompile with the first line that says what is wrong."""
+        env = {**ENVIRONMENT, "CCACHE_COMPILERCHECK": f"string:{toolchain.identity()}"}
+        command = toolchain.command(self._tools, [*MAKE, *arguments], env)
+        self._log.append(f"$ {' '.join([*MAKE, *arguments])}\n")
+        first = len(self._log)
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as process:
+            assert process.stdout is not None
+            try:
+                for line in process.stdout:
+                    self._log.append(line)
+                    if follower is not None:
+                        follower.see(line)
+            except BaseException:
+                process.terminate()
+                raise
+        if process.returncode:
+            said = [line.strip() for line in self._log[first:] if line.strip()]
+            wrong = (line for word in PROBLEMS for line in said if word in line)
+            why = next(wrong, said[-1] if said else f"make ended with {process.returncode}")
+            raise DoesNotCompile(
+                f"{self._source.label} does not compile: {why.removeprefix(f'{WITHIN}/{SOURCE}/')}",
+                log="".join(self._log),
+                label=self._source.label,
+            )

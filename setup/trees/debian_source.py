@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Debian's sources as a tree: the package linux-source-X.Y, checked as its kernels are.
+
+It holds what Debian's own kernels of that version are compiled from: the release of kernel.org with
+Debian's patches applied. It is read into a git object store in the cache, and needs no clone.
+"""
+
+import lzma
+import re
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from errors import Exit, UserError
+from setup import apt, cache, debian, package_lists
+from setup.trees.sources import Source, environment
+
+PREFIX = "debian-source:"
+TREE = "tree"  # a file with its id, beside the objects
+# Nobody's commit: only its tree counts.
+HEAD = b"commit refs/heads/source\ncommitter suite <> 1257163200 +0000\ndata 0\n"
+FORMAT = "1"
+
+
+def fitting(packages: list[apt.Package], wanted: str) -> list[apt.Package]:
+    """The packages of sources that a version (`7.2`, `7.2.13-1`) or a suite means, newest first."""
+    found: dict[str, apt.Package] = {}
+    for package in packages:
+        if not re.fullmatch(r"linux-source-\d+\.\d+", package.name):
+            continue
+        upstream = upstream_of(package)
+        if debian.is_suite(wanted):
+            names = {wanted, f"{wanted}-security", f"{wanted}-updates"}
+            fits = bool(names & {package.suite, package.codename})
+        else:
+            fits = wanted in (upstream, package.version)
+            fits |= upstream.startswith((f"{wanted}.", f"{wanted}-rc"))
+        if fits:
+            found[package.version] = package
+    return [found[version] for version in sorted(found, key=debian.version_key, reverse=True)]
+
+
+def upstream_of(package: apt.Package) -> str:
+    """`7.2.13`, `7.3-rc7`."""
+    return package.version.rpartition("-")[0].rpartition(":")[2].replace("~", "-")
+
+
+def from_debian(wanted: str, *, mirror: str | None = None) -> Source:
+    """The newest source that a version or a suite means and the mirror has.
+
+    UserError (3) if there is none, which lists what exists.
+    """
+    need = wanted if debian.is_suite(wanted) else ""
+    lists = package_lists.update(mirror, need=need)
+    found = fitting(lists.packages, wanted)
+    gone = []
+    for package in found:
+        try:
+            folder = fetch(package)
+        except apt.Gone:
+            gone.append(package.version)
+            continue
+        if gone:
+            print(
+                f"{PREFIX}{wanted}: listed, but not on the mirror: {', '.join(gone)}; taken: "
+                f"{package.version}",
+                file=sys.stderr,
+            )
+        tree = (folder / TREE).read_text().strip()
+        return Source(
+            f"v{upstream_of(package)}", tree, (folder / "objects",), package=package.version
+        )
+    known = sorted({upstream_of(one) for one in lists.packages if "-source-" in one.name})
+    raise UserError(
+        f"the mirror has no source of a kernel {wanted}",
+        hint=f"sources: {', '.join(known) or 'none'}",
+    )
+
+
+def fetch(package: apt.Package) -> Path:
+    """A bare repository in the cache with the package's source, fetched if it is not there."""
+
+    def build(folder: Path) -> None:
+        deb = apt.download(package)
+        try:
+            _import(deb, folder)
+        finally:
+            deb.unlink(missing_ok=True)
+
+    return cache.built("debian-sources", cache.key(FORMAT, package.sha256), build)
+
+
+def _import(deb: Path, folder: Path) -> None:
+    aside = folder.with_name("unpacked")
+    apt.run(["dpkg-deb", "-x", deb, aside], what=f"unpacking {deb.name}")
+    tars = list(aside.glob("usr/src/linux-source-*.tar.xz"))
+    if len(tars) != 1:
+        raise UserError(f"{deb.name}: no source of a kernel inside")
+    apt.run(["git", "init", "-q", "--bare", "--template=", folder], what="git init")
+    command = ["git", "-c", "core.compression=1", "fast-import", "--quiet", "--depth=0"]
+    env = environment({"GIT_DIR": str(folder)})
+    try:
+        with (
+            lzma.open(tars[0]) as data,
+            tarfile.open(fileobj=data, mode="r|") as archive,
+            subprocess.Popen(command, env=env, stdin=subprocess.PIPE) as importer,
+        ):
+            assert importer.stdin is not None
+            importer.stdin.write(HEAD)
+            for name, mode, content in _files(archive):
+                importer.stdin.write(b"M %s inline %s\n" % (mode, name))
+                importer.stdin.write(b"data %d\n%s\n" % (len(content), content))
+    except (OSError, EOFError, lzma.LZMAError, tarfile.TarError) as error:
+        raise UserError(f"reading {deb.name} failed: {error}") from None
+    if importer.returncode:
+        raise UserError(f"reading {deb.name} into git failed")
+    command = ["git", "rev-parse", "refs/heads/source^{tree}"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    (folder / TREE).write_text(done.stdout)
+
+
+def _files(archive: tarfile.TarFile) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """Each file's name without the first folder, its mode as git has it, and its bytes."""
+    for member in archive:
+        name = member.name.removeprefix("./").partition("/")[2]
+        if member.isdir() or not name:
+            continue
+        if "\n" in name or name.startswith('"') or ".." in name.split("/"):
+            raise UserError(f"a source of a kernel has no file {name!r}")
+        if member.issym():
+            yield name.encode(), b"120000", member.linkname.encode()
+            continue
+        content: IO[bytes] | None = archive.extractfile(member)
+        if content is not None:
+            mode = b"100755" if member.mode & 0o100 else b"100644"
+            yield name.encode(), mode, content.read()
+
+
+def wanted_of(spec: str) -> str:
+    """The version or suite of `debian-source:7.2`; UserError (2) if it is none."""
+    wanted = spec.removeprefix(PREFIX)
+    if not re.fullmatch(r"[A-Za-z0-9][\w.+~-]*", wanted, re.ASCII):
+        raise UserError(
+            f"not a suite or version: {spec!r}",
+            hint="for example debian-source:7.2",
+            status=Exit.USAGE,
+        )
+    return wanted

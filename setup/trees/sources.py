@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The source of a kernel: a git tree object. The user's checkout is only read.
+
+The tree of a checkout with changes that are not committed, a folder that is no repository and the
+result of a patch are written to an object store in the cache, never to the user's. A tree's id
+stands for the names and bytes of all its files: of the same id is the same source.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from errors import Exit, UserError
+from setup import cache
+
+KIND, STORE = "kernel-sources", "objects.git"
+SHORT = 12  # hex digits of a commit in a label, as kernel developers quote one
+# The user's settings (autocrlf, filters, hooks) would make other bytes of the same tree.
+NEUTRAL = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C.UTF-8",
+}
+MARKS = ("Kbuild", "Kconfig", "MAINTAINERS")  # what a kernel's source has on top
+
+
+@dataclass(frozen=True)
+class Source:
+    """A kernel's source.
+
+    `label` is the variant's name (`v7.2`, `v7.2-revert-acd22fbb9f47`, `v7.2+fix`); `tree` the id of
+    its git tree; `objects` the object stores that hold it; `repository` the user's, in which
+    commits are looked up, if there is one; `commit` the one it was made of; `package` the version
+    of Debian's package; `notes` are lines to tell the user.
+    """
+
+    label: str
+    tree: str
+    objects: tuple[Path, ...] = ()
+    repository: Path | None = None
+    commit: str = ""
+    package: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether its commit says all that was there before it was changed."""
+        return bool(self.commit) and not self.notes
+
+
+def store() -> Path:
+    """The bare repository in the cache that takes what is made here."""
+
+    def make(folder: Path) -> None:
+        run = subprocess.run(
+            ["git", "init", "-q", "--bare", "--template=", str(folder)],
+            env=environment(),
+            capture_output=True,
+            text=True,
+        )
+        if run.returncode:
+            raise UserError(f"git init failed: {run.stderr.strip()}")
+
+    return cache.built(KIND, STORE, make, ("objects",))
+
+
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """For a git without the user's settings, and without what a git that runs us has set."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return {**clean, **NEUTRAL, **(more or {})}
+
+
+def git(
+    arguments: Sequence[str],
+    objects: Sequence[Path] = (),
+    *,
+    index: Path | None = None,
+    worktree: Path | None = None,
+    data: bytes | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git in the cache's repository, where it reads these object stores, too."""
+    more = {
+        "GIT_DIR": str(store()),
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(map(str, objects)),
+    }
+    if index is not None:
+        more["GIT_INDEX_FILE"] = str(index)
+    if worktree is not None:
+        more["GIT_WORK_TREE"] = str(worktree)
+    settings = ["-c", "core.looseCompression=1", "-c", "core.fsmonitor=false", "-c", "gc.auto=0"]
+    return subprocess.run(
+        ["git", *settings, *arguments], env=environment(more), capture_output=True, input=data
+    )
+
+
+def text_of(done: subprocess.CompletedProcess[bytes], what: str) -> str:
+    """What that git printed; UserError (3) with its last line if it failed."""
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines() or ["it printed nothing"]
+        raise UserError(f"{what}: {said[-1]}")
+    return done.stdout.decode(errors="surrogateescape").strip()
+
+
+def from_git(path: Path, revision: str = "") -> Source:
+    """A revision of a repository, or its work tree as it is now.
+
+    UserError: 2 for a path or revision that is not there, 3 if git cannot read it.
+    """
+    objects, folder = _repository(path)
+    commit = _user_git(path, "rev-parse", "--verify", "-q", f"{revision or 'HEAD'}^{{commit}}")
+    if not commit:
+        raise UserError(
+            f"{path} has no revision {revision or 'HEAD'!r}",
+            hint="a tag, a branch or a commit; git fetch gets what the clone lacks",
+            status=Exit.USAGE,
+        )
+    label, tree = _name(path, revision, commit), _user_git(path, "rev-parse", f"{commit}^{{tree}}")
+    source = Source(label, tree, (objects,), path, commit)
+    if not revision:
+        source = _as_it_is(source, folder)
+    _check(source, str(path))
+    return source
+
+
+def from_folder(path: Path, label: str = "") -> Source:
+    """A folder with a kernel's sources that need not be a repository; label: its name, by default.
+
+    Files that .gitignore names belong to it: a folder in which make has run is refused by make.
+    """
+    if not path.is_dir():
+        raise UserError(f"no such folder: {path}", status=Exit.USAGE)
+    index = cache.root() / KIND / f"index-{cache.key(str(path.resolve()))}"
+    tree = _snapshot(path, (), index, "--force")
+    source = Source(label or path.resolve().name, tree, (store() / "objects",))
+    _check(source, str(path))
+    return source
+
+
+def _check(source: Source, name: str) -> None:
+    listed = text_of(git(["ls-tree", "--name-only", source.tree], source.objects), name)
+    if not set(MARKS) <= set(listed.split("\n")):
+        raise UserError(f"{name} is no source of a kernel", hint=f"it has no {', '.join(MARKS)}")
+
+
+def _user_git(path: Path, *arguments: str) -> str:
+    """A git that looks at the user's repository, with the user's settings; "" if it fails."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    done = subprocess.run(
+        ["git", "-C", str(path), *arguments],
+        env={**clean, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"},
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+    )
+    if "dubious ownership" in done.stderr:
+        raise UserError(
+            f"{path} belongs to another user, and git does not trust it",
+            hint=f"git config --global --add safe.directory {path.resolve()}",
+        )
+    return "" if done.returncode else done.stdout.strip()
+
+
+def _repository(path: Path) -> tuple[Path, Path]:
+    """Its object store, and its folder with the index."""
+    found = _user_git(
+        path, "rev-parse", "--path-format=absolute", "--git-path", "objects", "--absolute-git-dir"
+    ).split("\n")
+    if len(found) != 2:
+        raise UserError(
+            f"{path} is no git repository",
+            hint="give a clone, or debian-source:VERSION, which needs none",
+            status=Exit.USAGE,
+        )
+    return Path(found[0]), Path(found[1])
+
+
+def _name(path: Path, revision: str, commit: str) -> str:
+    """`v7.2`, `v7.2-rc3-17-g0123456789ab`, or the commit, if no tag is before it."""
+    tag = _user_git(path, "rev-parse", "-q", "--verify", f"refs/tags/{revision}^{{commit}}")
+    if revision and tag == commit:
+        return revision
+    described = _user_git(
+        path, "describe", "--tags", "--match", "v[0-9]*", f"--abbrev={SHORT}", commit
+    )
+    return described or commit[:SHORT]
+
+
+def _as_it_is(source: Source, folder: Path) -> Source:
+    """The work tree with what is not committed, and files that are not ignored."""
+    assert source.repository is not None
+    top = _user_git(source.repository, "rev-parse", "--show-toplevel")
+    if not top:
+        raise UserError(
+            f"{source.repository} has no work tree",
+            hint=f"name a revision: git:{source.repository}@HEAD",
+        )
+    with cache.scratch("source-index") as scratch:
+        index = scratch / "index"
+        if (folder / "index").is_file():
+            # With what git knows of the files' times: only changed ones are read.
+            shutil.copy2(folder / "index", index)
+        ignored = _user_git(source.repository, "rev-parse", "--git-path", "info/exclude")
+        exclude = Path(top, ignored)
+        try:
+            tree = _snapshot(Path(top), source.objects, index, exclude=exclude)
+        except UserError:
+            index.unlink(missing_ok=True)  # one that cannot be read without its repository
+            git(["read-tree", source.tree], source.objects, index=index)
+            tree = _snapshot(Path(top), source.objects, index, exclude=exclude)
+    if tree == source.tree:
+        return source
+    objects = (*source.objects, store() / "objects")
+    changed = text_of(
+        git(["diff-tree", "-r", "--name-only", source.tree, tree], objects), "git diff-tree"
+    ).splitlines()
+    files = ", ".join(changed[:3]) + (" and others" if len(changed) > 3 else "")
+    note = (
+        f"git:{source.repository}: the work tree is built as it is: {len(changed)} "
+        f"file{'s' if len(changed) > 1 else ''} not as in {source.commit[:SHORT]}: {files}"
+    )
+    return Source(
+        f"{source.label}-dirty", tree, objects, source.repository, source.commit, notes=(note,)
+    )
+
+
+def _snapshot(
+    top: Path, objects: Sequence[Path], index: Path, *how: str, exclude: Path | None = None
+) -> str:
+    """The id of a tree with the files of a folder, whose objects are in the store."""
+    index.parent.mkdir(parents=True, exist_ok=True)
+    more = ["-c", f"core.excludesFile={exclude}"] if exclude and exclude.is_file() else []
+    done = git([*more, "add", "-A", *how, "--", "."], objects, index=index, worktree=top)
+    text_of(done, f"reading {top}")
+    return text_of(git(["write-tree"], objects, index=index), f"reading {top}")
+
+
+def safe_label(text: str) -> str:
+    """As a part of a label: letters, digits and ._+- only."""
+    return re.sub(r"[^A-Za-z0-9._+-]", "-", text)

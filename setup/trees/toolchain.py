@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What compiles kernels: of the suite's own Debian, so that every host makes the same bytes.
+
+As setup.userland.tools, but a folder of its own in the cache, which only those fetch who build a
+kernel. Nothing of it is installed. Its programs have that folder as their root; they need a
+/dev/null that is one, which a user namespace may mount and root may make.
+"""
+
+import argparse
+import functools
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from errors import UserError, run_command
+from setup import cache
+from setup.userland import bootstrap, tools
+
+PACKAGES = (
+    *("bash", "bc", "bison", "busybox-static", "ccache", "coreutils", "cpio", "dash", "diffutils"),
+    *("dwarves", "findutils", "flex", "gcc", "grep", "gzip", "kmod", "libc6-dev", "libelf-dev"),
+    *("libssl-dev", "lz4", "make", "mawk", "perl-base", "python3", "sed", "tar", "xz-utils"),
+    *("zlib1g-dev", "zstd"),
+)
+KEPT = ("usr/",)
+LEFT_OUT = tuple(f"usr/share/{name}/" for name in ("doc", "info", "locale", "man"))
+# What packages' scripts, which are not run, would link.
+LINKS = {"usr/bin/awk": "mawk", "usr/bin/sh": "dash"}
+# pahole writes BTF in the order in which its threads end: alone it makes the same each time.
+PAHOLE = "usr/local/bin/pahole"
+ONE_THREAD = """\
+#!/bin/sh
+for word; do
+    shift
+    case $word in
+    -j*) ;;
+    *) set -- "$@" "$word" ;;
+    esac
+done
+exec /usr/bin/pahole "$@"
+"""
+FORMAT = 1
+BUILD, CCACHE = "build", "ccache"
+CHANGING = ("dev", "tmp", "proc", BUILD, CCACHE)
+NODES = {"null": (1, 3), "zero": (1, 5), "urandom": (1, 9)}
+# dev/fd is how a shell hands the output of one command to another as a file.
+SMALL = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1"}
+MOUNTED = """\
+set -e
+root=$1
+shift
+for name in null zero urandom; do mount --bind /dev/$name "$root/dev/$name"; done
+mount --rbind /proc "$root/proc"
+exec chroot "$root" "$@"
+"""
+MAY_NOT = "run it as root, or in the container (README.md)"
+
+
+def root(mirror: str | None = None) -> Path:
+    """The folder with the programs, from the cache if it is there; UserError (3) if not."""
+    return cache.built("kernel-tools", _name(), lambda folder: _make(folder, mirror), CHANGING)
+
+
+def _name() -> str:
+    parts = (*PACKAGES, *KEPT, *LEFT_OUT, *LINKS, ONE_THREAD)
+    return f"{bootstrap.SUITE}-{cache.key(str(FORMAT), *parts)}"
+
+
+def describe() -> str:
+    """What root() would do, for --dry-run; writes nothing."""
+    there = (cache.place() / "kernel-tools" / _name()).is_dir()
+    how = "in the cache" if there else "about 100 MB to fetch into the cache, nothing is installed"
+    return f"gcc, make and what else builds a kernel, of Debian {bootstrap.SUITE}: {how}"
+
+
+def identity() -> str:
+    """What stands for the bytes of all these programs."""
+    return (root() / tools.IDENTITY).read_text().strip()
+
+
+def _make(folder: Path, mirror: str | None) -> None:
+    what = "fetching what compiles a kernel"
+    tools.unpack(folder, PACKAGES, KEPT, LEFT_OUT, mirror=mirror, what=what)
+    for name, target in LINKS.items():
+        if not (folder / name).exists():
+            (folder / name).symlink_to(target)
+    (folder / PAHOLE).parent.mkdir(parents=True, exist_ok=True)
+    (folder / PAHOLE).write_text(ONE_THREAD)
+    (folder / PAHOLE).chmod(0o755)
+    (folder / tools.IDENTITY).write_text(f"{cache.tree_digest(folder)}\n")
+    for name in CHANGING:
+        (folder / name).mkdir()
+    for name in NODES:
+        (folder / "dev" / name).touch()
+    for name, target in SMALL.items():
+        (folder / "dev" / name).symlink_to(target)
+
+
+def command(place: Path, argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
+    """What runs argv with place, a root(), as its root; UserError (3) if this user may not."""
+    settings = {**tools.ENVIRONMENT, **env}
+    inside = ["env", "-i", *(f"{name}={value}" for name, value in settings.items()), *argv]
+    return [*_enter(place), *inside]
+
+
+@functools.cache
+def _enter(place: Path) -> tuple[str, ...]:
+    as_user = ["--map-root-user"] if os.geteuid() != 0 else []
+    mounted = ("unshare", *as_user, "--mount", "sh", "-c", MOUNTED, "sh", str(place))
+    test = ["sh", "-c", "test -c /dev/null && : >/dev/null"]
+    failed = subprocess.run([*mounted, *test], capture_output=True, text=True)
+    if failed.returncode == 0:
+        return mounted
+    # Root in a container that may not mount may still make devices.
+    plain = ("chroot", str(place))
+    if os.geteuid() == 0:
+        for name, (major, minor) in NODES.items():
+            node = place / "dev" / name
+            if not node.is_char_device():
+                node.unlink(missing_ok=True)
+                subprocess.run(["mknod", "-m", "666", node, "c", str(major), str(minor)])
+        if subprocess.run([*plain, *test], capture_output=True).returncode == 0:
+            return plain
+    said = failed.stderr.strip().splitlines() or ["it printed nothing"]
+    raise UserError(f"entering {place} failed: {said[-1]}", hint=MAY_NOT)
+
+
+def main() -> int:
+    """python3 -m setup.trees.toolchain: unpack them; print where they are, and their digest."""
+    parser = argparse.ArgumentParser(prog="setup.trees.toolchain", description=__doc__)
+    parser.add_argument("--mirror", metavar="URL", help="instead of the one in the host's sources")
+    print(root(parser.parse_args().mirror))
+    print(identity())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("setup.trees.toolchain", main))
