@@ -28,15 +28,18 @@ class Expectation:
         positions = known.positions
         low = np.maximum(positions[:-1], first)
         high = np.minimum(positions[1:], last)
-        share = np.clip(high - low, 0, None) / np.diff(positions)
+        high = np.maximum(low, high)
+        count = known.suspects
+        share = (count[high] - count[low]) / np.maximum(np.diff(count[positions]), 1)
         weights = known.weights * share[:, None]
         self.mass = float(weights.sum())
-        weights = weights / max(self.mass, 1e-300)
+        if self.mass:
+            weights = weights / self.mass
         self.gaps = np.flatnonzero(weights.sum(axis=1) > FEW)
         self._settings = np.flatnonzero(weights.sum(axis=0) > FEW)
         self.low, self.high = low[self.gaps], high[self.gaps]
         kept = weights[np.ix_(self.gaps, self._settings)]
-        self.weights = kept / kept.sum()
+        self.weights = kept / kept.sum() if kept.size else kept
 
     def median(self) -> float:
         """The position up to which the step is as probable as after it."""
@@ -52,7 +55,7 @@ class Expectation:
         scatter, offset = known.scatter[settings], known.offset[settings]
         place = np.minimum(np.searchsorted(known.positions, wanted), len(known.positions) - 1)
         built = (known.positions[place] == wanted)[:, None]
-        # A kernel that was run is known by its runs as well as by its side's level: kernel x setting.
+        # Kernel x setting: one that was run is known by its runs as well as by its side's level.
         pull = built * offset**2 / (offset**2 + scatter**2 / known.builds.counts[place, None])
         own = pull * known.builds.means[place, None]
         extra = scatter**2 + np.where(
@@ -64,7 +67,8 @@ class Expectation:
         means = (1 - pull)[:, None] * levels + own[:, None]
         spread = np.sqrt((1 - pull)[:, None] ** 2 * variances + extra[:, None])
         # Where the step is at this commit or before it, its kernel is bad.
-        share = (wanted[:, None] - self.low) / np.maximum(self.high - self.low, 1)
+        count = known.suspects
+        share = (count[wanted][:, None] - count[self.low]) / (count[self.high] - count[self.low])
         share = np.clip(share, 0, 1)
         parts = np.concatenate([share, 1 - share], axis=1)
         weights = parts[..., None] * np.concatenate([self.weights, self.weights])

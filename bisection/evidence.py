@@ -22,15 +22,25 @@ class Evidence:
     """figures: of each tested position one a run, more is worse, infinite if the run failed.
 
     untestable: positions whose kernel cannot be built, or does not bring a run to its end.
+    innocent: positions that did not make the step, since their kernel is the one before them, byte
+    for byte.
     """
 
     last: int
     figures: Mapping[int, Sequence[float]]
     untestable: frozenset[int] = frozenset()
+    innocent: frozenset[int] = frozenset()
+
+    def suspects(self) -> Ints:
+        """How many of the commits up to each position may have made the step."""
+        may = np.ones(self.last + 1, dtype=np.int64)
+        may[[0, *self.innocent]] = 0
+        return np.cumsum(may)
 
     def testable(self, position: int) -> bool:
         """Whether a kernel of this commit may be run."""
-        return 0 <= position <= self.last and position not in self.untestable
+        inside = 0 <= position <= self.last
+        return inside and position not in self.untestable and position not in self.innocent
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ class Posterior:
 
     builds: Builds
     last: int
+    suspects: Ints  # up to each position
     scatter: Floats
     offset: Floats
     weights: Floats
@@ -51,10 +52,10 @@ class Posterior:
 
     def commits(self) -> Floats:
         """The probability of each commit, by its position; 0 of the good end."""
-        found = np.zeros(self.last + 1)
-        for j, mass in enumerate(self.gaps):
-            low, high = self.positions[j], self.positions[j + 1]
-            found[low + 1 : high + 1] = mass / (high - low)
+        found = np.diff(self.suspects, prepend=0).astype(float)
+        sizes = np.diff(self.suspects[self.positions])
+        each = self.gaps / np.maximum(sizes, 1)
+        found[1:] *= np.repeat(each, np.diff(self.positions))
         return found
 
     def offset_deviation(self) -> float:
@@ -81,12 +82,15 @@ def posterior(evidence: Evidence) -> Posterior:
     within -= builds.squares.sum() / (2 * scatter**2)
     logs = (prior + within + 0.5 * np.log(precision).sum(axis=1))[:, None]
     logs = logs - 0.5 * (misfit + np.log(left[0] * right[0]))
-    logs = logs + np.log(np.diff(builds.positions))
+    suspects = evidence.suspects()
+    with np.errstate(divide="ignore"):  # a gap without any is not where the step is
+        logs = logs + np.log(np.diff(suspects[builds.positions]))
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
     return Posterior(
         builds,
         evidence.last,
+        suspects,
         scatter,
         offset,
         weights.T,

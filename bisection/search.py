@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The search: which kernel to run next, and when there is an answer."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -21,7 +23,7 @@ NAMED = 20  # ranges that are named, the most probable
 class Range:
     """Commits first..last, of which one made the step with this probability.
 
-    All but the last are untestable; where first is last it is one commit.
+    Where it is not one commit, most of them are untestable, and none was run but the last.
     """
 
     first: int
@@ -48,38 +50,86 @@ class Step:
 def ranges(evidence: Evidence, known: Posterior) -> tuple[Range, ...]:
     """What could be told apart at all, the most probable first."""
     testable = np.ones(evidence.last + 1, dtype=bool)
-    testable[list(evidence.untestable)] = False
+    testable[[*evidence.untestable, *evidence.innocent]] = False
     edges = np.flatnonzero(testable)
     sums = np.cumsum(known.commits())[edges]
     mass = np.diff(sums)
     order = np.argsort(-mass, kind="stable")[:NAMED]
-    return tuple(Range(int(edges[j]) + 1, int(edges[j + 1]), float(mass[j])) for j in order)
+    suspects = np.flatnonzero(np.diff(known.suspects, prepend=0))
+    found = []
+    for j in order:
+        within = suspects[(suspects > edges[j]) & (suspects <= edges[j + 1])]
+        if len(within):
+            found.append(Range(int(within[0]), int(within[-1]), float(mass[j])))
+    return tuple(found)
 
 
-def step(evidence: Evidence, most_runs: int = MOST_RUNS) -> Step:
-    """Whether there is an answer, or else which kernel is run next."""
+def step(evidence: Evidence, pending: Sequence[int] = (), most_runs: int = MOST_RUNS) -> Step:
+    """Whether there is an answer, or else which kernel is run next.
+
+    pending: kernels whose runs are under way; the next one tells most whichever way those end.
+    """
     known = posterior(evidence)
     best = ranges(evidence, known)
     if best[0].probability >= SURE:
         return Step("found", known, best)
     if sum(map(len, evidence.figures.values())) >= most_runs:
         return Step("unsure", known, best, why=f"{most_runs} runs were not enough")
-    position, tells = next_run(evidence, Expectation(known))
+    position, tells = _next(evidence, _parts(known, pending))
+    if tells < ENOUGH and pending:
+        position, tells = _next(evidence, _parts(known))
     if tells < ENOUGH:
+        if (stretch := _stretch(evidence, known)) is not None:
+            return Step("found", known, (stretch,))
         # Runs of one kernel scatter without its offset: how large offsets are can still be learnt.
-        position = _least_known(evidence, Expectation(known))
+        position = _least_known(evidence, _parts(known))
         if len(evidence.figures[position]) >= LEARNT:
             return Step("unsure", known, best, why="no further run would tell them apart")
     return Step("run", known, best, position, tells)
 
 
-def next_run(evidence: Evidence, expected: Expectation) -> tuple[int, float]:
+def _stretch(evidence: Evidence, known: Posterior) -> Range | None:
+    """The commits between two neighbouring kernels, if it is one of them and some do not run."""
+    j = int(known.gaps.argmax())
+    low, high = int(known.positions[j]), int(known.positions[j + 1])
+    if known.gaps[j] < SURE or not any(low < one < high for one in evidence.untestable):
+        return None
+    suspects = np.flatnonzero(np.diff(known.suspects, prepend=0))
+    within = suspects[(suspects > low) & (suspects <= high)]
+    return Range(int(within[0]), int(within[-1]), float(known.gaps[j]))
+
+
+def likely_next(evidence: Evidence, known: Posterior, pending: Sequence[int]) -> list[int]:
+    """The new kernels that are wanted after these runs, the most probable first."""
+    found = []
+    for part in _parts(known, pending):
+        position, _ = _next(evidence, [part])
+        if position not in evidence.figures and position not in pending:
+            found.append((part.mass, position))
+    return [position for _, position in sorted(found, reverse=True)]
+
+
+def commits_left(known: Posterior) -> int:
+    """How many commits hold the step with the probability that is sure."""
+    probable = np.sort(known.commits())[::-1]
+    return int(np.searchsorted(np.cumsum(probable), SURE)) + 1
+
+
+def _parts(known: Posterior, pending: Sequence[int] = ()) -> list[Expectation]:
+    """What is expected if the step is between two of the kernels that are running now, each."""
+    edges = sorted({0, *pending, known.last})
+    parts = [Expectation(known, low, high) for low, high in pairwise(edges)]
+    return [part for part in parts if part.mass > LIKELY]
+
+
+def _next(evidence: Evidence, parts: Sequence[Expectation]) -> tuple[int, float]:
     """The commit whose kernel's run tells most, and what it is expected to tell.
 
     A kernel that is there is run again where that tells as much as a new one.
     """
-    built, new = _neighbours(evidence, expected), _candidates(evidence, expected)
-    tells = expected.tells([*built, *new])
+    built = _neighbours(evidence, parts)
+    new = sorted({one for part in parts for one in _candidates(evidence, part)})
+    tells = np.sum([part.mass * part.tells([*built, *new]) for part in parts], axis=0)
     tells[len(built) :] *= [builds_there(evidence, one) for one in new]
     again = int(tells[: len(built)].argmax())
     best = int(tells.argmax())
@@ -87,29 +137,17 @@ def next_run(evidence: Evidence, expected: Expectation) -> tuple[int, float]:
     return [*built, *new][chosen], float(tells[chosen])
 
 
-def likely_next(evidence: Evidence, running: int, known: Posterior) -> list[int]:
-    """Which new kernels are wanted after a run of that commit, whichever way it ends."""
-    found = []
-    for first, after in ((0, running), (running, known.last)):
-        expected = Expectation(known, first, after)
-        if expected.mass > LIKELY and len(expected.gaps):
-            position, _ = next_run(evidence, expected)
-            if position not in evidence.figures and position != running:
-                found.append((expected.mass, position))
-    return [position for _, position in sorted(found, reverse=True)]
-
-
-def _neighbours(evidence: Evidence, expected: Expectation) -> list[int]:
+def _neighbours(evidence: Evidence, parts: Sequence[Expectation]) -> list[int]:
     """The tested kernels at the edges of what is likely, and the ends."""
     near = {0, evidence.last}
-    for low, high in zip(expected.low, expected.high, strict=True):
-        near |= {int(low), int(high)}
+    for part in parts:
+        near |= {int(one) for one in (*part.low, *part.high)}
     return sorted(one for one in near if one in evidence.figures)
 
 
-def _least_known(evidence: Evidence, expected: Expectation) -> int:
+def _least_known(evidence: Evidence, parts: Sequence[Expectation]) -> int:
     """The kernel with the fewest runs of those at the edges of what is likely."""
-    near = _neighbours(evidence, expected)
+    near = _neighbours(evidence, parts)
     return min(near, key=lambda one: len(evidence.figures[one]))
 
 
@@ -123,7 +161,7 @@ def _candidates(evidence: Evidence, expected: Expectation) -> list[int]:
             wanted |= {low + part * (high - low) for part in (0.25, 0.5, 0.75)}
     found: set[int] = set()
     for one in wanted:
-        found |= set(_testable_near(evidence, int(round(one))))
+        found |= set(_testable_near(evidence, round(one)))
     return sorted(found)
 
 
@@ -133,13 +171,13 @@ def _testable_near(evidence: Evidence, position: int) -> list[int]:
     for way in (-1, 1):
         one = position
         reach = 0
-        while 0 < one < evidence.last and one in evidence.untestable:
+        while 0 < one < evidence.last and not evidence.testable(one):
             one += way
             reach += 1
         # Away from the edge of a stretch, too: the farther, the more likely it builds.
         for away in (0, reach, 2 * reach, 4 * reach):
             other = one + way * away
-            if evidence.testable(other) and other not in evidence.figures:
-                if 0 < other < evidence.last:
-                    found.append(other)
+            new = 0 < other < evidence.last and other not in evidence.figures
+            if new and evidence.testable(other):
+                found.append(other)
     return found
