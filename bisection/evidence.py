@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 FAILED_TIMES = 2.0  # a failed run is entered as so many times the worst run that ended
-FLOOR = 1.0  # added to each figure: a run without a stall has a logarithm, too
+FLOOR = 0.01  # of the median, added to each figure: a run without a stall has a logarithm, too
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,11 @@ class Builds:
 def logarithms(figures: Mapping[int, Sequence[float]]) -> dict[int, Floats]:
     """Of each run; one that failed ranks after all that ended, at a distance that is finite."""
     ended = [value for row in figures.values() for value in row if math.isfinite(value)]
-    worst = FAILED_TIMES * (max(ended, default=0.0) + FLOOR)
+    floor = FLOOR * float(np.median(ended)) if ended else 0.0
+    floor = floor or 1.0
+    worst = FAILED_TIMES * (max(ended, default=0.0) + floor)
     return {
-        position: np.log([value + FLOOR if math.isfinite(value) else worst for value in row])
+        position: np.log([value + floor if math.isfinite(value) else worst for value in row])
         for position, row in figures.items()
         if row
     }
