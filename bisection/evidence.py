@@ -22,8 +22,8 @@ class Evidence:
     """figures: of each tested position one a run, more is worse, infinite if the run failed.
 
     untestable: positions whose kernel cannot be built, or does not bring a run to its end.
-    innocent: positions that did not make the step, since their kernel is the one before them, byte
-    for byte.
+    innocent: positions that did not make the step, since their kernel is that of a commit before
+    them, byte for byte.
     """
 
     last: int
@@ -39,8 +39,7 @@ class Evidence:
 
     def testable(self, position: int) -> bool:
         """Whether a kernel of this commit may be run."""
-        inside = 0 <= position <= self.last
-        return inside and position not in self.untestable and position not in self.innocent
+        return 0 <= position <= self.last and position not in self.untestable
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ class Step:
 def ranges(evidence: Evidence, known: Posterior) -> tuple[Range, ...]:
     """What could be told apart at all, the most probable first."""
     testable = np.ones(evidence.last + 1, dtype=bool)
-    testable[[*evidence.untestable, *evidence.innocent]] = False
+    testable[list(evidence.untestable)] = False
     edges = np.flatnonzero(testable)
     sums = np.cumsum(known.commits())[edges]
     mass = np.diff(sums)

@@ -22,7 +22,7 @@ from run.campaign import Campaign
 from run.live import View
 from run.measure_command import errand
 from run.preparation import Ready, say
-from run.screen import Screen
+from run.screen import Screen, Shown
 from setup import history
 from vm import session
 from vm.guest import Guest
@@ -55,6 +55,9 @@ class Oversight(Protocol):
 
     def runs_left(self, left: int) -> int:
         """About how many runs are still to do; left: those that the campaign lacks."""
+
+    def shown(self) -> Shown | None:
+        """What is on the screen beside the runs."""
 
     def words(self, place: str) -> str:
         """How far it is, beside a run's name; place: of the run among all, "" if it is alone."""
@@ -110,6 +113,8 @@ class Runner:
         elif self._jobs < (self._options.jobs or 1):
             say("one run at a time: on the host's clock two would measure each other")
         with Screen() as screen:
+            if self._oversight is not None and (shown := self._oversight.shown()):
+                screen.add(shown)
             for look in self._campaign.looks or (None,):
                 self._up_to(look, total, outcome, screen)
                 if self._stopped() or (look and self._sure(look)):
@@ -148,14 +153,14 @@ class Runner:
         self, look: int | None, total: int, screen: Screen, pool: ThreadPoolExecutor
     ) -> bool:
         """Begin as many runs as there is room for; whether there are, or may be, more."""
+        if self._stopped():
+            return False
         with self._lock:
             left = [one for one in self._todo(look) if one not in self._busy.values()]
             began = total - len(self._todo(None)) + len(self._busy)
-        if self._stopped():
-            return False
-        todo: list[tuple[str, int]] | None = left
-        if self._oversight is not None and len(self._busy) < self._jobs:
-            todo = self._oversight.todo(left, list(self._busy.values()))
+            todo: list[tuple[str, int]] | None = left
+            if self._oversight is not None and len(self._busy) < self._jobs:
+                todo = self._oversight.todo(left, list(self._busy.values()))
         for number, one in enumerate((todo or [])[: self._jobs - len(self._busy)], began + 1):
             place = f"{number} of {total}" if total > 1 else ""
             labels = [label for label, _ in (*left, *self._busy.values())]
