@@ -17,11 +17,11 @@ from contract.run_files import PLAN_FILE
 from contract.spelling import flag
 from contract.variant import Variant
 from errors import run_command
+from run.changed_kernels import change_options
 from run.plans import asked as asked_plan
 from run.plans.asked import AskedPlan, yielding
 from run.run_folders import folder
 from run.variants import (
-    add_change_options,
     check_all,
     check_loads,
     check_variants,
@@ -49,7 +49,7 @@ class Said(NamedTuple):
 def parse(argv: list[str]) -> Options:
     """Parse a command line; a usage error exits with status 2, as argparse does."""
     parser = build_parser()
-    add_change_options(parser)
+    change_options.add(parser)
     parser.add_argument("--version", action=ShowVersion)
     for word in argv:
         if not values.is_utf8(word):

@@ -14,9 +14,10 @@ from typing import Any
 from contract.options import Options
 from contract.run_files import ABORTED, HUNG, LOST, PANICKED, REPORT
 from errors import Exit, run_command
-from run import checks, clock, demands, machine_lock, on_device, tree_kernels
+from run import checks, clock, demands, machine_lock, on_device
 from run.arguments import parse
 from run.campaign import Campaign
+from run.changed_kernels import built
 from run.identity import identified
 from run.preparation import Ready, make_ready, say
 from run.run_folders import folder, refuse_another_host
@@ -59,7 +60,7 @@ def in_vms(
     """The campaign, in VMs: every run that it still lacks."""
     opened = Campaign(options, command)
     prepared = make_ready(options, opened.pinned)
-    ready = tree_kernels.without_twins(prepared, opened.stored(), say)
+    ready = built.without_twins(prepared, opened.stored(), say)
     jobs = clock.together(options, (one.guest.clock for one in ready))
     checks.check_rooms(options, jobs)
     if all(one.guest.clock == GUEST for one in ready):

@@ -17,7 +17,8 @@ from contract.options import Options
 from contract.swap import Swap
 from contract.variant import Variant
 from errors import printable
-from run import checks, tree_kernels
+from run import checks
+from run.changed_kernels import built
 from run.clock import accelerator, timing
 from run.run_folders import folder
 from setup import disk, history, image, initramfs, kconfig, kernels, music, observers
@@ -198,7 +199,7 @@ def _resolved(options: Options, pinned: Callable[[Variant], str]) -> list[Asked]
         return timed(f"kernel {spec}", found)
 
     specs = [pinned(variant) for variant in options.variants]
-    found = tree_kernels.found(specs, resolve, folder(options), say)
+    found = built.found(specs, resolve, folder(options), say)
     alone = [options.of(variant) for variant in options.variants]
     asked = [
         Asked(variant, one, registry.find(one.workload), spec, found.kernels[spec])

@@ -10,64 +10,16 @@ from contract.option_table import ROWS
 from contract.options import Options
 from contract.spelling import flag
 from contract.swap import NONE, ON_DISK
-from contract.values import not_empty
 from contract.variant import Variant
 from errors import Exit, UserError
-from setup.trees import specs
+from run.changed_kernels import change_options
 from workloads.registry import find
-
-
-def add_change_options(parser: Parser) -> None:
-    """--patch, --revert and --kernel-config: each is a part of a variant's kernel from then on."""
-    group = parser.add_argument_group(
-        "changed kernels",
-        "for --kernel git:PATH@REV (a revision of a git tree, built here), git:PATH (its work tree "
-        "as it is) and debian-source:VERSION (Debian's source, without a clone): docs/culprit.md",
-    )
-    for kind, metavar, help in (
-        (
-            specs.PATCH,
-            "FILE",
-            "beside each such kernel the same with this patch; may be repeated, each makes a "
-            "variant; 'a.patch b.patch' makes one with both",
-        ),
-        (
-            specs.REVERT,
-            "COMMIT",
-            "beside each such kernel the same without this commit; may be repeated",
-        ),
-    ):
-        group.add_argument(
-            f"--{kind}", dest="changes", action=_Change, type=not_empty, metavar=metavar, help=help
-        )
-    group.add_argument(
-        "--kernel-config",
-        type=not_empty,
-        metavar="FILE",
-        help="configuration of such kernels: a .config, host (the running kernel's) or defconfig "
-        "(default: setup/kernel.config on make tinyconfig)",
-    )
-
-
-class _Change(argparse.Action):
-    """Appends (kind, value): patches and reverts stay in the order in which they were given."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: object,
-        option_string: str | None = None,
-    ) -> None:
-        kind = (option_string or "").removeprefix("--")
-        setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or []), (kind, values)])
 
 
 def check_variants(parser: Parser, given: argparse.Namespace) -> None:
     """A usage error for what a command line says of its variants and cannot be."""
     own = [name for name in ("kernel", "label", "append", "swap", "knob") if getattr(given, name)]
-    if (given.changes or given.kernel_config) and not any(map(specs.is_tree, given.kernel or ())):
-        option = f"--{given.changes[0][0]}" if given.changes else "--kernel-config"
+    if option := change_options.without_kernel(given):
         parser.error(f"{option} needs a --kernel git:PATH@REV or debian-source:VERSION")
     if given.plan is not None and own:
         parser.error(f"{flag(own[0])} does not go with --plan: write it there")
@@ -80,7 +32,7 @@ def check_variants(parser: Parser, given: argparse.Namespace) -> None:
 
 def said_variants(parser: Parser, given: argparse.Namespace) -> list[Variant]:
     """Those of the command line; none if another plan says which there are."""
-    kernels = _kernels(given)
+    kernels = change_options.kernels(given)
     swaps = given.swap or [ON_DISK]
     each = [(kernel, swap) for kernel in kernels for swap in swaps]
     labels = given.label or [""] * len(each)
@@ -96,18 +48,6 @@ def said_variants(parser: Parser, given: argparse.Namespace) -> list[Variant]:
         Variant(kernel, label, given.append or "", tuple(given.knob or ()), swap)
         for (kernel, swap), label in zip(each, labels, strict=True)
     ]
-
-
-def _kernels(given: argparse.Namespace) -> list[str]:
-    """Each --kernel, and after it the same with each patch and without each commit."""
-    found: list[str] = []
-    for kernel in given.kernel or ["debian:stable"]:
-        if not specs.is_tree(kernel):
-            found.append(kernel)
-            continue
-        base = specs.with_config(kernel, given.kernel_config or "")
-        found += [base, *(specs.with_change(base, *change) for change in given.changes or ())]
-    return found
 
 
 def check_all(parser: Parser, variants: Sequence[Variant]) -> None:

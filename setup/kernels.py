@@ -16,7 +16,7 @@ from pathlib import Path
 
 from contract import values
 from errors import Exit, UserError, run_command
-from setup import apt, cache, debian, mirrors, package_lists
+from setup import apt, built_tree, debian, mirrors, package_lists
 from setup.trees import specs
 from setup.trees.progress import Shown
 
@@ -177,53 +177,12 @@ def _host(spec: str) -> Kernel:
     return _kernel(spec, release, release, image, modules if modules.is_dir() else None, config)
 
 
-def _tree_image(tree: Path) -> Path:
-    image = tree / "arch/x86/boot/bzImage"
-    if not image.is_file():
-        raise UserError(
-            f"{tree} is no built kernel tree: no arch/x86/boot/bzImage", hint="run make there"
-        )
-    return image
-
-
-def _tree_modules(tree: Path, release: str) -> Path:
-    """A folder in the cache with links to a build tree's modules, laid out as installed ones."""
-    order = tree / "modules.order"
-    listed = order.read_text().split() if order.is_file() else []
-    links: dict[str, Path] = {}
-    for name in listed:
-        # 5.x writes kernel/fs/x.ko, later kernels fs/x.o, both for the file fs/x.ko.
-        name = re.sub(r"\.k?o$", ".ko", name.removeprefix("kernel/"))
-        if not (tree / name).is_file():
-            raise UserError(f"{tree}: {name} is listed in modules.order but not built")
-        links[name] = tree / name
-    parts = [str(tree), release]
-    for name in (*links, "modules.builtin"):
-        path = tree / name
-        if path.exists():
-            parts.append(f"{name} {path.stat().st_mtime_ns} {path.stat().st_size}")
-
-    def build(folder: Path) -> None:
-        target = folder / "lib/modules" / release
-        target.mkdir(parents=True)
-        for name, path in links.items():
-            link = target / "kernel" / name
-            link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to(path)
-        for name in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
-            text = (tree / name).read_bytes() if (tree / name).is_file() else b""
-            (target / name).write_bytes(text)
-        apt.run(["depmod", "-b", folder, release], what=f"depmod of {tree}")
-
-    return cache.built("kernel-trees", cache.key(*parts), build) / "lib/modules" / release
-
-
 def _from_tree(spec: str, tree: Path) -> Kernel:
     tree = tree.resolve()
-    image = _tree_image(tree)
+    image = built_tree.image(tree)
     release = image_release(image)
     config = _readable([tree / ".config"])
-    return _kernel(spec, release, release, image, _tree_modules(tree, release), config)
+    return _kernel(spec, release, release, image, built_tree.modules(tree, release), config)
 
 
 def _split(spec: str) -> tuple[Path, Path | None]:
@@ -310,7 +269,7 @@ def as_it_is(spec: str) -> Kernel | None:
         return _host(spec)
     path, modules_folder = _split(spec)
     if path.is_dir():
-        image_release(_tree_image(path))
+        image_release(built_tree.image(path))
         return None
     return _from_image(spec, path, modules_folder)
 
@@ -338,7 +297,7 @@ def describe(spec: str) -> str:
     kernel = as_it_is(spec)
     if kernel is None:
         path, _ = _split(spec)
-        return f"the built kernel tree {path}: {image_release(_tree_image(path))}"
+        return f"the built kernel tree {path}: {image_release(built_tree.image(path))}"
     if spec == "host":
         return f"the running kernel {kernel.release}"
     modules = kernel.modules or "none"

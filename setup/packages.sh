@@ -56,7 +56,7 @@ for argument in "$@"; do
 done
 if ((dev)); then
     packages+=(busybox-static chromium e2fsprogs gcc gpg gpg-agent libbpf-dev libc6-dev libelf-dev liburing-dev
-        shellcheck zlib1g-dev)
+        make shellcheck zlib1g-dev)
 fi
 
 missing_packages() {

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from errors import UserError
 from setup import cache, config_file
 from setup.trees import configs, toolchain
 from setup.trees.configs import Config
@@ -46,6 +47,8 @@ ENVIRONMENT = {
     "CCACHE_MAXSIZE": "5G",
     "CCACHE_COMPRESSLEVEL": "1",
 }
+NO_ROOM = "No space left on device"
+# The first line with the first of these that is there says what is wrong.
 PROBLEMS = ("error:", "Error ", "undefined reference", "No rule to make target", "fatal:", "***")
 
 
@@ -251,7 +254,11 @@ class _Build:
             except BaseException:
                 process.terminate()
                 raise
+        if process.returncode < 0:
+            raise UserError(f"{self._source.label}: make was ended by signal {-process.returncode}")
         if process.returncode:
+            if any(NO_ROOM in line for line in self._log[first:]):
+                raise UserError(f"{self._source.label}: {NO_ROOM}", hint=cache.NEEDS_ROOM)
             said = [line.strip() for line in self._log[first:] if line.strip()]
             wrong = (line for word in PROBLEMS for line in said if word in line)
             why = next(wrong, said[-1] if said else f"make ended with {process.returncode}")

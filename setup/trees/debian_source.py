@@ -19,17 +19,18 @@ from setup import apt, cache, debian, package_lists
 from setup.trees.sources import Source, environment
 
 PREFIX = "debian-source:"
+NAME = re.compile(r"linux-source-\d+\.\d+")
 TREE = "tree"  # a file with its id, beside the objects
 # Nobody's commit: only its tree counts.
 HEAD = b"commit refs/heads/source\ncommitter suite <> 1257163200 +0000\ndata 0\n"
-FORMAT = "1"
+KIND, FORMAT = "debian-sources", "1"
 
 
 def fitting(packages: list[apt.Package], wanted: str) -> list[apt.Package]:
     """The packages of sources that a version (`7.2`, `7.2.13-1`) or a suite means, newest first."""
     found: dict[str, apt.Package] = {}
     for package in packages:
-        if not re.fullmatch(r"linux-source-\d+\.\d+", package.name):
+        if not NAME.fullmatch(package.name):
             continue
         upstream = upstream_of(package)
         if debian.is_suite(wanted):
@@ -73,7 +74,9 @@ def from_debian(wanted: str, *, mirror: str | None = None) -> Source:
         return Source(
             f"v{upstream_of(package)}", tree, (folder / "objects",), package=package.version
         )
-    known = sorted({upstream_of(one) for one in lists.packages if "-source-" in one.name})
+    every = [one for one in lists.packages if NAME.fullmatch(one.name)]
+    every.sort(key=lambda one: debian.version_key(one.version))
+    known = dict.fromkeys(map(upstream_of, every))
     raise UserError(
         f"the mirror has no source of a kernel {wanted}",
         hint=f"sources: {', '.join(known) or 'none'}",
@@ -90,7 +93,21 @@ def fetch(package: apt.Package) -> Path:
         finally:
             deb.unlink(missing_ok=True)
 
-    return cache.built("debian-sources", cache.key(FORMAT, package.sha256), build)
+    return cache.built(KIND, _key(package), build)
+
+
+def _key(package: apt.Package) -> str:
+    return cache.key(FORMAT, package.sha256)
+
+
+def describe(wanted: str) -> str:
+    """What from_debian() would take, as far as is known; writes nothing and fetches nothing."""
+    found = fitting(package_lists.stored() or [], wanted)
+    if not found:
+        return f"Debian's source of {wanted} (package lists and source fetched into the cache)"
+    there = (cache.place() / KIND / _key(found[0])).is_dir()
+    how = "in the cache" if there else f"{found[0].size / 1e6:.0f} MB to fetch"
+    return f"Debian's source {found[0].version} ({how})"
 
 
 def _import(deb: Path, folder: Path) -> None:

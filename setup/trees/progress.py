@@ -32,7 +32,7 @@ class Progress:
 
     @property
     def words(self) -> str:
-        """`compiling v7.2+fix: 812 of about 2310 steps, about 6 min left (CC mm/vmscan.o)`."""
+        """`compiling v7.2+fix: N of about M steps, about 6 min left (CC mm/vmscan.o)`."""
         of = f" of about {max(self.total, self.done)}" if self.total else ""
         left = ""
         if self.left_s is not None:

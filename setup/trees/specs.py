@@ -177,8 +177,7 @@ def describe(text: str) -> str:
         path, revision = spec.git
         what = f"{revision} of {path}" if revision else f"the work tree {path} as it is"
     else:
-        wanted = debian_source.wanted_of(spec.origin)
-        what = f"Debian's source of {wanted} (165 MB to fetch, 300 MB in the cache)"
+        what = debian_source.describe(debian_source.wanted_of(spec.origin))
     done = [
         f"with {value}" if kind == PATCH else f"without {value}" for kind, value in spec.changes
     ]

@@ -71,8 +71,8 @@ def _name() -> str:
 def describe() -> str:
     """What root() would do, for --dry-run; writes nothing."""
     there = (cache.place() / "kernel-tools" / _name()).is_dir()
-    how = "in the cache" if there else "about 100 MB to fetch into the cache, nothing is installed"
-    return f"gcc, make and what else builds a kernel, of Debian {bootstrap.SUITE}: {how}"
+    how = "in the cache" if there else "fetched into the cache, 270 MB; nothing is installed"
+    return f"gcc, make and what else builds a kernel, of Debian {bootstrap.SUITE} ({how})"
 
 
 def identity() -> str:
@@ -100,7 +100,7 @@ def _make(folder: Path, mirror: str | None) -> None:
 
 def command(place: Path, argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
     """What runs argv with place, a root(), as its root; UserError (3) if this user may not."""
-    settings = {**tools.ENVIRONMENT, **env}
+    settings = {**tools.ENVIRONMENT, "LC_ALL": "C", **env}  # it has no other language
     inside = ["env", "-i", *(f"{name}={value}" for name, value in settings.items()), *argv]
     return [*_enter(place), *inside]
 

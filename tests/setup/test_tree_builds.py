@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from errors import Exit, UserError
 from setup import cache, config_file, kconfig, kernels
 from setup.trees import build, changes, configs, sources, specs, toolchain
-from setup.trees.failures import DoesNotCompile, OptionLost
+from setup.trees.failures import DoesNotCompile, NotBuilt, OptionLost
 from setup.trees.progress import Follower, Progress, steps_of
 from setup.userland import tools
 from tests.support.fake_kernel_tree import FRAGMENT, Tree, on_the_host
@@ -84,6 +84,26 @@ def test_what_does_not_compile_says_the_first_error_and_nothing_is_kept(tree: Tr
     assert "int mended;" in built(tree).image.read_text()
     places = {path.name for path in (cache.root() / build.KIND).iterdir()}
     assert len(places) == 2
+
+
+@pytest.mark.parametrize(
+    ("recipe", "said"),
+    [
+        ("kill -TERM $$PPID; exec sleep 60", "v7.2-.*: make was ended by signal 15"),
+        ("echo 'x: No space left on device'; exit 1", "No space left on device .the cache needs"),
+    ],
+)
+def test_what_is_not_the_kernels_fault_is_no_kernel_that_does_not_compile(
+    tree: Tree, recipe: str, said: str
+) -> None:
+    text = (tree.path / "Makefile").read_text()
+    tree.write(
+        "Makefile", text.replace("modules:\n", f"bzImage: early\nearly:\n\t@{recipe}\nmodules:\n")
+    )
+    tree.commit("broken host")
+    with pytest.raises(UserError, match=said) as caught:
+        built(tree)
+    assert not isinstance(caught.value, NotBuilt)
 
 
 def test_files_of_another_kernel_are_gone(tree: Tree) -> None:

@@ -3,8 +3,10 @@
 
 import contextlib
 import hashlib
+import io
 import struct
 import subprocess
+import tarfile
 import time
 from collections.abc import Iterator
 from email.utils import formatdate
@@ -28,7 +30,7 @@ def bz_image(release: str, size: int = 64 << 10) -> bytes:
 
 def deb(folder: Path, name: str, files: dict[str, bytes], version: str = "1-1") -> Path:
     """A real Debian package with these files, not compressed."""
-    tree = folder / f"{name}.tree"
+    tree = folder / f"{name}-{version}.tree"
     (tree / "DEBIAN").mkdir(parents=True)
     (tree / "DEBIAN/control").write_text(
         f"Package: {name}\nVersion: {version}\nArchitecture: amd64\nMaintainer: A <a@example>\n"
@@ -99,6 +101,22 @@ class Archive:
             for part, files in parts.items()
         ]
         return "\n".join(record for record, _ in made), made[-1][1]
+
+    def source(self, series: str, version: str, files: dict[str, str]) -> tuple[str, Path]:
+        """The source of a kernel in a package: its record, and its file in the pool."""
+        data = io.BytesIO()
+        with tarfile.open(fileobj=data, mode="w:xz") as tar:
+            for name, text in files.items():
+                member = tarfile.TarInfo(f"linux-source-{series}/{name}")
+                member.mode = 0o755 if name.endswith(".sh") else 0o644
+                if text.startswith("-> "):
+                    member.type, member.linkname = tarfile.SYMTYPE, text.removeprefix("-> ")
+                    tar.addfile(member)
+                    continue
+                member.size = len(text.encode())
+                tar.addfile(member, io.BytesIO(text.encode()))
+        packed = {f"usr/src/linux-source-{series}.tar.xz": data.getvalue()}
+        return self._package(f"linux-source-{series}", version, packed)
 
     def _package(self, name: str, version: str, files: dict[str, bytes]) -> tuple[str, Path]:
         pool = self.folder / "pool"
