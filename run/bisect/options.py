@@ -61,6 +61,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def refuse_alone(parser: Parser, given: argparse.Namespace) -> None:
+    """A usage error for an option of a bisect without one."""
+    for name in ("tree", "paths", "newest", "most_runs"):
+        if getattr(given, name) is not None:
+            parser.error(f"--{name.replace('_', '-')} goes with --bisect GOOD BAD")
+
+
 def is_asked(argv: Sequence[str]) -> bool:
     """Whether this command line is a bisect's, or goes on with one."""
     words = [word.partition("=")[0] for word in argv]

@@ -8,12 +8,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from contract.run_files import ABORTED, STATUS
+from contract.untrusted import json_object
 from errors import UserError
 from run.bisect.state import RunFacts
 
 
-def run_facts(run: Path, name: str) -> RunFacts:
-    """One run's, as analysis.runs has it; UserError if that fails."""
+def run_facts(run: Path, name: str, state: str) -> RunFacts:
+    """One run's, as analysis.runs has it; state: how it ended. UserError if that fails."""
+    place = str(Path(*run.parts[-3:]))
+    if state == ABORTED:
+        why = json_object((run / STATUS).read_bytes()) or {}
+        return RunFacts(place, name, state, None, counts=False, why_not=str(why.get("why")))
     found = json.loads(_printed("analysis.runs", str(run)))
     figure = found["figure"]
     if figure is not None and found["higher_is_better"]:
@@ -25,7 +31,6 @@ def run_facts(run: Path, name: str) -> RunFacts:
         why_not = f"its observers were disturbed: {found['disturbed']}"
     elif figure is None and not found["failed"]:
         why_not = "it has no figure"
-    place = str(Path(*run.parts[-3:]))
     return RunFacts(place, name, found["state"], figure, counts=not why_not, why_not=why_not)
 
 

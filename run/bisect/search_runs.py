@@ -2,9 +2,7 @@
 """Which kernel of a row is run next: the oversight of a campaign's runner."""
 
 import math
-import threading
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from pathlib import Path
 
 from rich.table import Table
@@ -12,95 +10,24 @@ from rich.table import Table
 from bisection import search
 from bisection.evidence import Evidence
 from bisection.search import Step as Decision
-from errors import printable
+from contract.run_files import ABORTED
+from errors import UserError, printable
 from run.bisect import results
 from run.bisect.builder import Builder
+from run.bisect.matched import Matched
 from run.bisect.memory import Memory
-from run.bisect.state import RunFacts, State, Step
+from run.bisect.state import State, Step
 from run.campaign import Campaign
 from run.preparation import Ready, say
 from run.run_folders import numbered
 from run.screen import Shown
-from vm.guest import Guest
 
 BEST = 5  # commits that are named
 TRIES = 2  # runs that tell nothing, after which a kernel is untestable
+MOST_CUT = 3  # kernels in a row whose runs were cut short: then it is this machine
+AHEAD = 2  # kernels that are built while guests run
 CONFIRMS = 25  # runs of a finding
 LEAST_TELLS = 0.15  # nats that a run brings on the average, at the least, for estimates
-
-
-class Matched:
-    """The runs that a campaign lacks, each kernel with the same memory; what they came to is kept.
-
-    save: called when the state has changed. read: what a run came to (results.run_facts).
-    """
-
-    def __init__(
-        self,
-        state: State,
-        memory: Memory,
-        save: Callable[[], None],
-        read: Callable[[Path, str], RunFacts] = results.run_facts,
-    ) -> None:
-        self.state = state
-        self._memory = memory
-        self._save = save
-        self._read = read
-        self._given: dict[str, int] = {}
-        self.lock = threading.RLock()
-
-    def todo(
-        self, left: list[tuple[str, int]], busy: Collection[tuple[str, int]]
-    ) -> list[tuple[str, int]] | None:
-        """Those that the campaign lacks."""
-        return left or None
-
-    def fitted(self, label: str, guest: Guest) -> Guest:
-        """A VM with so much memory that this kernel leaves what the good end leaves."""
-        more = self._memory.more_mib(label, self.near(label))
-        self._given[label] = more
-        return replace(guest, memory=guest.memory + (more << 20)) if more else guest
-
-    def near(self, label: str) -> str:
-        """A kernel of about the same size."""
-        return ""
-
-    def misfits(self, label: str, run: Path) -> bool:
-        """Whether its memory turned out to be another one."""
-        more = self._given.get(label, 0)
-        if not self._memory.misfits(label, run, more):
-            return False
-        now = self._memory.more_mib(label)
-        say(
-            f"{label}: another MemAvailable than the good end's; once more in a VM of "
-            f"{now - more:+d} MiB ({now:+d} in all)"
-        )
-        self._save()
-        return True
-
-    def over(self, label: str, number: int, run: Path, state: str) -> None:
-        """Keep what it came to."""
-        facts = self._read(run, label)
-        with self.lock:
-            self.keep(facts)
-        self._save()
-
-    def keep(self, facts: RunFacts) -> None:
-        """Once."""
-        if all(one.place != facts.place for one in self.state.runs):
-            self.state.runs.append(facts)
-
-    def runs_left(self, left: int) -> int:
-        """Those that the campaign lacks."""
-        return left
-
-    def shown(self) -> Shown | None:
-        """Nothing."""
-        return None
-
-    def words(self, place: str) -> str:
-        """As it is."""
-        return place
 
 
 class Search(Matched):
@@ -121,9 +48,8 @@ class Search(Matched):
         ready: dict[str, Ready],
         builder: Builder,
         most_runs: int,
-        read: Callable[[Path, str], RunFacts] = results.run_facts,
     ) -> None:
-        super().__init__(state, memory, save, read)
+        super().__init__(state, memory, save)
         self._row = row
         self._place = {name: place for place, name in enumerate(row)}
         self._campaign = campaign
@@ -131,7 +57,9 @@ class Search(Matched):
         self._builder = builder
         self._most_runs = most_runs
         self._waits = ""
-        self._known: tuple[object, Decision] | None = None
+        self._cut_in_a_row = 0
+        self._last_cut = ""
+        self._decided: tuple[Evidence | None, dict[tuple[int, ...], Decision]] = None, {}
 
     def evidence(self) -> Evidence:
         """What the runs so far say of the row."""
@@ -153,46 +81,54 @@ class Search(Matched):
         return Evidence(last, figures, frozenset(untestable - {0, last}), frozenset(innocent))
 
     def decision(self, busy: Collection[tuple[str, int]] = ()) -> Decision:
-        """What is to be done next."""
+        """What is to be done next, while those runs are under way."""
         evidence = self.evidence()
-        pending = sorted({self._place[label] for label, _ in busy} & {*range(len(self._row))})
-        key = (repr(evidence), tuple(pending))
-        if self._known is None or self._known[0] != key:
-            now = search.step(evidence, pending, self._most_runs)
-            self._known = key, now
-            if now.word == "run":
-                wanted = [now.run, *search.likely_next(evidence, now.known, [*pending, now.run])]
-                self._builder.want([self._step(place) for place in wanted[:3]])
-        return self._known[1]
+        pending = tuple(sorted({self._place[label] for label, _ in busy}))
+        if self._decided[0] != evidence:
+            self._decided = evidence, {}
+        known = self._decided[1]
+        if pending not in known:
+            known[pending] = search.step(evidence, pending, self._most_runs)
+        return known[pending]
 
     def todo(
         self, left: list[tuple[str, int]], busy: Collection[tuple[str, int]]
     ) -> list[tuple[str, int]] | None:
         """The run that tells most, if its kernel is there."""
         with self.lock:
-            while True:
-                now = self.decision(busy)
-                if now.word != "run":
-                    return None
+            if self._cut_in_a_row >= MOST_CUT:
+                raise UserError(
+                    f"{MOST_CUT} kernels in a row could not be run: {self._last_cut}",
+                    hint="that is no property of a commit; put it right, and --resume",
+                )
+            while (now := self.decision(busy)).word == "run":
+                self._build_ahead(now, busy)
                 name = self._row[now.run]
-                if name not in self._ready and not self._enter(self._step(now.run)):
-                    if name in self.state.untestable or name in self.state.twins:
-                        continue
+                if name in self._ready or self._enter(self._step(now.run)):
+                    self._waits = ""
+                    taken = {number for label, number in busy if label == name}
+                    numbers = taken | numbered(self._campaign.path / name).keys()
+                    return [(name, max(numbers, default=0) + 1)]
+                if name not in self.state.untestable and name not in self.state.twins:
                     return []
-                self._waits = ""
-                taken = {number for label, number in busy if label == name}
-                numbers = taken | numbered(self._campaign.path / name).keys()
-                return [(name, max(numbers, default=0) + 1)]
+        return None
+
+    def _build_ahead(self, now: Decision, busy: Collection[tuple[str, int]]) -> None:
+        """Have that kernel built, and then the two that may be wanted next."""
+        pending = [*(self._place[label] for label, _ in busy), now.run]
+        wanted = [now.run, *search.likely_next(self.evidence(), now.known, pending)]
+        self._builder.want([self._step(place) for place in wanted[: 1 + AHEAD]])
 
     def over(self, label: str, number: int, run: Path, state: str) -> None:
         """Keep what it came to; a kernel whose runs tell nothing is untestable."""
-        facts = self._read(run, label)
+        facts = results.run_facts(run, label, state)
         with self.lock:
             self.keep(facts)
+            cut = facts.state == ABORTED
+            self._cut_in_a_row = self._cut_in_a_row + 1 if cut else 0
+            self._last_cut = facts.why_not if cut else ""
             own = [one for one in self.state.runs if one.name == label]
-            if not any(one.counts for one in own) and (
-                len(own) >= TRIES or facts.state == "aborted"
-            ):
+            if not any(one.counts for one in own) and (len(own) >= TRIES or cut):
                 self.state.untestable[label] = f"does not run: {facts.state}, {facts.why_not}"
                 say(f"{label}: left out: {self.state.untestable[label]}")
             self._save()
@@ -271,8 +207,8 @@ class Search(Matched):
             say(f"{step.name}: left out: {made.why_not}")
             self._save()
             return False
-        twin = self._twin(step.name, made.ready)
-        if twin:
+        digest = self.state.digests[step.name] = made.ready.guest.kernel.image_digest
+        if twin := self._twin(step.name, digest):
             self.state.twins[step.name] = twin
             say(f"{step.name}: the same binary as {twin}, so it is not the one")
             self._save()
@@ -280,15 +216,14 @@ class Search(Matched):
         enter(self._campaign, self._ready, made.ready)
         return True
 
-    def _twin(self, name: str, ready: Ready) -> str:
-        """Another kernel of this row with the same binary."""
-        mine = ready.guest.kernel.image_digest
+    def _twin(self, name: str, digest: str) -> str:
+        """Another kernel of this row with the same binary, which is run instead."""
+        ends = (self._row[0], self._row[-1])
+        run = {one.name for one in self.state.runs}
         for other in self._row:
-            made = self._builder.made(other)
-            if other != name and made is not None and made.ready is not None:
-                known = other in self._ready or other in (self._row[0], self._row[-1])
-                if known and made.ready.guest.kernel.image_digest == mine:
-                    return other
+            there = other in ends or other in run or other in self._ready
+            if there and other != name and self.state.digests.get(other) == digest:
+                return other
         return ""
 
 

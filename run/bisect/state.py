@@ -44,6 +44,7 @@ class Stage:
 
     row: list[str]  # names
     kind: str = "row"  # or: merge, before, after (where it is from)
+    outer: int = 0  # of a merge: the stage that found it
     word: str = ""  # found, unsure
     why: str = ""
     suspects: list[str] = field(default_factory=list)  # names; of `found` one, or a stretch
@@ -69,6 +70,7 @@ class State:
     runs: list[RunFacts] = field(default_factory=list)
     untestable: dict[str, str] = field(default_factory=dict)  # name: why
     twins: dict[str, str] = field(default_factory=dict)  # name: that with the same binary
+    digests: dict[str, str] = field(default_factory=dict)  # name: of its binary
     available_kib: int = 0  # MemAvailable that all kernels are given
     memory: dict[str, dict[str, int]] = field(default_factory=dict)  # name: MiB more, KiB it had
     finished: bool = False
