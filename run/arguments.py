@@ -51,6 +51,7 @@ def parse(argv: list[str]) -> Options:
     """Parse a command line; a usage error exits with status 2, as argparse does."""
     parser = build_parser()
     change_options.add(parser)
+    bisect.add_options(parser)
     parser.add_argument("--version", action=ShowVersion)
     for word in argv:
         if not values.is_utf8(word):

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The runs of a campaign of a bisect: each kernel with the same memory, and what they came to."""
 
-import threading
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from run.bisect import results
 from run.bisect.memory import Memory
@@ -17,7 +18,7 @@ from vm.guest import Guest
 class Matched:
     """The runs that a campaign lacks, each kernel with the same memory; what they came to is kept.
 
-    save: called when the state has changed.
+    save: called when the state has changed; lock: of the state.
     """
 
     def __init__(
@@ -25,12 +26,13 @@ class Matched:
         state: State,
         memory: Memory,
         save: Callable[[], None],
+        lock: AbstractContextManager[Any],
     ) -> None:
         self.state = state
         self._memory = memory
         self._save = save
         self._given: dict[str, int] = {}
-        self.lock = threading.RLock()
+        self.lock = lock
 
     def todo(
         self, left: list[tuple[str, int]], busy: Collection[tuple[str, int]]

@@ -6,8 +6,9 @@ of the size that was asked for, sets what all have when the workload begins. A r
 less is cut short there, and repeated in a VM that is so many MiB smaller or larger.
 """
 
-import threading
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 from contract.run_files import MEMINFO
 from run.bisect.state import State
@@ -19,12 +20,12 @@ ATTEMPTS = 3  # VMs of another size for one kernel
 
 
 class Memory:
-    """Which VM each kernel gets. reference: the name of the good end."""
+    """Which VM each kernel gets. reference: the name of the good end; lock: of the state."""
 
-    def __init__(self, state: State, reference: str) -> None:
+    def __init__(self, state: State, reference: str, lock: AbstractContextManager[Any]) -> None:
         self._state = state
         self._reference = reference
-        self._lock = threading.Lock()
+        self._lock = lock
         self._looked: set[Path] = set()
         self._attempts: dict[str, int] = {}
 

@@ -11,7 +11,6 @@ from run.bisect.state import Stage, State, Step
 
 TEXT, LOG, MAIL = "bisect.txt", "bisect.log", "mail.txt"
 WIDTH = 76
-SURE = 0.95  # which side of the step a kernel is on
 NAMED = 10
 
 
@@ -154,21 +153,17 @@ def log(state: State) -> Iterator[str]:
 
 
 def _words(state: State, stage: Stage, tested: set[str]) -> Iterator[tuple[str, Step]]:
-    """Each kernel that is known to be before or after the step, or that does not run."""
-    shares = dict(stage.probable)
-    before = 0.0
-    for name in stage.row:
-        before += shares.get(name, 0.0)
-        step = state.steps[name]
-        if name in state.untestable:
-            yield "skip", step
-        elif name in tested and stage.word == "found":
-            place = stage.row.index(name)
-            first, last = (stage.row.index(one) for one in (stage.suspects[0], stage.suspects[-1]))
-            if place < first:
-                yield "good", step
-            elif place >= last:
-                yield "bad", step
+    """Each kernel that is known to be before or after the step, or that does not run.
+
+    The bad ones last, and backwards: for git the last that is called bad is the one.
+    """
+    steps = [state.steps[name] for name in stage.row]
+    yield from (("skip", step) for step in steps if step.name in state.untestable)
+    if stage.word != "found":
+        return
+    first, last = (stage.row.index(one) for one in (stage.suspects[0], stage.suspects[-1]))
+    yield from (("good", step) for step in steps[:first] if step.name in tested)
+    yield from (("bad", step) for step in reversed(steps[last:]) if step.name in tested)
 
 
 def mail(state: State) -> Iterator[str]:

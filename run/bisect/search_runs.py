@@ -3,7 +3,9 @@
 
 import math
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
@@ -42,6 +44,7 @@ class Search(Matched):
         state: State,
         memory: Memory,
         save: Callable[[], None],
+        lock: AbstractContextManager[Any],
         *,
         row: list[str],
         campaign: Campaign,
@@ -49,7 +52,7 @@ class Search(Matched):
         builder: Builder,
         most_runs: int,
     ) -> None:
-        super().__init__(state, memory, save)
+        super().__init__(state, memory, save, lock)
         self._row = row
         self._place = {name: place for place, name in enumerate(row)}
         self._campaign = campaign

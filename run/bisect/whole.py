@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The whole of a bisect: its ends, then stage after stage until each step has its finding."""
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -53,7 +54,8 @@ class Bisect:
         self._ready: dict[str, Ready] = {}
         self._jobs = 1
         self.state = state
-        self._memory = Memory(self.state, self._row.row[0])
+        self._lock = threading.RLock()  # of the state
+        self._memory = Memory(self.state, self._row.row[0], self._lock)
 
     @property
     def _row(self) -> Stage:
@@ -65,7 +67,8 @@ class Bisect:
 
     def save(self) -> None:
         """Write what is known."""
-        self.state.write(self.folder)
+        with self._lock:
+            self.state.write(self.folder)
 
     def prepare(self, machine: machine_lock.Held) -> None:
         """The ends' kernels, and all that each guest has beside its kernel."""
@@ -149,6 +152,7 @@ class Bisect:
             self.state,
             self._memory,
             self.save,
+            self._lock,
             row=stage.row,
             campaign=campaign,
             ready=entered,
@@ -263,7 +267,7 @@ class Bisect:
         entered = {
             one.label: Ready(one, self._ready[one.label].guest) for one in campaign.enter(found)
         }
-        oversight = Matched(self.state, self._memory, self.save)
+        oversight = Matched(self.state, self._memory, self.save, self._lock)
         outcome = Runner(options, campaign, entered, self._jobs, self._stopped, oversight).go()
         self._go_on()
         if outcome.left:
