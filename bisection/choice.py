@@ -11,7 +11,7 @@ from bisection.posterior import Posterior
 FEW = 0.01  # of the probability: a gap or a setting with less is left out of what is expected
 TINY = 1e-12
 LIKELY = 0.02  # a gap with less is no place to build a kernel for
-POINTS = 21  # of the figure that a run might have, at which what it would tell is computed
+POINTS = 31  # of the figure that a run might have, at which what it would tell is computed
 AS_MUCH = 0.85  # a kernel that is there is run again if it tells so much of what a new one would
 
 
@@ -76,16 +76,23 @@ class Expectation:
 
 
 def _information(weights: Floats, means: Floats, spread: Floats) -> Floats:
-    """Of a normal mixture's value about its row, for each kernel: kernel x row x setting."""
-    low = (means - 3.5 * spread).min(axis=(1, 2))
-    high = (means + 3.5 * spread).max(axis=(1, 2))
-    at = np.linspace(low, high, POINTS, axis=1)[:, None, None, :]
-    z = (at - means[..., None]) / spread[..., None]
-    rows = np.einsum("krs,krsp->krp", weights / spread, np.exp(-0.5 * z * z))
+    """Of a value about its row, for each kernel: kernel x row x setting.
+
+    The settings of a row are taken together as one normal with their mean and variance.
+    """
+    share = weights.sum(axis=2)
+    part = weights / np.maximum(share, TINY)[..., None]
+    mean = (part * means).sum(axis=2)
+    variance = (part * (spread**2 + means**2)).sum(axis=2) - mean**2
+    there = share > TINY
+    deviation = np.sqrt(np.where(there, variance, 1.0))
+    low = np.where(there, mean - 3.5 * deviation, np.inf).min(axis=1)
+    high = np.where(there, mean + 3.5 * deviation, -np.inf).max(axis=1)
+    at = np.linspace(low, high, POINTS, axis=1)[:, None, :]
+    z = (at - mean[..., None]) / deviation[..., None]
+    rows = (share / deviation)[..., None] * np.exp(-0.5 * z * z)
     rows /= rows.sum(axis=(1, 2), keepdims=True)
-    whole = rows.sum(axis=1, keepdims=True)
-    of_row = rows.sum(axis=2, keepdims=True)
-    expected = of_row * whole
+    expected = rows.sum(axis=2, keepdims=True) * rows.sum(axis=1, keepdims=True)
     logs = np.log(np.where(rows > TINY, rows / np.where(expected > 0, expected, 1.0), 1.0))
     found: Floats = (rows * logs).sum(axis=(1, 2))
     return found

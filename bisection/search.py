@@ -2,17 +2,18 @@
 """The search: which kernel to run next, and when there is an answer."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 
 from bisection.choice import AS_MUCH, LIKELY, Expectation, builds_there
-from bisection.evidence import Evidence
+from bisection.evidence import Evidence, Floats
 from bisection.posterior import Posterior, posterior
+from bisection.steps import window, within
 
-SURE = 0.95
+SURE = 0.97
 ENOUGH = 0.008  # nats: a run that tells less is not worth its time
 MOST_RUNS = 150
 LEARNT = 6  # runs of a kernel, from which on one more says little of its own offset
@@ -36,15 +37,21 @@ class Step:
     """What the search does next, and what it knows.
 
     found: a range is sure; unsure: no run would tell enough, or there were too many; else `run`,
-    the position of the kernel to run, and what a run of it is expected to tell.
+    the position of the kernel to run, and what a run of it is expected to tell. shares: the
+    probability of each commit, by its position: of the larger step, where there are two.
     """
 
     word: Literal["run", "found", "unsure"]
-    known: Posterior
+    shares: Floats
     ranges: tuple[Range, ...]  # the most probable first
     run: int = -1
     tells: float = 0.0
     why: str = ""
+
+    @property
+    def left(self) -> int:
+        """How many commits hold the step with the probability that is sure."""
+        return int(np.searchsorted(np.cumsum(np.sort(self.shares)[::-1]), SURE)) + 1
 
 
 def ranges(evidence: Evidence, known: Posterior) -> tuple[Range, ...]:
@@ -69,23 +76,41 @@ def step(evidence: Evidence, pending: Sequence[int] = (), most_runs: int = MOST_
 
     pending: kernels whose runs are under way; the next one tells most whichever way those end.
     """
+    low, high = window(evidence)
+    busy = [one - low for one in pending if low < one < high]
+    found = _step(within(evidence, low, high), busy, most_runs)
+    shares = np.zeros(evidence.last + 1)
+    shares[low : high + 1] = found.shares
+    return replace(
+        found,
+        shares=shares,
+        ranges=tuple(
+            Range(one.first + low, one.last + low, one.probability) for one in found.ranges
+        ),
+        run=found.run + low if found.word == "run" else -1,
+    )
+
+
+def _step(evidence: Evidence, pending: Sequence[int], most_runs: int) -> Step:
+    """Of a row with one step."""
     known = posterior(evidence)
+    shares = known.commits()
     best = ranges(evidence, known)
     if best[0].probability >= SURE:
-        return Step("found", known, best)
+        return Step("found", shares, best)
     if sum(map(len, evidence.figures.values())) >= most_runs:
-        return Step("unsure", known, best, why=f"{most_runs} runs were not enough")
+        return Step("unsure", shares, best, why=f"{most_runs} runs were not enough")
     position, tells = _next(evidence, _parts(known, pending))
     if tells < ENOUGH and pending:
         position, tells = _next(evidence, _parts(known))
     if tells < ENOUGH:
         if (stretch := _stretch(evidence, known)) is not None:
-            return Step("found", known, (stretch,))
+            return Step("found", shares, (stretch,))
         # Runs of one kernel scatter without its offset: how large offsets are can still be learnt.
         position = _least_known(evidence, _parts(known))
         if len(evidence.figures[position]) >= LEARNT:
-            return Step("unsure", known, best, why="no further run would tell them apart")
-    return Step("run", known, best, position, tells)
+            return Step("unsure", shares, best, why="no further run would tell them apart")
+    return Step("run", shares, best, position, tells)
 
 
 def _stretch(evidence: Evidence, known: Posterior) -> Range | None:
@@ -99,20 +124,17 @@ def _stretch(evidence: Evidence, known: Posterior) -> Range | None:
     return Range(int(within[0]), int(within[-1]), float(known.gaps[j]))
 
 
-def likely_next(evidence: Evidence, known: Posterior, pending: Sequence[int]) -> list[int]:
+def likely_next(evidence: Evidence, pending: Sequence[int]) -> list[int]:
     """The new kernels that are wanted after these runs, the most probable first."""
+    low, high = window(evidence)
+    part_of = within(evidence, low, high)
+    busy = [one - low for one in pending if low < one < high]
     found = []
-    for part in _parts(known, pending):
-        position, _ = _next(evidence, [part])
-        if position not in evidence.figures and position not in pending:
-            found.append((part.mass, position))
+    for part in _parts(posterior(part_of), busy):
+        position, _ = _next(part_of, [part])
+        if position not in part_of.figures and position not in busy:
+            found.append((part.mass, position + low))
     return [position for _, position in sorted(found, reverse=True)]
-
-
-def commits_left(known: Posterior) -> int:
-    """How many commits hold the step with the probability that is sure."""
-    probable = np.sort(known.commits())[::-1]
-    return int(np.searchsorted(np.cumsum(probable), SURE)) + 1
 
 
 def _parts(known: Posterior, pending: Sequence[int] = ()) -> list[Expectation]:

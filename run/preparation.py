@@ -23,6 +23,7 @@ from run.clock import accelerator, timing
 from run.run_folders import folder
 from setup import disk, history, image, initramfs, kconfig, kernels, music, observers
 from setup.kernels import Kernel
+from setup.trees.progress import Progress
 from setup.userland import tools
 from vm import emulator, probe
 from vm.guest import Guest
@@ -164,13 +165,18 @@ def make_ready(
     ]
 
 
-def another(base: Ready, variant: Variant, options: Options) -> Ready:
+def another(
+    base: Ready,
+    variant: Variant,
+    options: Options,
+    progress: Callable[[Progress], None] | None = None,
+) -> Ready:
     """The same guest with another kernel; may be called from any thread, and takes its time.
 
     NotBuilt if it is to be built and cannot be; another UserError if it will not do.
     """
     alone = options.of(variant)
-    kernel = kernels.resolve(variant.kernel, mirror=options.mirror)
+    kernel = kernels.resolve(variant.kernel, mirror=options.mirror, progress=progress)
     workload = registry.find(alone.workload)
     _check_kernel(Asked(variant, alone, workload, variant.kernel, kernel))
     initrd = initramfs.build(

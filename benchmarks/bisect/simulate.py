@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bisection.evidence import Evidence
-from bisection.search import step
+from bisection.search import SURE, step
 
 LEVEL_S = 500.0
 ENDS = 5  # runs of each end, which a verdict needs anyway
@@ -101,7 +101,7 @@ class Search:
         if now.word == "found":
             tally.right += holds[0]
             tally.wrong += not holds[0]
-            assert best.probability >= 0.95
+            assert best.probability >= SURE
             return
         tally.unsure += 1
         sums = np.cumsum([one.probability for one in now.ranges])

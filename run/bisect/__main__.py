@@ -10,7 +10,7 @@ from dataclasses import replace
 from contract import checkout
 from contract.options import Options
 from errors import Exit, UserError, run_command
-from run import arguments, clock, demands, machine_lock
+from run import arguments, checks, clock, demands, machine_lock
 from run.bisect import opening, report
 from run.bisect.options import Asked, parse
 from run.bisect.state import State
@@ -53,6 +53,7 @@ def main() -> int:
     for kind in (session.SCRATCH, probe.SCRATCH):
         cache.sweep(kind)
     cache.sweep_unfinished()
+    checks.check(options)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     stopped = Stopped()

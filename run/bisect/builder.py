@@ -9,6 +9,7 @@ from pathlib import Path
 from run.bisect.state import Step
 from run.preparation import Ready
 from setup.trees.failures import NotBuilt
+from setup.trees.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -20,18 +21,21 @@ class Made:
     error: BaseException | None = None
 
 
+Maker = Callable[[Step, Callable[[Progress], None]], Ready]
+
+
 class Builder:
     """A thread that makes kernels, one at a time. make: what it takes, and may refuse.
 
     logs: where the logs of builds that failed are kept.
     """
 
-    def __init__(self, make: Callable[[Step], Ready], logs: Path) -> None:
+    def __init__(self, make: Maker, logs: Path) -> None:
         self._make = make
         self._logs = logs
         self._made: dict[str, Made] = {}
         self._wanted: list[Step] = []
-        self._now: str = ""
+        self._now = ""
         self._ended = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._work, daemon=True)
@@ -55,9 +59,13 @@ class Builder:
 
     @property
     def now(self) -> str:
-        """The name of what is being made, "" if nothing is."""
+        """What is being made and how far it is, "" if nothing is."""
         with self._changed:
             return self._now
+
+    def _see(self, progress: Progress) -> None:
+        with self._changed:
+            self._now = progress.words
 
     def end(self) -> None:
         """No more; what is being made is given up by whoever ends its processes."""
@@ -75,7 +83,7 @@ class Builder:
                 step = self._wanted.pop(0)
                 if step.name in self._made:
                     continue
-                self._now = step.name
+                self._now = f"making {step.name}"
             made = self._one(step)
             with self._changed:
                 self._now = ""
@@ -84,7 +92,7 @@ class Builder:
 
     def _one(self, step: Step) -> Made:
         try:
-            return Made(self._make(step))
+            return Made(self._make(step, self._see))
         except NotBuilt as error:
             log = self._logs / f"{step.name}.log"
             error.keep_log(log)

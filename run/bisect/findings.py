@@ -71,7 +71,7 @@ def judged(kernels: Kernels, at: dict[str, Any], on_bad: dict[str, Any]) -> dict
 
     def word(found: dict[str, Any], step: Step | None) -> dict[str, Any]:
         one = found.get(step.name) if step else None
-        if one is None:
+        if one is None or one["verdict"] is None:  # it has no runs, or is the baseline itself
             return {}
         primary = one.get("primary") or {}
         kept = {key: primary.get(key) for key in ("ratio", "low", "high", "p_adjusted")}

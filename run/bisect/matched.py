@@ -9,7 +9,7 @@ from typing import Any
 
 from run.bisect import results
 from run.bisect.memory import Memory
-from run.bisect.state import RunFacts, State
+from run.bisect.state import REVERT, RunFacts, State
 from run.preparation import say
 from run.screen import Shown
 from vm.guest import Guest
@@ -47,8 +47,8 @@ class Matched:
         return replace(guest, memory=guest.memory + (more << 20)) if more else guest
 
     def near(self, label: str) -> str:
-        """A kernel of about the same size."""
-        return ""
+        """A kernel of about the same size: of one without a commit the one with it."""
+        return label.partition(REVERT)[0]
 
     def misfits(self, label: str, run: Path) -> bool:
         """Whether its memory turned out to be another one."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contract.values import path as user_path
 from contract.variant import exactly
 from errors import Exit, UserError
-from run.bisect.state import Step
+from run.bisect.state import REVERT, Step
 from setup import debian, package_lists
 from setup.trees import specs
 
@@ -102,7 +102,7 @@ class Tree:
         if bad.commit == culprit.commit or len(culprit.parents) != 1:
             return None
         kernel = specs.with_change(bad.kernel, specs.REVERT, culprit.commit)
-        return Step(f"{bad.name}-revert-{culprit.name}", kernel, f"{bad.name} without it")
+        return Step(f"{bad.name}{REVERT}{culprit.name}", kernel, f"{bad.name} without it")
 
 
 def debian_row(good: str, bad: str, mirror: str | None) -> list[Step]:

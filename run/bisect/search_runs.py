@@ -119,7 +119,7 @@ class Search(Matched):
     def _build_ahead(self, now: Decision, busy: Collection[tuple[str, int]]) -> None:
         """Have that kernel built, and then the two that may be wanted next."""
         pending = [*(self._place[label] for label, _ in busy), now.run]
-        wanted = [now.run, *search.likely_next(self.evidence(), now.known, pending)]
+        wanted = [now.run, *search.likely_next(self.evidence(), pending)]
         self._builder.want([self._step(place) for place in wanted[: 1 + AHEAD]])
 
     def over(self, label: str, number: int, run: Path, state: str) -> None:
@@ -148,13 +148,13 @@ class Search(Matched):
         now = self.decision()
         if now.word != "run":
             return CONFIRMS
-        shares = now.known.commits()
+        shares = now.shares
         entropy = -sum(share * math.log(share) for share in shares if share > 0)
         return math.ceil(float(entropy) / max(0.7 * now.tells, LEAST_TELLS)) + CONFIRMS
 
     def words(self, place: str) -> str:
         """How many commits are left."""
-        left = search.commits_left(self.decision().known)
+        left = self.decision().left
         return f"{left} of {len(self._row) - 1} left"
 
     def line(self) -> str:
@@ -165,7 +165,7 @@ class Search(Matched):
 
     def best(self, now: Decision) -> list[tuple[str, float, str]]:
         """The most probable commits: name, probability, subject."""
-        shares = now.known.commits()
+        shares = now.shares
         places = sorted(range(len(shares)), key=lambda place: -shares[place])[:BEST]
         return [
             (self._row[place], float(shares[place]), self._step(place).subject)
@@ -183,7 +183,7 @@ class Search(Matched):
             now = self.decision()
             title = f"bisect: {self.words('')}, about {self.runs_left(0)} runs to go"
             making = self._builder.now
-            title += f"; building {making}" if making else ""
+            title += f"; {making}" if making else ""
             table = Table(title=printable(title), title_justify="left")
             for column in ("commit", "probability", "runs", ""):
                 table.add_column(column)

@@ -12,6 +12,7 @@ from errors import UserError
 
 FILE = "bisect.json"
 FORMAT = 1
+REVERT = "-revert-"  # in the name of a kernel, after that of the one that it is but for a commit
 ENDS, SEARCH, FINDING = "ends", "search", "finding"  # the folders of its campaigns
 
 

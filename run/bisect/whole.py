@@ -24,6 +24,7 @@ from run.preparation import Ready, another, end_children, ending_children, make_
 from run.run_folders import refuse_another_host
 from run.runner import Runner
 from setup.trees.failures import NotBuilt
+from setup.trees.progress import Progress
 from vm.guest_facts import host_facts
 from vm.qemu import GUEST
 
@@ -290,7 +291,7 @@ class Bisect:
     def _variant(self, step: Step) -> Variant:
         return replace(self._template, kernel=step.kernel, label=step.name)
 
-    def _make(self, step: Step) -> Ready:
+    def _make(self, step: Step, progress: Callable[[Progress], None] | None = None) -> Ready:
         """Its guest; may take as long as a build."""
         base = next(iter(self._ready.values()))
-        return another(base, self._variant(step), self._options)
+        return another(base, self._variant(step), self._options, progress)

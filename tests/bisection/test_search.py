@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from bisection import search
 from bisection.choice import Expectation, builds_there, stretches
-from bisection.evidence import Evidence, logarithms
+from bisection.evidence import Evidence, Floats, logarithms
 from bisection.posterior import OFFSET_WEIGHTS, OFFSETS, SCATTERS, posterior
+from bisection.steps import window
 
 GOOD, BAD = [100.0, 104.0, 97.0, 101.0, 99.0], [200.0, 191.0, 207.0, 203.0, 198.0]
 
 
-def by_hand(evidence: Evidence) -> np.ndarray:
+def by_hand(evidence: Evidence) -> Floats:
     """The same posterior from the whole covariance of all runs, integrated over the two levels."""
     rows = [
         (place, value)
@@ -43,7 +44,8 @@ def by_hand(evidence: Evidence) -> np.ndarray:
             log = -0.5 * (log_determinant + rest @ inverse @ rest)
             log -= 0.5 * np.linalg.slogdet(inner)[1]
             total[step] += OFFSET_WEIGHTS[j] * math.exp(log)
-    return total / total.sum()
+    found: Floats = total / total.sum()
+    return found
 
 
 def test_the_posterior_is_that_of_the_whole_covariance() -> None:
@@ -97,7 +99,7 @@ def test_a_second_run_beside_one_under_way_is_elsewhere() -> None:
     assert (decision.word == "run" and decision.run in range(200, 301)) or decision.run in range(
         700, 801
     )
-    assert sorted(search.likely_next(evidence, decision.known, [500])) == [250, 750]
+    assert sorted(search.likely_next(evidence, [500])) == [250, 750]
 
 
 def test_untestable_commits_are_no_answer_but_a_range_of_them_is() -> None:
@@ -118,6 +120,19 @@ def test_a_kernel_that_is_the_one_before_it_is_no_answer() -> None:
     assert (decision.ranges[0].first, decision.ranges[0].last) == (3, 3)
 
 
+def test_of_two_steps_the_larger_one_is_searched_between_kernels_of_its_own() -> None:
+    """Kernels from 30 to 69 are between good and bad: 1.4 times at 30, and twice at 70."""
+    figures = {0: GOOD, 20: GOOD[:2], 29: GOOD[:2], 30: [140.0, 141.0], 50: [139.0, 142.0]}
+    figures |= {60: [140.0], 80: [282.0, 279.0], 100: [280.0, 277.0, 284.0]}
+    assert window(Evidence(100, figures)) == (30, 100)
+    decision = search.step(Evidence(100, figures))
+    assert decision.word == "run" and 60 < decision.run < 80
+    figures |= {69: [139.0, 141.0], 70: [280.0, 281.0]}
+    decision = search.step(Evidence(100, figures))
+    assert (decision.word, decision.ranges[0].first) == ("found", 70)
+    assert window(Evidence(10, {0: GOOD, 10: BAD, 4: GOOD, 5: BAD, 6: BAD, 7: BAD})) == (0, 10)
+
+
 def test_it_gives_up_after_so_many_runs() -> None:
     decision = search.step(Evidence(100, {0: GOOD, 100: BAD}), most_runs=10)
     assert (decision.word, decision.why) == ("unsure", "10 runs were not enough")
@@ -129,7 +144,7 @@ def test_ends_that_are_alike_end_unsure() -> None:
         figures[place] = figures[place] + figures[place]
     decision = search.step(Evidence(3, figures))
     assert decision.word in ("run", "unsure")
-    assert decision.ranges[0].probability < 0.95
+    assert decision.ranges[0].probability < search.SURE
 
 
 def test_a_stretch_goes_on_for_as_long_as_it_is_known() -> None:
@@ -140,9 +155,9 @@ def test_a_stretch_goes_on_for_as_long_as_it_is_known() -> None:
     assert builds_there(evidence, 27) == pytest.approx(0.5)
 
 
-def test_commits_left_are_those_that_hold_the_step_with_95_percent() -> None:
-    assert search.commits_left(posterior(Evidence(100, {0: GOOD, 100: BAD}))) == 95
-    assert search.commits_left(posterior(Evidence(100, {0: GOOD, 9: GOOD, 10: BAD, 100: BAD}))) == 1
+def test_commits_left_are_those_that_hold_the_step_with_97_percent() -> None:
+    assert search.step(Evidence(100, {0: GOOD, 100: BAD})).left == 97
+    assert search.step(Evidence(100, {0: GOOD, 9: GOOD, 10: BAD, 100: BAD})).left == 1
 
 
 @st.composite
@@ -173,7 +188,7 @@ def test_whatever_was_run_there_is_one_thing_to_do(evidence: Evidence, busy: lis
         assert decision.tells >= -1e-9
     else:
         assert decision.word == "unsure" or decision.ranges[0].probability >= search.SURE
-    for one in search.likely_next(evidence, known, pending):
+    for one in search.likely_next(evidence, pending):
         assert evidence.testable(one) and one not in evidence.figures
 
 

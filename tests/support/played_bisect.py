@@ -16,7 +16,7 @@ import pytest
 
 from contract.options import Options
 from contract.variant import Variant
-from run import clock
+from run import checks, clock
 from run.bisect import opening, options, results, whole
 from run.bisect.__main__ import options_of
 from run.bisect.state import RunFacts, State
@@ -96,7 +96,7 @@ class Player:
         monkeypatch.setattr(whole, "make_ready", self._make_ready)
         monkeypatch.setattr(whole, "another", self._another)
         monkeypatch.setattr(whole, "host_facts", lambda guest: {})
-        monkeypatch.setattr(whole.checks, "check_rooms", lambda options, jobs: None)
+        monkeypatch.setattr(checks, "check_rooms", lambda options, jobs: None)
         monkeypatch.setattr(clock, "together", lambda options, clocks: 2)
         monkeypatch.setattr(results, "run_facts", self._read)
         monkeypatch.setattr(results, "draw", lambda campaign: 0)
@@ -129,7 +129,7 @@ class Player:
     def _make_ready(self, options: Options) -> list[Ready]:
         return [self._ready(one) for one in options.variants]
 
-    def _another(self, base: Ready, variant: Variant, options: Options) -> Ready:
+    def _another(self, base: Ready, variant: Variant, options: Options, progress: object) -> Ready:
         return self._ready(variant)
 
     def _seconds(self, guest: Guest, seed: int) -> tuple[str, float]:
