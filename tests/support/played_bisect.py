@@ -14,9 +14,12 @@ from typing import Any, cast
 
 import pytest
 
+from analysis.reading.load import load_campaign
+from analysis.verdicts.compare import compare
+from analysis.verdicts.export import json_text
 from contract.options import Options
 from contract.variant import Variant
-from run import checks, clock
+from run import checks, clock, runner
 from run.bisect import opening, options, results, whole
 from run.bisect.__main__ import options_of
 from run.bisect.state import RunFacts, State
@@ -90,6 +93,7 @@ class Player:
 
     def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch, repository: Path) -> None:
         self.world = world
+        self.folder = Path()
         self._repository = repository
         self._lock = threading.Lock()
         monkeypatch.setattr(session, "run", self._run)
@@ -100,6 +104,17 @@ class Player:
         monkeypatch.setattr(clock, "together", lambda options, clocks: 2)
         monkeypatch.setattr(results, "run_facts", self._read)
         monkeypatch.setattr(results, "draw", lambda campaign: 0)
+        monkeypatch.setattr(results, "verdicts", self._verdicts)
+        monkeypatch.setattr(runner, "LOOK_S", 0.02)
+        monkeypatch.setattr(runner.Runner, "_sure", self._sure)
+
+    def _verdicts(self, campaign: Path, baseline: str) -> dict[str, dict[str, Any]]:
+        """What results.verdicts says, without a process of its own."""
+        found = json.loads(json_text(compare(load_campaign(campaign), baseline=baseline)))
+        return {one["variant"]: one for one in found["variants"]}
+
+    def _sure(self, look: int) -> bool:
+        return compare(load_campaign(self.folder / "ends")).sure
 
     def _kernel(self, variant: Variant) -> Kernel:
         spec, _, revert = variant.kernel.partition(",revert=")
@@ -193,6 +208,7 @@ def bisect(player: Player, folder: Path, argv: Sequence[str]) -> tuple[whole.Bis
     asked = options.parse([*argv, "--out", str(folder)] if "--resume" not in argv else argv)
     chosen = replace(options_of(asked), out=str(folder))
     folder.mkdir(exist_ok=True)
+    player.folder = folder
     known = opening.opened(asked, folder, None)
     one = whole.Bisect(asked, folder, chosen, known, lambda: player.world.stopped)
     one.prepare(cast(Any, SimpleNamespace(share=lambda: None, keep=lambda: None)))
