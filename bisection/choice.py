@@ -56,23 +56,48 @@ class Expectation:
         place = np.minimum(np.searchsorted(known.positions, wanted), len(known.positions) - 1)
         built = (known.positions[place] == wanted)[:, None]
         # Kernel x setting: one that was run is known by its runs as well as by its side's level.
-        pull = built * offset**2 / (offset**2 + scatter**2 / known.builds.counts[place, None])
+        count = known.builds.counts[place, None]
+        built &= count > 0
+        count = np.maximum(count, 1)
+        pull = built * offset**2 / (offset**2 + scatter**2 / count)
         own = pull * known.builds.means[place, None]
-        extra = scatter**2 + np.where(
-            built, pull * scatter**2 / known.builds.counts[place, None], offset**2
-        )
+        extra = scatter**2 + np.where(built, pull * scatter**2 / count, offset**2)
         gaps = np.ix_(self.gaps, settings)
         levels = np.concatenate([known.right[gaps], known.left[gaps]])
         variances = np.concatenate([known.right_variance[gaps], known.left_variance[gaps]])
         means = (1 - pull)[:, None] * levels + own[:, None]
         spread = np.sqrt((1 - pull)[:, None] ** 2 * variances + extra[:, None])
         # Where the step is at this commit or before it, its kernel is bad.
-        count = known.suspects
-        share = (count[wanted][:, None] - count[self.low]) / (count[self.high] - count[self.low])
+        rank = known.suspects
+        share = (rank[wanted][:, None] - rank[self.low]) / (rank[self.high] - rank[self.low])
         share = np.clip(share, 0, 1)
         parts = np.concatenate([share, 1 - share], axis=1)
         weights = parts[..., None] * np.concatenate([self.weights, self.weights])
-        return _information(weights, means, spread)
+        return _information(weights, means, spread) + self._failing(parts)
+
+    def _failing(self, parts: Floats) -> Floats:
+        """Of whether the run fails: where none did yet nothing is expected of that."""
+        builds = self._known.builds
+        failed, ended = np.cumsum(builds.failed), np.cumsum(builds.counts)
+        if not failed[-1]:
+            return np.zeros(len(parts))
+        good = _share(failed[self.gaps], ended[self.gaps])
+        bad = _share(failed[-1] - failed[self.gaps], ended[-1] - ended[self.gaps])
+        shares = np.concatenate([bad, good])
+        weights = parts * np.tile(self.weights.sum(axis=1), 2)
+        found: Floats = _entropy(weights @ shares) - weights @ _entropy(shares)
+        return found
+
+
+def _share(failed: Floats, ended: Floats) -> Floats:
+    """Of the runs that fail, as they are expected after these."""
+    found: Floats = (failed + 0.5) / (failed + ended + 1)
+    return found
+
+
+def _entropy(share: Floats) -> Floats:
+    found: Floats = -share * np.log(share) - (1 - share) * np.log1p(-share)
+    return found
 
 
 def _information(weights: Floats, means: Floats, spread: Floats) -> Floats:

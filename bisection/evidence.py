@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-FAILED_TIMES = 2.0  # a failed run is entered as so many times the worst run that ended
 FLOOR = 0.01  # of the median, added to each figure: a run without a stall has a logarithm, too
 
 
@@ -44,35 +43,60 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Builds:
-    """The tested kernels in their order, each with the sums of its runs' logarithms."""
+    """The tested kernels in their order, each with the sums of its runs' logarithms.
+
+    A run that failed has none, and is counted; of a kernel of which no run ended the mean is 0.
+    """
 
     positions: Ints
-    counts: Floats
+    counts: Floats  # of the runs that ended
     means: Floats
     squares: Floats  # of the deviations of the runs from the mean of their kernel
+    failed: Floats
 
     @classmethod
     def of(cls, evidence: Evidence) -> "Builds":
         """The sums of all kernels that were run."""
-        logs = logarithms(evidence.figures)
-        positions = sorted(logs)
-        rows = [logs[one] for one in positions]
+        rows = logarithms(evidence.figures)
+        positions = sorted(rows)
+        logs = [rows[one] for one in positions]
+        runs = np.array([len(evidence.figures[one]) for one in positions], dtype=float)
+        counts = np.array([len(row) for row in logs], dtype=float)
         return cls(
             np.array(positions, dtype=np.int64),
-            np.array([len(row) for row in rows], dtype=float),
-            np.array([row.mean() for row in rows]),
-            np.array([((row - row.mean()) ** 2).sum() for row in rows]),
+            counts,
+            np.array([row.mean() if len(row) else 0.0 for row in logs]),
+            np.array([((row - row.mean()) ** 2).sum() if len(row) else 0.0 for row in logs]),
+            runs - counts,
         )
+
+    def centred(self) -> tuple[float, Floats]:
+        """The mean of the kernels' means, and what each differs from it."""
+        there = self.counts > 0
+        centre = float(self.means[there].mean()) if there.any() else 0.0
+        return centre, np.where(there, self.means - centre, 0.0)
+
+    def precision(self, scatter: Floats, offset: Floats) -> Floats:
+        """How well each kernel's mean is known to be its side's level: setting x kernel."""
+        found: Floats = self.counts / (offset[:, None] ** 2 * self.counts + scatter[:, None] ** 2)
+        return found
+
+    def likelihood_of_scatter(self, scatter: Floats, precision: Floats) -> Floats:
+        """The logarithm, of each setting, but for how far the means are from their levels."""
+        there = self.counts > 0
+        found: Floats = -(self.counts.sum() - there.sum()) * np.log(scatter)
+        found = found - self.squares.sum() / (2 * scatter**2)
+        found = found + 0.5 * np.log(precision[:, there]).sum(axis=1)
+        return found
 
 
 def logarithms(figures: Mapping[int, Sequence[float]]) -> dict[int, Floats]:
-    """Of each run; one that failed ranks after all that ended, at a distance that is finite."""
+    """Of each run that ended."""
     ended = [value for row in figures.values() for value in row if math.isfinite(value)]
     floor = FLOOR * float(np.median(ended)) if ended else 0.0
     floor = floor or 1.0
-    worst = FAILED_TIMES * (max(ended, default=0.0) + floor)
     return {
-        position: np.log([value + floor if math.isfinite(value) else worst for value in row])
+        position: np.log([value + floor for value in row if math.isfinite(value)])
         for position, row in figures.items()
         if row
     }

@@ -4,16 +4,19 @@
 The model: the logarithm of a run's figure is a level, the same for all commits before the step and
 another for all from it on, plus an offset of its own for each kernel that was built (its size and
 the place of its code move the figure whatever its commit does), plus the run's scatter; both are
-normal. The two levels are integrated out with flat priors, the deviations of offsets and of runs
-over the grid below. Each commit is as probable as any other before the first run.
+normal. A run fails with a probability that is one before the step and another from it on. Levels
+and probabilities are integrated out (`likelihood`), the deviations of offsets and of runs over the
+grid below. Each commit is as probable as any other before the first run.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from bisection import likelihood
 from bisection.evidence import Builds, Evidence, Floats, Ints
 
+TINY = 1e-9
 # Standard deviations of a run's logarithm, and of a kernel's offset, with their prior weights.
 SCATTERS = np.geomspace(0.02, 1.2, 12)
 OFFSETS = np.array([0.0, 0.02, 0.04, 0.07, 0.1, 0.14, 0.2])
@@ -69,19 +72,19 @@ def posterior(evidence: Evidence) -> Posterior:
     assert builds.positions[0] == 0 and builds.positions[-1] == evidence.last
     scatter, offset = (one.ravel() for one in np.meshgrid(SCATTERS, OFFSETS, indexing="ij"))
     prior = np.log(np.tile(OFFSET_WEIGHTS / OFFSET_WEIGHTS.sum(), len(SCATTERS)))
-    centre = builds.means.mean()
-    means = builds.means - centre
-    variance = offset[:, None] ** 2 + scatter[:, None] ** 2 / builds.counts  # setting x kernel
-    precision = 1 / variance
-    # Sums over the kernels before each gap, and over those after it: setting x gap.
-    sums = [np.cumsum(precision * means**power, axis=1) for power in (0, 1, 2)]
-    left = [one[:, :-1] for one in sums]
-    right = [one[:, -1:] - one[:, :-1] for one in sums]
-    misfit = sum(two - one**2 / zero for zero, one, two in (left, right))
-    within = -(builds.counts.sum() - len(means)) * np.log(scatter)
-    within -= builds.squares.sum() / (2 * scatter**2)
-    logs = (prior + within + 0.5 * np.log(precision).sum(axis=1))[:, None]
-    logs = logs - 0.5 * (misfit + np.log(left[0] * right[0]))
+    precision = builds.precision(scatter, offset)
+    centre, means = builds.centred()
+    # Over the kernels before each gap, and over those after it: power x setting x gap.
+    up_to = likelihood.sums(builds, precision, means)
+    left = up_to[:, :, :-1]
+    right = up_to[:, :, -1:] - left
+    right[0] = np.where(right[0] > TINY, right[0], 0.0)  # no run ended there
+    logs = (prior + builds.likelihood_of_scatter(scatter, precision))[:, None]
+    logs = logs + likelihood.level(left) + likelihood.level(right)
+    failed, ended = np.cumsum(builds.failed), np.cumsum(builds.counts)
+    if failed[-1]:
+        logs = logs + likelihood.failures(failed[:-1], ended[:-1])
+        logs = logs + likelihood.failures(failed[-1] - failed[:-1], ended[-1] - ended[:-1])
     suspects = evidence.suspects()
     with np.errstate(divide="ignore"):  # a gap without any is not where the step is
         logs = logs + np.log(np.diff(suspects[builds.positions]))
@@ -94,8 +97,14 @@ def posterior(evidence: Evidence) -> Posterior:
         scatter,
         offset,
         weights.T,
-        (left[1] / left[0]).T + centre,
-        (1 / left[0]).T,
-        (right[1] / right[0]).T + centre,
-        (1 / right[0]).T,
+        *_level(left, centre),
+        *_level(right, centre),
     )
+
+
+def _level(sums: Floats, centre: float) -> tuple[Floats, Floats]:
+    """The mean and variance of a side's level: gap x setting; of an unknown one wide."""
+    known = sums[0] > 0
+    safe = np.where(known, sums[0], 1.0)
+    mean = np.where(known, sums[1] / safe, 0.0) + centre
+    return mean.T, np.where(known, 1 / safe, likelihood.LEVELS**2).T

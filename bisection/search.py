@@ -13,10 +13,10 @@ from bisection.evidence import Evidence, Floats
 from bisection.posterior import Posterior, posterior
 from bisection.steps import window, within
 
-SURE = 0.97
+SURE = 0.95
 ENOUGH = 0.008  # nats: a run that tells less is not worth its time
 MOST_RUNS = 150
-LEARNT = 6  # runs of a kernel, from which on one more says little of its own offset
+LEARNT = 10  # runs of a kernel, from which on one more says little of its own offset
 NAMED = 20  # ranges that are named, the most probable
 
 

@@ -3,21 +3,24 @@
 
 With two steps the kernels between them are neither good nor bad, and one step explains them badly.
 So one and two are compared by their marginal likelihoods, as the posterior is made: each level with
-a flat prior (a third one over LEVELS in the logarithm), offsets and scatter over the same grid.
+a flat prior, offsets and scatter over the same grid.
 """
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
-from bisection.evidence import Builds, Evidence, Floats
+from bisection import likelihood
+from bisection.evidence import Builds, Evidence, Floats, Ints
 from bisection.posterior import OFFSET_WEIGHTS, OFFSETS, SCATTERS
 
-LEVELS = 2.0  # the width of a third level's prior, in logarithms
 SECOND = 0.2  # prior odds of a second step
 ODDS = 20.0  # of two steps against one, from which on there are two
 LEAST = 6  # kernels: fewer do not tell
 FEW = 1e-4
+TINY = 1e-9
+FAILED = 10.0  # the level, beyond any logarithm, of kernels all of whose runs failed
 
 
 def window(evidence: Evidence) -> tuple[int, int]:
@@ -61,22 +64,25 @@ def _larger(evidence: Evidence) -> tuple[int, int] | None:
     weights, sums = _sums(builds)
     left = sums[:, :, :-1]  # power x setting x gap
     right = sums[:, :, -1:] - left
-    one = weights[:, None] - 0.5 * (_misfit(left) + _misfit(right)) + gaps
-    count = len(gaps)
-    first, second = np.triu_indices(count, 1)
+    failed, ended = np.cumsum(builds.failed), np.cumsum(builds.counts)
+    one = weights[:, None] + likelihood.level(left) + likelihood.level(right) + gaps
+    one = one + _failures(failed, ended, np.arange(len(gaps)), None)
+    first, second = np.triu_indices(len(gaps), 1)
     middle = left[:, :, second] - left[:, :, first]
-    two = weights[:, None] - 0.5 * (
-        _misfit(left[:, :, first]) + _misfit(middle) + _misfit(right[:, :, second])
-    )
-    two += gaps[first] + gaps[second] + math.log(2 * SECOND * math.sqrt(2 * math.pi) / LEVELS)
+    two = weights[:, None] + gaps[first] + gaps[second] + math.log(2 * SECOND)
+    for part in (left[:, :, first], middle, right[:, :, second]):
+        two = two + likelihood.level(np.where(part[0] > TINY, part, 0.0))
+    two = two + _failures(failed, ended, first, second)
     if not _log_sum(two) - _log_sum(one) > math.log(ODDS):
         return None
     setting, pair = np.unravel_index(int(two.argmax()), two.shape)
     a, b = int(first[pair]), int(second[pair])
     levels = [
-        part[1, setting] / part[0, setting]
+        part[1, setting] / part[0, setting] if part[0, setting] > TINY else math.inf
         for part in (left[:, :, a], middle[:, :, pair], right[:, :, b])
     ]
+    if math.inf in levels:  # where no run ended, all failed: the larger step is beside it
+        levels = [one if one != math.inf else FAILED for one in levels]
     if abs(levels[1] - levels[0]) >= abs(levels[2] - levels[1]):
         return 0, int(builds.positions[b])
     return int(builds.positions[a + 1]), evidence.last
@@ -86,22 +92,27 @@ def _log_sum(logs: Floats) -> float:
     return float(logs.max() + np.log(np.exp(logs - logs.max()).sum()))
 
 
+def _failures(failed: Floats, ended: Floats, first: Ints, second: Ints | None) -> Floats:
+    """The logarithm, of what failed in each part; failed, ended: runs of the kernels up to each."""
+    if not failed[-1]:
+        return np.zeros(len(first))
+    edges = [first, *([] if second is None else [second])]
+    parts = [np.stack([failed[one], ended[one]]) for one in edges]
+    parts.append(np.stack([np.full(len(first), failed[-1]), np.full(len(first), ended[-1])]))
+    found = likelihood.failures(*parts[0])
+    for before, now in pairwise(parts):
+        found = found + likelihood.failures(*(now - before))
+    return found
+
+
 def _sums(builds: Builds) -> tuple[Floats, Floats]:
     """Of each setting that the runs of single kernels allow: its weight, and the kernels' sums."""
     scatter, offset = (one.ravel() for one in np.meshgrid(SCATTERS, OFFSETS, indexing="ij"))
     weights = np.log(np.tile(OFFSET_WEIGHTS, len(SCATTERS)))
-    weights -= (builds.counts.sum() - len(builds.counts)) * np.log(scatter)
-    weights -= builds.squares.sum() / (2 * scatter**2)
+    weights += builds.likelihood_of_scatter(scatter, np.ones((len(scatter), len(builds.counts))))
     kept = weights > weights.max() + math.log(FEW)
-    scatter, offset, weights = scatter[kept], offset[kept], weights[kept]
-    precision = 1 / (offset[:, None] ** 2 + scatter[:, None] ** 2 / builds.counts)
-    weights += 0.5 * np.log(precision).sum(axis=1)
-    means = builds.means - builds.means.mean()
-    return weights, np.stack([np.cumsum(precision * means**power, axis=1) for power in range(3)])
-
-
-def _misfit(sums: Floats) -> Floats:
-    """Twice the negative logarithm of the likelihood of kernels with one level."""
-    zero, one, two = sums
-    found: Floats = two - one**2 / zero + np.log(zero)
-    return found
+    scatter, offset = scatter[kept], offset[kept]
+    precision = builds.precision(scatter, offset)
+    weights = np.log(np.tile(OFFSET_WEIGHTS, len(SCATTERS)))[kept]
+    weights += builds.likelihood_of_scatter(scatter, precision)
+    return weights, likelihood.sums(builds, precision, builds.centred()[1])

@@ -78,8 +78,16 @@ def test_a_run_that_failed_is_the_worst() -> None:
     hung = [math.inf, math.inf, 101.0, math.inf, math.inf]
     decision = search.step(Evidence(2, {0: GOOD, 1: GOOD, 2: hung}))
     assert decision.word == "found" and decision.ranges[0].first == 2
-    logs = logarithms({0: [100.0, math.inf], 1: [300.0]})
-    assert logs[0][1] > logs[1][0]
+    # Also where nothing but that tells them apart, and where it is but half of the runs.
+    fine = [math.inf, 101.0, 99.0, math.inf, 102.0]
+    decision = search.step(Evidence(3, {0: GOOD * 3, 1: GOOD * 3, 2: fine * 3, 3: fine * 3}))
+    assert decision.word == "found" and decision.ranges[0].first == 2
+    # One failure is weighed against what all other runs say.
+    figures = {0: GOOD, 1: [100.0, 98.0, math.inf], 2: BAD, 3: BAD}
+    assert search.ranges(Evidence(3, figures), posterior(Evidence(3, figures)))[0].first == 2
+    # Where every run fails at the bad end, the middle is looked at all the same.
+    decision = search.step(Evidence(100, {0: GOOD, 100: [math.inf] * 5}))
+    assert decision.word == "run" and 30 < decision.run < 70
 
 
 def test_runs_without_a_stall_have_a_logarithm() -> None:
