@@ -20,7 +20,7 @@ TINY = 1e-9
 # Standard deviations of a run's logarithm, and of a kernel's offset, with their prior weights.
 SCATTERS = np.geomspace(0.02, 1.2, 12)
 OFFSETS = np.array([0.0, 0.02, 0.04, 0.07, 0.1, 0.14, 0.2])
-OFFSET_WEIGHTS = np.array([0.2, 0.15, 0.15, 0.15, 0.15, 0.12, 0.08])
+OFFSET_WEIGHTS = np.array([0.08, 0.1, 0.13, 0.17, 0.22, 0.18, 0.12])
 
 
 @dataclass(frozen=True)
