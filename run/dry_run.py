@@ -14,9 +14,10 @@ from contract.options import Options
 from contract.swap import ON_DISK
 from contract.variant import Variant
 from errors import UserError, run_command
-from run import campaign, checks, demands, durations
+from run import campaign, checks, demands
 from run.arguments import parse
 from run.clock import at_once, modelled, wanted
+from run.estimates import first_estimate
 from run.identity import identified
 from run.measure_command import guest_command, measure_argv
 from run.run_folders import folder
@@ -213,13 +214,11 @@ def _order(options: Options) -> list[str]:
         return ["runs: nothing is missing"]
     jobs = at_once(options, wanted(options))
     side_by_side = f"{jobs} at a time" + (" (1 on the host's clock)" if jobs > 1 else "")
-    each = zip(campaign.names(options), options.variants, strict=True)
-    kinds = {label: durations.kind_of(options.of(one), jobs) for label, one in each}
-    accel = "tcg" if wanted(options) == GUEST else options.accel
-    about = durations.estimate([kinds[label] for label, _ in todo], accel, jobs)
-    time = (
-        f"about {durations.words(about)}" if about else "how long is not known yet on this machine"
-    )
+    of_label = dict(zip(campaign.names(options), map(options.of, options.variants), strict=True))
+    clock = wanted(options)
+    accel = "tcg" if clock == GUEST else options.accel
+    todo_options = [of_label[label] for label, _ in todo]
+    time = first_estimate.sentence(todo_options, accel, jobs, clock, options.qemu)
     shown = ", ".join(f"{label} {number}" for label, number in todo[:60])
     variants = _many(len(options.variants), "variant")
     lines = [

@@ -95,7 +95,7 @@ class View:
 
     own_clock: the guest has one; what is silent, and for how long, is told by that, and lines that
     stay have the stamps of both. named: its lines say whose they are, since others are on the
-    screen.
+    screen. expected: how long a run takes, said until it has commits to go by.
     """
 
     def __init__(
@@ -109,6 +109,7 @@ class View:
         *,
         own_clock: bool = False,
         named: bool = False,
+        expected: str = "",
     ) -> None:
         self._title = title
         self._screen = screen
@@ -121,6 +122,7 @@ class View:
         self._began = time.monotonic()
         self._workload: float | None = None
         self._own_clock = own_clock
+        self._expected = expected
         self._elapsed = 0.0  # of the workload, by the guest's clock, as far as it was heard
         gitks = [name for name in streams if name.startswith(GITK)]
         self._total = len(gitks) * commits * passes
@@ -220,6 +222,8 @@ class View:
             share = min(1.0, done / self._total)
             left = elapsed * (1 - share) / share
             text += f", {share:.0%} of the commits, about {left:.0f} s{hosts} left"
+        elif self._expected:
+            text += f", {self._expected}"
         if self._swap:
             text += f", {self._swap} in swap"
         frozen = [f.name for f in self._followers if f.froze]

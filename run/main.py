@@ -20,6 +20,7 @@ from run.arguments import parse
 from run.bisect.options import is_asked
 from run.campaign import Campaign
 from run.changed_kernels import built
+from run.estimates import speed_here
 from run.identity import identified
 from run.preparation import Ready, make_ready, say
 from run.run_folders import folder, refuse_another_host
@@ -78,6 +79,7 @@ def in_vms(
         variant.label: Ready(variant, one.guest)
         for variant, one in zip(variants, ready, strict=True)
     }
+    speed_here.measure(options, list(by_label.values()), jobs)
     with stopped.armed():
         outcome = Runner(options, opened, by_label, jobs, stopped).go()
     if len(prepared) < len(options.variants):

@@ -17,8 +17,8 @@ from contract import checkout
 from contract.options import Options
 from contract.run_files import ABORTED, COMPLETED
 from errors import UserError
-from run import durations
 from run.campaign import Campaign
+from run.estimates import durations, first_estimate
 from run.live import View
 from run.measure_command import errand
 from run.preparation import Ready, say
@@ -190,10 +190,11 @@ class Runner:
             run_dir, order = self._campaign.begin(label, number)
             seed = self._campaign.seed(label, number)
         kind = self._kind(label)
-        about = durations.estimate([self._kind(one) for one in left], guest.accel, self._jobs)
+        about, a_run = self._about(left, guest), self._about([label], guest)
+        told = [*([place] if place else []), *([f"{about} left" if place else about] * bool(about))]
         screen.say(
             f"run {number} of {label}: {guest.kernel.release} in {run_dir}"
-            + (f" ({place}, about {durations.words(about)} left)" if place and about else "")
+            + (f" ({', '.join(told)})" if told else "")
         )
         facts = {
             "suite": self._suite,
@@ -221,6 +222,7 @@ class Runner:
             options.passes,
             own_clock=guest.clock == GUEST,
             named=self._jobs > 1 and bool(place),
+            expected=f"{a_run} a run" if a_run else "",
         ) as view:
             try:
                 state, why = session.run(
@@ -251,6 +253,13 @@ class Runner:
     def _kind(self, label: str) -> dict[str, Any]:
         """What a run of this variant takes its time by."""
         return durations.kind_of(self._options.of(self._ready[label].variant), self._jobs)
+
+    def _about(self, labels: list[str], guest: Guest) -> str:
+        """How long runs of these variants take in all: 'about 2 to 4 min'; empty if not known."""
+        each = [self._options.of(self._ready[one].variant) for one in labels]
+        accel, clock, jobs = guest.accel, guest.clock, self._jobs
+        found = first_estimate.spans(each, accel, jobs, clock, self._options.qemu)
+        return first_estimate.words(first_estimate.in_all(found, jobs)) if found else ""
 
     def _repeated(
         self, label: str, number: int, run_dir: Path, state: str, screen: Screen

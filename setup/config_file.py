@@ -8,8 +8,9 @@ from pathlib import Path
 from errors import UserError
 
 FRAGMENT = Path(__file__).with_name("kernel.config")
-# A comment in the fragment: the options below it, up to an empty line, are not in every kernel.
-IF_IT_EXISTS = "# If it exists:"
+# Comments in the fragment, about the options below them up to an empty line: not in every kernel,
+# and not taken by every kernel that has them.
+IF_IT_EXISTS, IF_TAKEN = "# If it exists:", "# If the kernel takes it:"
 
 
 def read(config: Path) -> dict[str, str]:
@@ -31,15 +32,13 @@ def parsed(text: str) -> dict[str, str]:
     return dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.MULTILINE))
 
 
-def not_everywhere(text: str) -> set[str]:
-    """The options of a fragment's text that a kernel may be too old, or too new, to have."""
+def marked(text: str, comment: str) -> frozenset[str]:
+    """The options of a fragment's text that stand below such a comment."""
     found: set[str] = set()
-    marked = False
+    inside = False
     for line in text.splitlines():
-        if not line.strip():
-            marked = False
-        elif line.startswith(IF_IT_EXISTS):
-            marked = True
-        elif marked:
+        if not line.strip() or line.startswith((IF_IT_EXISTS, IF_TAKEN)):
+            inside = line.startswith(comment)
+        elif inside:
             found |= parsed(line).keys()
-    return found
+    return frozenset(found)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # All checks and tests, with all set-up: `tests/run.sh`; `tests/run.sh -m 'not vm'` for the fast ones;
-# `tests/run.sh --all` adds the slow ones: fresh Debian hosts, a container, KVM (as root).
+# `tests/run.sh --all` adds the slow ones: more kernels in VMs, fresh Debian hosts, a container, KVM
+# (as root).
 # Other arguments go to pytest. Without any, the fast tests share the CPUs, then the VMs on clocks of
 # their own do, and then each other VM has them alone.
 set -euo pipefail
@@ -21,12 +22,13 @@ echo "== tests"
 if (($#)) && [[ $* != --all ]]; then
     exec $bin/python -m pytest "$@"
 fi
+all=("$@")
 failed=0
-$bin/python -m pytest -m "not vm" -n auto || failed=1
+$bin/python -m pytest -m "not vm and not slow" -n auto || failed=1
 durations=(--durations 15 --durations-min 1)
-$bin/python -m pytest -m "vm and own_clock" -n auto --dist loadfile "${durations[@]}" || failed=1
-$bin/python -m pytest -m "vm and not own_clock" "${durations[@]}" || failed=1
-if [[ $* == --all ]]; then
-    $bin/python -m pytest --all -m slow "${durations[@]}" || failed=1
+$bin/python -m pytest "${all[@]}" -m "vm and own_clock" -n auto --dist loadfile "${durations[@]}" || failed=1
+$bin/python -m pytest "${all[@]}" -m "vm and not own_clock" "${durations[@]}" || failed=1
+if ((${#all[@]})); then
+    $bin/python -m pytest --all -m "slow and not vm" "${durations[@]}" || failed=1
 fi
 exit $failed

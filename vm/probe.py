@@ -67,6 +67,13 @@ def choose(emulator: Emulator, asked: str, kernel: Path, initrd: Path) -> tuple[
     return "kvm" if works else "tcg", reason
 
 
+def cpu_model() -> str:
+    """What /proc/cpuinfo says of this machine's CPUs: a verdict holds for these."""
+    return "".join(
+        line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line
+    )
+
+
 def check_device() -> None:
     """UserError if this user has no /dev/kvm."""
     if not _may_open():
@@ -96,10 +103,8 @@ def under_kvm(
 def _verdict(emulator: Emulator, kernel: Path, initrd: Path, *, patient: bool) -> tuple[bool, str]:
     """Whether KVM works and why; a `no` is asked again after a day, and by who is patient."""
     max_age_s, within_s = (0, PATIENT_S) if patient else (ASKED_AGAIN_S, DEADLINE_S)
-    model = "".join(
-        line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line
-    )
-    name = cache.key("2", platform.release(), model, emulator.origin, emulator.version) + ".json"
+    host = platform.release(), cpu_model()
+    name = cache.key("2", *host, emulator.origin, emulator.version) + ".json"
     known = cache.root() / "probe" / name
     # Of the future: the clock was set back meanwhile.
     old = known.exists() and not 0 <= time.time() - known.stat().st_mtime < max_age_s

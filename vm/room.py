@@ -14,7 +14,7 @@ from setup import cache
 
 WORK_DISK_BYTES = 8 << 30
 RESULT_BYTES = 64 << 20
-# Held while the guest runs, so that a full disk still takes status.json and the report.
+# Held while the guest runs, so that a full disk still takes the last results, status and report.
 REPORT_RESERVE_BYTES = 8 << 20
 
 

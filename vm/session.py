@@ -88,10 +88,10 @@ def _supervise(
 ) -> tuple[tuple[str, str] | None, str | None, Served | None]:
     """Why it was ended, if it was, what QEMU died of by itself, and what its disks served."""
     with (
-        reserved(run_dir),
+        appending(run_dir, errand.files) as memory,
+        reserved(run_dir),  # given back before the memory is emptied: a full disk takes that, too
         cache.scratch(SCRATCH) as scratch,
         copied_disk(scratch, guest.root_image) as root,
-        appending(run_dir, errand.files) as memory,
         contextlib.ExitStack() as opened,
     ):
         tested = {

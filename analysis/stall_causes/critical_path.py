@@ -7,6 +7,7 @@ divided as that program's time was, and so on down the line.
 """
 
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from analysis.figures.stalls import Stall
@@ -101,6 +102,20 @@ class CriticalPath:
             told_so_far = self._span(shares, witnesses, begin, end)
             shares.add("unexplained", "", "", end - begin - told_so_far)
         return shares
+
+    def between(self, stall: Stall, edges: Sequence[float]) -> Iterator[tuple[int, Shares]]:
+        """Its parts between the edges (elapsed, in order), by cause: a part's place, its shares."""
+        witnesses = self.witnesses(stall)
+        first = max(0, bisect_right(edges, stall.begin) - 1)
+        for place in range(first, len(edges) - 1):
+            begin, end = max(edges[place], stall.begin), min(edges[place + 1], stall.end)
+            if edges[place] >= stall.end:
+                return
+            if end > begin:
+                shares = Shares()
+                told_so_far = self._span(shares, witnesses, begin, end)
+                shares.add("unexplained", "", "", end - begin - told_so_far)
+                yield place, shares
 
     def _span(self, shares: Shares, witnesses: list[Witness], begin: float, end: float) -> float:
         """Divide one span; the seconds that something could be said of."""

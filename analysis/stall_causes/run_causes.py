@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Why each stall lasted: seconds by cause, from the evidence of a run (docs/CAUSES.md)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from analysis.figures.stalls import Stall, stalls
@@ -52,6 +52,26 @@ def run_causes(run: Run) -> RunCauses | None:
         others=[_card(path, machine, stall) for stall in of_others],
         swap=swap_kind(run),
     )
+
+
+def causes_between(run: Run, edges: Sequence[float]) -> list[dict[str, float]] | None:
+    """Seconds by cause of all stalls between two edges (elapsed) each, those of no sum included.
+
+    Several streams may stall at once. None if the run has no evidence.
+    """
+    evidence = read_evidence(run.path)
+    if evidence is None:
+        return None
+    names = [stream.name for stream in run.subjects]
+    each = _stalls(run, dict.fromkeys([*names, *OTHERS]))
+    stalled = sum(stall.length for stall in each)
+    path = CriticalPath(evidence, Machine(run, evidence.trace), _pids(run), stalled)
+    found: list[dict[str, float]] = [{} for _ in edges[1:]]
+    for stall in each:
+        for place, shares in path.between(stall, edges):
+            for (cause, _, _), amount in shares.of.items():
+                found[place][cause] = found[place].get(cause, 0.0) + amount
+    return found
 
 
 def _stalls(run: Run, names: Iterable[str]) -> list[Stall]:

@@ -12,6 +12,7 @@ from setup.kernels import Kernel
 from setup.trees import specs
 from setup.trees.failures import NotBuilt
 
+LONGEST = 64  # letters of a variant's name
 BUILD_LOG = ".build.log"  # after the variant's name, beside plan.toml
 
 
@@ -52,7 +53,7 @@ def found(
         try:
             kernels[spec] = resolve(spec)
         except NotBuilt as error:
-            log = place / f"{error.label or 'kernel'}{BUILD_LOG}"
+            log = place / f"{error.label[:LONGEST] or 'kernel'}{BUILD_LOG}"
             try:
                 error.keep_log(log)
             except OSError as refused:

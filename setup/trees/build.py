@@ -47,6 +47,7 @@ ENVIRONMENT = {
     "CCACHE_MAXSIZE": "5G",
     "CCACHE_COMPRESSLEVEL": "1",
 }
+ROOM = 4 << 30  # bytes for a source, what is made of it, and some of ccache's
 NO_ROOM = "No space left on device"
 # The first line with the first of these that is there says what is wrong.
 PROBLEMS = ("error:", "Error ", "undefined reference", "No rule to make target", "fatal:", "***")
@@ -138,6 +139,11 @@ def _place(tools: Path, source: Source) -> Iterator[Path]:
     """The folder with the source's files; what the build before it left is gone."""
     place = tools / toolchain.BUILD
     shutil.rmtree(place / OUT, ignore_errors=True)
+    if shutil.disk_usage(place).free < ROOM:
+        raise UserError(
+            f"{place}: less than {ROOM >> 30} GiB are free to build a kernel in",
+            hint=cache.NEEDS_ROOM,
+        )
     (place / OUT).mkdir()
     (place / SOURCE).mkdir(exist_ok=True)
     # git writes the files that differ from those of the last kernel, and no others.
@@ -151,7 +157,9 @@ def _place(tools: Path, source: Source) -> Iterator[Path]:
         (place / SOURCE).mkdir()
         index.unlink(missing_ok=True)
         done = git(how, source.objects, index=index, worktree=place / SOURCE)
-    text_of(done, f"writing the files of {source.label}")
+    # Objects that a partial clone has not fetched yet are not fetched here.
+    lacks = " (does the clone lack objects? git fetch --refetch)" if source.repository else ""
+    text_of(done, f"writing the files of {source.label}{lacks}")
     clean = git(["clean", "-ffdxq"], source.objects, index=index, worktree=place / SOURCE)
     text_of(clean, f"writing the files of {source.label}")
     try:

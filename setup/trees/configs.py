@@ -19,15 +19,17 @@ TINY, DEFAULT, HOST = "tinyconfig", "defconfig", "host"
 class Config:
     """A configuration: `target` is make's (`tinyconfig`), or "" for `base`, the text of a .config.
 
-    `fragment` is put on top; its options have to be there afterwards, those in `optional` only
-    where the kernel knows them. `name` says which one it is.
+    `fragment` is put on top, and its options have to be there afterwards: those in `optional` only
+    where the kernel knows them, those in `refusable` only where it takes them. `name` says which
+    one it is.
     """
 
     name: str
     target: str
     base: str
     fragment: str
-    optional: frozenset[str]
+    optional: frozenset[str] = frozenset()
+    refusable: frozenset[str] = frozenset()
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -41,10 +43,13 @@ def find(name: str = "") -> Config:
     A file is taken as it is; what the test needs (setup/kernel.config) is put on top of the others.
     UserError: 2 for a file that is not there, 3 if the running kernel's cannot be read.
     """
-    fragment = config_file.FRAGMENT.read_text()
-    optional = frozenset(config_file.not_everywhere(fragment))
+    said = config_file.FRAGMENT.read_text()
+    marks = (config_file.IF_IT_EXISTS, config_file.IF_TAKEN)
+    less = [config_file.marked(said, mark) for mark in marks]
+    # Another comment in it is no other kernel.
+    fragment = _lines(config_file.parsed(said))
     if name in ("", TINY, DEFAULT):
-        return Config(name or TINY, name or TINY, "", fragment, optional)
+        return Config(name or TINY, name or TINY, "", fragment, *less)
     if name == HOST:
         release = os.uname().release
         places = (Path(f"/boot/config-{release}"), Path("/proc/config.gz"))
@@ -53,7 +58,7 @@ def find(name: str = "") -> Config:
             raise UserError(f"the running kernel's config is not in {places[0]} or {places[1]}")
         # The keys that its builder signed modules with are not here.
         keys = 'CONFIG_SYSTEM_TRUSTED_KEYS=""\nCONFIG_SYSTEM_REVOCATION_KEYS=""\n'
-        return Config(HOST, "", _text(found) + keys, fragment, optional)
+        return Config(HOST, "", _text(found) + keys, fragment, *less)
     path = Path(name).expanduser()
     if not path.is_file():
         raise UserError(
@@ -61,17 +66,25 @@ def find(name: str = "") -> Config:
             hint="a .config, host or defconfig",
             status=Exit.USAGE,
         )
-    return Config(name, "", _text(path), "", frozenset())
+    return Config(name, "", _text(path), "")
 
 
 def _text(path: Path) -> str:
-    return "".join(f"{name}={value}\n" for name, value in config_file.read(path).items())
+    return _lines(config_file.read(path))
+
+
+def _lines(options: Mapping[str, str]) -> str:
+    return "".join(f"{name}={value}\n" for name, value in options.items())
 
 
 def check(source: Source, config: Config, made: Mapping[str, str], log: str) -> None:
     """OptionLost if the configured kernel has not all options of the fragment."""
     wanted = config_file.parsed(config.fragment)
-    lost = {name: value for name, value in wanted.items() if made.get(name, "n") != value}
+    lost = {
+        name: value
+        for name, value in wanted.items()
+        if made.get(name, "n") != value and name not in config.refusable
+    }
     if not lost:
         return
     known = _known(source, lost)

@@ -107,24 +107,36 @@ def command(place: Path, argv: Sequence[str], env: Mapping[str, str]) -> list[st
 
 @functools.cache
 def _enter(place: Path) -> tuple[str, ...]:
-    as_user = ["--map-root-user"] if os.geteuid() != 0 else []
-    mounted = ("unshare", *as_user, "--mount", "sh", "-c", MOUNTED, "sh", str(place))
+    """What enters it; UserError (3) if this user may not."""
     test = ["sh", "-c", "test -c /dev/null && : >/dev/null"]
-    failed = subprocess.run([*mounted, *test], capture_output=True, text=True)
-    if failed.returncode == 0:
-        return mounted
-    # Root in a container that may not mount may still make devices.
+    # Root in a container may not mount, but as anybody may in a namespace of its own, or may make
+    # devices.
+    as_root = [["--mount"]] if os.geteuid() == 0 else []
+    said = ""
+    for how in (*as_root, ["--map-root-user", "--mount"]):
+        command = ("unshare", *how, "sh", "-c", MOUNTED, "sh", str(place))
+        done = subprocess.run([*command, *test], capture_output=True, text=True)
+        if done.returncode == 0:
+            return command
+        said = said or done.stderr.strip()
     plain = ("chroot", str(place))
     if os.geteuid() == 0:
-        for name, (major, minor) in NODES.items():
-            node = place / "dev" / name
-            if not node.is_char_device():
-                node.unlink(missing_ok=True)
-                subprocess.run(["mknod", "-m", "666", node, "c", str(major), str(minor)])
+        _make_devices(place)
         if subprocess.run([*plain, *test], capture_output=True).returncode == 0:
             return plain
-    said = failed.stderr.strip().splitlines() or ["it printed nothing"]
-    raise UserError(f"entering {place} failed: {said[-1]}", hint=MAY_NOT)
+    last = (said.splitlines() or ["it printed nothing"])[-1]
+    raise UserError(f"entering {place} failed: {last}", hint=MAY_NOT)
+
+
+def _make_devices(place: Path) -> None:
+    for name, (major, minor) in NODES.items():
+        node = place / "dev" / name
+        if not node.is_char_device():
+            node.unlink(missing_ok=True)
+            command = ["mknod", "-m", "666", str(node), "c", str(major), str(minor)]
+            # Whoever may not is told by the next step, to whom it is no device.
+            if subprocess.run(command, capture_output=True).returncode:
+                node.touch()
 
 
 def main() -> int:

@@ -10,7 +10,7 @@ import pytest
 from analysis.reading.evidence_tables import read_trace
 from analysis.reading.load import load_campaign
 from analysis.stall_causes.causes import BY_KEY, RunCauses
-from analysis.stall_causes.run_causes import run_causes
+from analysis.stall_causes.run_causes import causes_between, run_causes
 from analysis.text.causes import card_lines
 from tests.support.synthetic import GOLDEN
 
@@ -43,6 +43,23 @@ def test_a_real_runs_stalls_are_explained(golden: Path, tmp_path: Path) -> None:
     assert any(found.seconds.get(key, 0.0) > 0.05 * found.total for key in DISK)
     assert any("MB/s swap-in" in clause for clause in found.cards[0].machine)
     assert any("disk" in clause for clause in found.cards[0].machine) == found.apart
+
+
+@pytest.mark.parametrize("golden", RUNS, ids=lambda path: path.name)
+def test_second_by_second_the_causes_are_the_same(golden: Path, tmp_path: Path) -> None:
+    found = causes_of(golden, tmp_path)
+    run = load_campaign(tmp_path).runs[0]
+    seconds = causes_between(run, np.arange(0.0, run.last_sent + 1).tolist())
+    assert seconds is not None
+    cards = [*found.cards, *found.others]
+    assert sum(sum(one.values()) for one in seconds) == pytest.approx(
+        sum(card.stall.length for card in cards), abs=0.01
+    )
+    for key in BY_KEY:
+        whole = sum(card.seconds.get(key, 0.0) for card in cards)
+        by_second = sum(one.get(key, 0.0) for one in seconds)
+        # Where a span begins and ends moves what a look between two spans stands for.
+        assert by_second == pytest.approx(whole, abs=0.03 * found.total), key
 
 
 @pytest.mark.parametrize("golden", RUNS, ids=lambda path: path.name)

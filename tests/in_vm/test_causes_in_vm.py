@@ -5,7 +5,6 @@ tests/guest/stall_scenes.py has the scenes. CAUSES_KERNELS="debian:6.1 debian:7.
 than the oldest and the newest.
 """
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,10 @@ from analysis.stall_causes.causes import Card
 from analysis.stall_causes.run_causes import run_causes
 from tests.guest.stall_scenes import SCENES
 from tests.support.stall_scenes_run import play
-from tests.support.vms import last_words, nothing_left
+from tests.support.vms import kernels, last_words, nothing_left
 
 pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(1500)]
-KERNELS = os.environ.get("CAUSES_KERNELS", "debian:5.10 debian:7.3").split()
+KERNELS = kernels("CAUSES_KERNELS", "debian:7.3", more=("debian:5.10",))
 DEADLINE_S = 800
 SHARE = 0.9
 # The causes that are not the first part of the scene's name.

@@ -103,6 +103,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return out, small_run(out)
 
 
+@pytest.mark.slow
 def test_the_whole_run_again_beside_others_at_work(
     campaign: tuple[Path, str], tmp_path: Path
 ) -> None:

@@ -7,7 +7,6 @@ need not wait.
 """
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,11 @@ from contract.run_files import more_disks
 from contract.run_record import read_events
 from graphs.report import make_report
 from run.arguments import parse
-from tests.support.vms import guest, one_small_run, run_in_vm
+from tests.support.vms import guest, kernels, one_small_run, run_in_vm
 
 RUN_S = 1800  # beside other work, and with a guest image to make first
 pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(RUN_S + 60)]
-KERNELS = os.environ.get("SEQIO_KERNELS", "debian:5.10").split()
+KERNELS = kernels("SEQIO_KERNELS", more=("debian:5.10",))
 TOTAL, PROCESSES = 160, 4  # MiB
 THROTTLED = [
     *("--profile", "quick", "--accel", "tcg", "--clock", "guest", "--workload", "seqio"),

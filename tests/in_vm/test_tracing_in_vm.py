@@ -5,7 +5,6 @@
 that names its disk), 7.3 the newest. TRACE_KERNELS="debian:6.1 debian:7.2" tries others.
 """
 
-import os
 import re
 from typing import Any
 
@@ -14,10 +13,10 @@ import pytest
 from contract.run_record import read_events
 from run.arguments import parse
 from tests.guest.tracing_check import FAILING_WRITES, READS
-from tests.support.vms import OWN_CLOCK, guest, run_in_vm
+from tests.support.vms import OWN_CLOCK, guest, kernels, run_in_vm
 
 pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(900)]
-KERNELS = os.environ.get("TRACE_KERNELS", "debian:5.10 debian:7.3").split()
+KERNELS = kernels("TRACE_KERNELS", "debian:7.3", more=("debian:5.10",))
 NOWARN, MAY_RECLAIM, NO_RETRY = 0x2000, 0x400, 0x10000
 
 Facts = dict[str, Any]

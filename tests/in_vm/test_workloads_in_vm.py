@@ -22,8 +22,10 @@ WRITTEN = SIZE * WRITERS
 
 @pytest.fixture(
     scope="module",
-    params=[("debian:5.10", "1", "none"), ("debian:7.3", "any", "zswap")],
-    ids=lambda p: p[0],
+    params=[
+        pytest.param(("debian:7.3", "any", "zswap"), id="debian:7.3"),
+        pytest.param(("debian:5.10", "1", "none"), id="debian:5.10", marks=pytest.mark.slow),
+    ],
 )
 def dirty(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The campaign folder of a small memcg-dirty."""

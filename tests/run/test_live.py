@@ -70,6 +70,21 @@ def test_on_its_own_clock_a_slow_host_is_no_freeze(
     assert silent == {"heartbeat": "3.0 s", "player": "0.6 s", "gitk-1": "0.0 s"}
 
 
+def test_how_long_a_run_takes_is_said_until_commits_tell(tmp_path: Path) -> None:
+    screen = Screen()
+    expected = "about 2 to 4 min a run"
+    view = View("a", screen, tmp_path, STREAMS, 1000, 1, own_clock=True, expected=expected)
+    add(tmp_path / "events.jsonl", '{"t": 1, "event": "start", "t0": 1.0}\n')
+    with screen, view:
+        view.tick()
+        assert str(view.table().title).endswith(f" of the host's, {expected}")
+        add(tmp_path / "events.jsonl", '{"t": 1, "event": "phase", "name": "workload"}\n')
+        add(tmp_path / "latency-gitk-1.log", "0.500 0.500 pass 1 commits 100\n")
+        view.tick()
+        title = str(view.table().title)
+        assert expected not in title and "10% of the commits" in title
+
+
 @pytest.mark.parametrize(
     "line", ['"phase"', "[1]", "7", '{"event": "phase"}', '{"event": []}', "{"]
 )

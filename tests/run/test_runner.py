@@ -26,7 +26,7 @@ from run.preparation import Ready
 from run.runner import Outcome, Runner
 from tests.make_results import line_log, meta, write_run
 from tests.run.test_campaign import kernel
-from vm import session
+from vm import session, speed
 from vm.guest import Errand, Guest
 from vm.qemu import GUEST, HOST
 
@@ -96,6 +96,23 @@ def test_it_stops_at_the_first_look_at_which_all_is_decided(
     )
     # Looks at 5, 7, 10, 14, 20: 5 v 5 runs without overlap give p = 0.0079 <= 0.01.
     assert play.ran == [f"{label}/{n}" for n in range(1, 6) for label in ("6.1", "7.2")]
+
+
+def test_each_run_says_how_long_the_rest_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(speed, "known", lambda qemu: 347e6)
+    argv = [*TWO, "--runs", "2", "--jobs", "1"]
+    Play(tmp_path / "c", argv, lambda *_: ("hung", 2.0), monkeypatch, GUEST)
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("run ")]
+    assert [line.rpartition(" (")[2] for line in said] == [
+        "1 of 4, about 7 to 16 min left)",
+        "2 of 4, about 5 to 12 min left)",
+        "3 of 4, about 3 to 8 min left)",
+        "4 of 4, about 2 to 4 min left)",
+    ]
+    Play(tmp_path / "one", TWO[:2], lambda *_: ("completed", 2.0), monkeypatch, GUEST)
+    assert "/1 (about 2 to 4 min)\n" in capsys.readouterr().out
 
 
 def test_it_goes_on_to_the_limit_if_it_is_never_sure(

@@ -141,6 +141,15 @@ def test_an_option_that_is_lost_is_named(tree: Tree, monkeypatch: pytest.MonkeyP
     assert "it does not take CONFIG_SWAP=y, CONFIG_LRU_GEN=y" in str(caught.value)
 
 
+def test_an_option_that_the_kernel_may_refuse_is_no_error(tree: Tree) -> None:
+    config_file.FRAGMENT.write_text(
+        f"CONFIG_64BIT=y\n{config_file.IF_TAKEN} x\nCONFIG_SWAP=y\n\nCONFIG_TINY=y\n"
+    )
+    tree.write("Kconfig", "config 64BIT\nconfig TINY\n\tconfig SWAP\n")
+    tree.commit("swap that depends on something")
+    assert kconfig.read(built(tree).config) == {"CONFIG_TINY": "y", "CONFIG_64BIT": "y"}
+
+
 def test_an_option_that_not_every_kernel_has_may_be_absent_and_is_kept(tree: Tree) -> None:
     assert "CONFIG_LRU_GEN" not in kconfig.read(built(tree).config)
     tree.write("Kconfig", "config 64BIT\nconfig SWAP\nconfig LRU_GEN\n")
@@ -162,10 +171,15 @@ def test_a_configuration_of_the_users_is_taken_as_it_is(tree: Tree, tmp_path: Pa
 
 
 def test_the_suites_own_fragment_marks_what_old_kernels_lack() -> None:
-    marked = config_file.not_everywhere(config_file.FRAGMENT.read_text())
+    text = config_file.FRAGMENT.read_text()
+    marked = config_file.marked(text, config_file.IF_IT_EXISTS)
+    refusable = config_file.marked(text, config_file.IF_TAKEN)
     assert {"CONFIG_LRU_GEN", "CONFIG_MEMCG_V1", "CONFIG_ZRAM_BACKEND_LZ4"} <= marked
-    assert not marked & {group for one in kconfig.REQUIRED for group in one.split("|")}
-    assert config_file.not_everywhere(FRAGMENT) == {"CONFIG_LRU_GEN"}
+    assert refusable == {"CONFIG_KPROBES", "CONFIG_KPROBE_EVENTS"}
+    assert not (marked | refusable) & {
+        one for group in kconfig.REQUIRED for one in group.split("|")
+    }
+    assert config_file.marked(FRAGMENT, config_file.IF_IT_EXISTS) == {"CONFIG_LRU_GEN"}
 
 
 def test_a_spec_is_resolved_to_a_kernel_of_its_name(tree: Tree, tmp_path: Path) -> None:
@@ -304,6 +318,21 @@ def test_pahole_is_kept_from_threads_that_write_in_any_order(tmp_path: Path) -> 
         ["sh", tmp_path / "pahole", *words], capture_output=True, text=True, check=True
     )
     assert done.stdout == "-J|--btf_features=a b|vmlinux|"
+
+
+def test_who_may_not_enter_the_compilers_is_told_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toolchain, "MOUNTED", "echo not permitted >&2; exit 1")
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(UserError, match=r"not permitted \(run it as root, or in the container"):
+        toolchain._enter(tmp_path / "nobody's")
+
+
+def test_without_room_nothing_is_begun(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "ROOM", 1 << 60)
+    with pytest.raises(UserError, match=r"GiB are free to build a kernel in .the cache needs room"):
+        built(tree)
 
 
 def test_a_patch_of_a_changed_source_stacks(tree: Tree, tmp_path: Path) -> None:

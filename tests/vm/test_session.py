@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a run's end is blamed on: not on a kernel whose guest was made of damaged files."""
 
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,6 +17,7 @@ from vm.qemu import GUEST
 
 class FakeGuest:
     clock = GUEST
+    root_image = Path("root")
 
 
 def _make(image: Path) -> None:
@@ -50,3 +53,37 @@ def test_a_guest_whose_image_was_damaged_is_no_fault_of_the_kernels(
     assert found == ("aborted" if blamed else state)
     assert why.startswith(f"damaged while it was used: {image} (the run: {state}: ") == blamed
     assert json.loads((tmp_path / "status.json").read_text())["state"] == found
+
+
+class NoRoom(Exception):
+    pass
+
+
+def test_room_is_given_back_before_the_last_results_are_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = []
+
+    @contextlib.contextmanager
+    def noted(name: str) -> Iterator[None]:
+        steps.append(f"{name} begins")
+        try:
+            yield
+        finally:
+            steps.append(f"{name} ends")
+
+    def copied_disk(*_: object) -> None:
+        raise NoRoom
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(session, "outside_facts", lambda *_: {"disk": {}})
+    monkeypatch.setattr(session, "appending", lambda *_: noted("taking results"))
+    monkeypatch.setattr(session, "reserved", lambda *_: noted("holding room"))
+    monkeypatch.setattr(session, "copied_disk", copied_disk)
+    guest, errand = cast(Guest, FakeGuest()), Errand("true", [], 1, 1)
+    with pytest.raises(NoRoom):
+        session.run(guest, errand, tmp_path, tick=_nothing, stopped=_nothing, facts={})
+    assert steps == [
+        *("taking results begins", "holding room begins"),
+        *("holding room ends", "taking results ends"),
+    ]
