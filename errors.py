@@ -24,6 +24,7 @@ class Exit(IntEnum):
     MISSING = 3
     KERNEL_LOST = 4
     FAILED_ON = 5
+    UNFINISHED = 6
     INTERRUPTED = 130
 
 

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from analysis.figures.metrics import added_up
 from analysis.reading.load import Run, load_campaign
 from analysis.reading.words import plain
 from analysis.stall_causes.causes import RunCauses
@@ -24,9 +25,10 @@ from errors import UserError, run_command
 
 def _print(run: Run, found: RunCauses, worst: int) -> Iterator[str]:
     subject = run.workload.subject
+    of_all = added_up(run.workload)
     yield (
-        f"{plain(run.label, 60)} run {run.number}: {found.total:.1f} s stalled in all {subject} "
-        "streams"
+        f"{plain(run.label, 60)} run {run.number}: {found.total:.1f} s of stalls"
+        f"{of_all and f', {of_all}'}"
     )
     yield from totals_lines(found, subject)
     yield from (f"  {note}" for note in found.notes)

@@ -43,8 +43,9 @@ exit status:
   0 ran to its end (a freeze, or an OOM kill, is a finding, not a failure)   2 usage
   3 something needed is missing, a run was cut short by something else than the kernel, or there
     is no whole report   4 the kernel hung, panicked or was lost (results are kept and reported)
-  5 a verdict, or a failed run, that --fail-on names   130 interrupted
-  of several the first in this order: 130, 3 (cut short), 4, 3 (no whole report), 5 (docs/CI.md)
+  5 a verdict, or a run, that --fail-on names   6 a run went on and was not done at its limit
+  130 interrupted
+  of several the first in this order: 130, 3 (cut short), 4, 3 (no whole report), 5, 6 (docs/CI.md)
 """
 
 
@@ -129,8 +130,6 @@ def check(
     needed = [name for name in ("repo", "music") if ROWS[name].heeded(gitks)]
     if said.bare and not all(getattr(said, name) for name in needed):
         parser.error(f"--bare needs {' and '.join(map(flag, needed))}")
-    if said.repo is not None and said.commits is not None:
-        parser.error("--commits is for the made history, not for --repo")
 
 
 def filled(said: argparse.Namespace, **more: Any) -> Options:
@@ -151,7 +150,6 @@ def filled(said: argparse.Namespace, **more: Any) -> Options:
         options,
         **unneeded,
         memory=0 if options.device else options.memory,
-        commits=0 if options.repo else options.commits,
         history="repo" if options.repo else MADE,
         music_kind="own" if options.music else "made",
         **more,

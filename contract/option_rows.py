@@ -55,7 +55,6 @@ class Row:
     device_only: bool = False
     campaign_only: bool = False
     needs: str = ""  # another option: without that one this one is an error, and is 0
-    told: bool = True  # of those in a table: whether the guest's command line has it
     unsaid_zero: bool = False  # 0 in a stored plan means that it was not given (--disk-iops)
     before: Any = None  # its value in a stored plan without its key: older than the option
     may_differ: bool = False  # with --resume: it may be another one than before (--accel)

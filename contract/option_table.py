@@ -131,7 +131,7 @@ class OptionTable:
     # Of a command, not of a campaign: in no plan.
     fail_on: tuple[str, ...] = option(
         MANY,
-        f"end with status 5 if a variant's verdict is one of these, or a run failed: "
+        f"end with status 5 if a variant's verdict, or a run, is one of these: "
         f"{', '.join(values.FAIL_ON)}, with commas (docs/CI.md)",
         values.fail_on,
         "WORD,…",
@@ -179,15 +179,13 @@ class OptionTable:
     gitk: int = option(
         LOAD, "how many gitk's", values.up_to(16), "4", default=4, table=PARAMETERS, of_gitks=True
     )
-    # Not told: the history is made outside.
     commits: int = option(
         LOAD,
-        "length of the history",
+        "length of the history; how far a real one (--repo) is read, from its newest commit",
         values.count,
         "N",
         default=PROFILED,
         table=PARAMETERS,
-        told=False,
         unsaid_zero=True,
         of_gitks=True,
     )
@@ -224,7 +222,7 @@ class OptionTable:
     )
     repo: str | None = option(
         LOAD,
-        "a real git repository instead of a made one",
+        "a real git repository instead of a made one, of which --commits are read",
         metavar="PATH",
         table=PARAMETERS,
         source=True,

@@ -31,7 +31,8 @@ RECORDER, SAMPLER, EVIDENCE_OBSERVER = "recorder", "sampler", "evidence"
 COMPLETED, ABORTED = "completed", "aborted"
 HUNG, PANICKED, OOM, LOST = "hung", "panicked", "oom", "lost"
 FAILED = (HUNG, PANICKED, OOM, LOST)  # the machine or the workload did not live to the end
-STATES = (COMPLETED, *FAILED, ABORTED)
+UNFINISHED = "unfinished"  # it went on, and was not done at its limit: figures are "at least"
+STATES = (COMPLETED, UNFINISHED, *FAILED, ABORTED)
 
 
 def latency_log(stream: str) -> str:

@@ -19,7 +19,7 @@ from errors import UserError, run_command
 from fake_gitk.history import History
 from fake_gitk.layout import STEP, Layout
 
-LOG = ["log", "--no-color", "-z", "--pretty=raw", "--parents", "--boundary", "HEAD"]
+LOG = ["log", "--no-color", "-z", "--pretty=raw", "--parents", "--boundary"]
 
 
 def main(argv: list[str]) -> int:
@@ -32,19 +32,21 @@ def main(argv: list[str]) -> int:
     for number in range(1, options.passes + 1):
         history = History()
         layout.begin()
-        _load(options.repo, history, layout, number, options.every)
+        _load(options, history, layout, number)
         if number < options.passes:
             history.discard()
     # An ordinary exit would read every object again to free it.
     os._exit(0)
 
 
-def _load(repo: str, history: History, layout: Layout, number: int, every: int) -> None:
+def _load(options: argparse.Namespace, history: History, layout: Layout, number: int) -> None:
+    repo, every = options.repo, options.every
+    most = [f"--max-count={options.commits}"] if options.commits else []
     complaints = os.memfd_create("git-stderr")
     environment = {**os.environ, "LC_ALL": "C"}
     try:
         git = subprocess.Popen(
-            ["git", "-C", repo, *LOG],
+            ["git", "-C", repo, *LOG, *most, "HEAD"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=complaints,
@@ -95,6 +97,9 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--repo", required=True, metavar="DIR", help="the repository")
     parser.add_argument("--every", type=int, default=100, metavar="N", help="commits a line")
+    parser.add_argument(
+        "--commits", type=int, default=0, metavar="N", help="read so many, the newest ones"
+    )
     parser.add_argument("--passes", type=int, default=1, metavar="N")
     parser.add_argument(
         "--touch", type=float, default=0.12, metavar="F", help="commits looked up per commit loaded"
@@ -107,7 +112,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
         "--wait", action="store_true", help="say `ready`, begin when a line is read"
     )
     options = parser.parse_args(argv)
-    for name, least in (("every", 1), ("passes", 1), ("touch", 0), ("step", 2)):
+    for name, least in (("every", 1), ("commits", 0), ("passes", 1), ("touch", 0), ("step", 2)):
         if not getattr(options, name) >= least:
             parser.error(f"--{name} must be at least {least}")
     return options

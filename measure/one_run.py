@@ -17,7 +17,7 @@ from typing import Any
 from contract import run_files
 from contract.command_line import parse_measured
 from contract.options import Options
-from contract.run_files import ABORTED, COMPLETED, EVENTS, HUNG, OOM
+from contract.run_files import ABORTED, COMPLETED, EVENTS, HUNG, OOM, UNFINISHED
 from contract.run_record import Events
 from errors import Exit, UserError, run_command
 from measure import delay_accounting, echo_check, knobs, machine_facts, swap_facts
@@ -98,6 +98,8 @@ def run(options: Options) -> int:
         events.close()
     if stop.wished:
         return int(Exit.INTERRUPTED)
+    if verdict.state == UNFINISHED:
+        return int(Exit.UNFINISHED)
     return int(Exit.OK if verdict.state in (COMPLETED, OOM) else Exit.KERNEL_LOST)
 
 
@@ -212,8 +214,14 @@ def _tell_figures(path: Path, events: Events) -> None:
 def judged(
     options: Options, chosen: Workload, recorded: dict[str, Any], killed_before: int | None
 ) -> tuple[str, str]:
+    killed = machine_facts.counter("oom_kill")
+    kills = 0 if killed is None or killed_before is None else killed - killed_before
     if recorded["outcome"] == "deadline":
-        return HUNG, f"{chosen.late} were not done within {options.timeout} s"
+        # Whether they went on, the lines tell, and these have left the machine (vm/progress.py).
+        late = f"{chosen.late} were not done within {options.timeout} s"
+        if kills > 0:
+            return OOM, f"the kernel killed {kills} for lack of memory; {late}"
+        return UNFINISHED, late
     ends: dict[str, int | None] = recorded["ends"]
     finite = chosen.finite(options)
     early: dict[str, str] = recorded["early"]
@@ -224,9 +232,8 @@ def judged(
         if status and (name in finite or name in early)
     }
     failed = {name: status for name, status in ended_badly.items() if name in finite}
-    killed = machine_facts.counter("oom_kill")
-    if killed is not None and killed_before is not None and killed > killed_before:
-        return OOM, f"the kernel killed {killed - killed_before} for lack of memory" + (
+    if kills > 0:
+        return OOM, f"the kernel killed {kills} for lack of memory" + (
             f", among them {', '.join(sorted(ended_badly))}" if ended_badly else ""
         )
     if failed:

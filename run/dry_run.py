@@ -159,8 +159,8 @@ def _slabs(alike: list[Options]) -> list[str]:
 def _history(options: Options) -> list[str]:
     if not options.gitks:
         return []
-    size = f"{options.commits:,} commits" if options.commits else "all of its commits"
-    source = options.repo or "made, as long as linux-2.6's" if options.commits else options.repo
+    size = f"{options.commits:,} commits"
+    source = f"the newest of {options.repo}" if options.repo else "made, as long as linux-2.6's"
     return [f"history: {size} ({source}), cloned to {activation.MOUNT}/linux-2.6"]
 
 

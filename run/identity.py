@@ -8,7 +8,10 @@ from pathlib import Path
 
 from contract import values
 from contract.options import Options
+from setup import history
 from setup.kernels import absolute
+
+UNKNOWN = "unknown"
 
 
 def identified(options: Options) -> Options:
@@ -22,7 +25,11 @@ def identified(options: Options) -> Options:
     )
     if options.repo is not None:
         repo = str(values.path(options.repo).absolute())
-        options = replace(options, repo=repo, history=f"repo {_head(repo)}")
+        head = _head(repo)
+        options = replace(options, repo=repo, history=f"repo {head}")
+        if head != UNKNOWN:  # a shorter one than asked for is read whole
+            commits = history.count(Path(repo), options.commits)
+            options = replace(options, commits=commits)
     if options.music is not None and not options.music.startswith("rsync://"):
         music = str(values.path(options.music).absolute())
         options = replace(options, music=music, music_kind=f"own {_listing(Path(music))}")
@@ -39,11 +46,11 @@ def _baseline(name: str | None) -> str | None:
 
 
 def _head(repo: str) -> str:
-    """The commit that is cloned; `unknown` of what is no repository, which is refused later."""
+    """The commit that is cloned; UNKNOWN of what is no repository, which is refused later."""
     done = subprocess.run(
         ["git", "-C", repo, "rev-parse", "--verify", "-q", "HEAD"], capture_output=True, text=True
     )
-    return done.stdout.strip() or "unknown"
+    return done.stdout.strip() or UNKNOWN
 
 
 def _listing(folder: Path) -> str:

@@ -2,6 +2,7 @@
 """What the user sees while a run goes on, read from the files that the run is writing."""
 
 import contextlib
+import math
 import re
 import time
 from collections.abc import Sequence
@@ -14,12 +15,14 @@ from rich.text import Text
 from contract.run_files import EVENTS, GITK, latency_log
 from contract.run_record import read_event
 from errors import printable
+from run.estimates import durations
 from run.screen import Screen
 
 FROZE_S = 2.0
 PLAIN_EVERY_S = 10.0
 RATE_WINDOW_S = 10.0
 COUNT = re.compile(r"[0-9]{1,9}")
+EARLIEST_S = 30.0  # into the workload: what its first seconds tell says little of the rest
 
 
 class Tail:
@@ -94,8 +97,9 @@ class View:
     """How one run is going: a table on a terminal, plain lines elsewhere.
 
     own_clock: the guest has one; what is silent, and for how long, is told by that, and lines that
-    stay have the stamps of both. named: its lines say whose they are, since others are on the
-    screen. expected: how long a run takes, said until it has commits to go by.
+    stay have the stamps of both. limit_s: when the run will be ended. named: its lines say whose
+    they are, since others are on the screen. expected: how long a run takes, said until it has
+    commits to go by.
     """
 
     def __init__(
@@ -107,6 +111,7 @@ class View:
         commits: int,
         passes: int,
         *,
+        limit_s: float = math.inf,
         own_clock: bool = False,
         named: bool = False,
         expected: str = "",
@@ -123,10 +128,12 @@ class View:
         self._workload: float | None = None
         self._own_clock = own_clock
         self._expected = expected
-        self._elapsed = 0.0  # of the workload, by the guest's clock, as far as it was heard
+        self._elapsed = 0.0  # of the workload, by the run's clock, as far as it was heard
         gitks = [name for name in streams if name.startswith(GITK)]
         self._total = len(gitks) * commits * passes
         self._commits = commits
+        self._limit_s = limit_s
+        self._warned = False
         self._said = self._began
         self._followers = [Follower(name, run_dir / latency_log(name)) for name in streams]
 
@@ -159,6 +166,7 @@ class View:
         if self._workload is not None and self._phase == "workload":
             for follower in self._followers:
                 self._follow(follower, self._guests(now))
+            self._warn()
         if self._screen.live:
             self._screen.update()
         elif now - self._said >= PLAIN_EVERY_S and self._workload is not None:
@@ -207,23 +215,54 @@ class View:
         elif longest >= FROZE_S:
             self.say(f"{follower.name} was silent for {longest:.1f} s, and goes on")
 
-    def _headline(self, now: float) -> str:
-        elapsed = now - (self._workload or now)
+    def so_far(self) -> str:
+        """How much of the history is read, and how long the rest would take; '' if nobody knows."""
+        share, left = self._share(), self._left()
+        if not share:
+            return ""
+        more = f", at that pace {durations.words(left)} more" if share < 1 else ""
+        return f"{share:.0%} of the commits were read{more}"
+
+    def _warn(self) -> None:
+        """Say once that the run will not be done, as soon as that can be seen."""
+        if self._warned or self._elapsed < EARLIEST_S:
+            return
+        if self._left() > self._limit_s - self._elapsed:
+            self._warned = True
+            self.say(f"will not be done in time: {self._late()}; a longer limit is --timeout S")
+
+    def _late(self) -> str:
+        of = " of the guest's" if self._own_clock else ""
+        until = durations.words(max(0.0, self._limit_s - self._elapsed))
+        return f"about {durations.words(self._left())}{of} left, and its limit in {until}"
+
+    def _share(self) -> float:
+        """Of all commits that are to be read, those that were."""
         done = sum(
             (f.passes - 1) * self._commits + f.commits
             for f in self._followers
             if f.name.startswith(GITK)
         )
+        return min(1.0, done / self._total) if self._total else 0.0
+
+    def _left(self) -> float:
+        """Seconds that it will take by the run's clock, if it goes on as it did; 0 if unknown."""
+        share = self._share()
+        return self._elapsed * (1 - share) / share if share else 0.0
+
+    def _headline(self, now: float) -> str:
+        elapsed = now - (self._workload or now)
         text, hosts = f"{self._phase}, {elapsed:.0f} s", ""
         if self._own_clock and self._workload is not None:
             hosts = " of the host's"
             text = f"{self._phase}, {self._elapsed:.0f} s of the guest's in {elapsed:.0f} s{hosts}"
-        if self._total and done:
-            share = min(1.0, done / self._total)
+        if share := self._share():
             left = elapsed * (1 - share) / share
             text += f", {share:.0%} of the commits, about {left:.0f} s{hosts} left"
         elif self._expected:
             text += f", {self._expected}"
+        if self._warned and self._left() > self._limit_s - self._elapsed:
+            text += f"; {self._late()}"
         if self._swap:
             text += f", {self._swap} in swap"
         frozen = [f.name for f in self._followers if f.froze]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from contract.options import Options
-from contract.run_files import ABORTED, HUNG, LOST, PANICKED, REPORT
+from contract.run_files import ABORTED, HUNG, LOST, PANICKED, REPORT, UNFINISHED
 from errors import Exit, run_command
 from run import checks, clock, demands, machine_lock, on_device
 from run.arguments import parse
@@ -115,7 +115,11 @@ def exit_status(outcome: Outcome, interrupted: bool, drawn: int = Exit.OK) -> Ex
         return Exit.MISSING
     if KERNEL_LOST & set(outcome.states):
         return Exit.KERNEL_LOST
-    return Exit(drawn) if drawn in (Exit.OK, Exit.FAILED_ON) else Exit.MISSING
+    if drawn not in (Exit.OK, Exit.FAILED_ON):
+        return Exit.MISSING
+    if drawn == Exit.OK and UNFINISHED in outcome.states:
+        return Exit.UNFINISHED
+    return Exit(drawn)
 
 
 def main() -> int:

@@ -12,7 +12,7 @@ from contract.spelling import spelled
 from contract.variant import Variant
 from vm.guest import Errand
 from vm.qemu import GUEST, HOST, MUSIC_ADDRESS
-from workloads.registry import find, stream_names
+from workloads.registry import find, progress_streams, stream_names
 
 GUEST_PROGRAM = "/suite/run_test.sh"
 GUEST_MUSIC = "/music/music"
@@ -26,7 +26,7 @@ def measure_argv(
     argv = ["--bare", "--run-dir", str(run_dir), "--no-install"]
     instead = {"repo": str(repo), "music": music}
     for name, row in ROWS.items():
-        told = row.told and not row.vm_only and row.heeded(options.gitks)
+        told = not row.vm_only and row.heeded(options.gitks)
         if row.table in (PARAMETERS, IN_MACHINE) and told:
             argv += spelled(name, instead.get(name, getattr(options, name)))
     argv += spelled("swap", (variant.swap,))
@@ -69,6 +69,7 @@ def errand(
         files=appended_files(stream_names(alone), slabs=bool(find(alone.workload).slabs)),
         timeout_s=options.timeout,
         hang_after_s=options.hang_after,
+        progress=progress_streams(alone),
         seed=seed,
         more=more,
     )

@@ -24,7 +24,7 @@ from setup import debian, kernels, package_lists
 from setup.kernels import Kernel
 
 TREND = "trend"  # in the folder of the nights
-KEPT_ON = (Exit.OK, Exit.KERNEL_LOST)  # a kernel that hangs is a result
+KEPT_ON = (Exit.OK, Exit.KERNEL_LOST, Exit.UNFINISHED)  # a kernel that hangs is a result
 REGRESSED = "regressed"
 
 

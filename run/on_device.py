@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from contract import checkout
 from contract.options import Options
-from contract.run_files import ABORTED, CONSOLE_LOG, EVENTS
+from contract.run_files import ABORTED, CONSOLE_LOG, EVENTS, UNFINISHED
 from contract.run_record import close, read_events, said_status, write_meta
 from errors import UserError
 from measure import knobs
@@ -26,8 +26,8 @@ from setup import history, observers
 from setup.crypt_lvm import activation, ownership, swaps
 from setup.devices import check
 from setup.devices.device import Device, opened, sys_folder
-from vm import room
-from workloads.registry import find, stream_names
+from vm import progress, room
+from workloads.registry import find, progress_streams, stream_names
 
 # From SIGTERM to SIGKILL: a swapoff alone may take swaps.PATIENCE_S, and no undoing is cut short.
 GRACE_S = swaps.PATIENCE_S + 120.0
@@ -82,7 +82,7 @@ def _run(
     if options.gitks:
         repo = history.use(Path(options.repo)) if options.repo else history.build(options.commits)
     source = music_source(options)
-    commits = 0 if repo is None else options.commits or history.count(repo)
+    commits = 0 if repo is None else options.commits
     label = options.variants[0].name(os.uname().release, ())
     campaign = Campaign(options, argv)
     campaign.enter([(replace(options.variants[0], label=label), None)])
@@ -100,7 +100,15 @@ def _run(
         "parameters": options.parameters,
     }
     screen = Screen()
-    view = View(label, screen, run_dir, stream_names(options), commits, options.passes)
+    view = View(
+        label,
+        screen,
+        run_dir,
+        stream_names(options),
+        commits,
+        options.passes,
+        limit_s=options.timeout,
+    )
     with stopped.armed():
         try:
             write_meta(run_dir, facts)
@@ -108,6 +116,11 @@ def _run(
                 inner = replace(options, device=device, destroy_data=destroy_data)
                 status = _measure(command(inner, run_dir, repo, source), run_dir, view, stopped)
             state, why = _verdict(run_dir, status)
+            if state == UNFINISHED:
+                streams = progress_streams(options)
+                state, why = progress.at_limit(run_dir, streams, options.hang_after, why)
+                if state == UNFINISHED and (words := view.so_far()):
+                    why += f": {words}"
             close(run_dir, facts, state, why)
         except BaseException as error:
             why = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"

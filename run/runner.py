@@ -23,7 +23,6 @@ from run.live import View
 from run.measure_command import errand
 from run.preparation import Ready, say
 from run.screen import Screen, Shown
-from setup import history
 from vm import session
 from vm.guest import Guest
 from vm.qemu import GUEST
@@ -102,7 +101,6 @@ class Runner:
         self._alone = campaign.asked == 1
         self._attempts = 1 if self._alone else ATTEMPTS
         self._suite = checkout.commit()
-        self._commits = history.count(Path(options.repo)) if options.repo else options.commits
 
     def go(self) -> Outcome:
         """Every run that is missing, interleaved; or up to the look at which all is decided."""
@@ -218,8 +216,9 @@ class Runner:
             screen,
             run_dir,
             stream_names(options),
-            self._commits if options.gitks else 0,
+            options.commits if options.gitks else 0,
             options.passes,
+            limit_s=options.timeout,
             own_clock=guest.clock == GUEST,
             named=self._jobs > 1 and bool(place),
             expected=f"{a_run} a run" if a_run else "",
@@ -232,6 +231,7 @@ class Runner:
                     tick=view.tick,
                     stopped=stopped,
                     facts=facts,
+                    so_far=view.so_far,
                 )
             except (UserError, OSError) as error:
                 # Said in status.json too; of a campaign the other runs go on.

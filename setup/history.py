@@ -198,9 +198,10 @@ def use(path: Path) -> Path:
     return path.resolve()
 
 
-def count(repo: Path) -> int:
-    """How many commits HEAD reaches."""
-    command: list[str | Path] = ["git", "-C", repo, "rev-list", "--count", "HEAD"]
+def count(repo: Path, most: int | None = None) -> int:
+    """How many commits HEAD reaches; most: where counting ends."""
+    command: list[str | Path] = ["git", "-C", repo, "rev-list", "--count"]
+    command += [*([] if most is None else [f"--max-count={most}"]), "HEAD"]
     return int(apt.run(command, what=f"reading the git repository {repo}"))
 
 

@@ -67,12 +67,14 @@ class Guest:
 class Errand:
     """What a guest is to do: a shell script, the files that it sends meanwhile, and its limits.
 
-    more: files and folders of the suite that it has beside those that each guest has.
+    progress: the streams of which a line says that the run goes on. more: files and folders of the
+    suite that it has beside those that each guest has.
     """
 
     command: str
     files: list[str]
     timeout_s: int  # of the workload
     hang_after_s: int  # without a word from it
+    progress: tuple[str, ...] = ()
     seed: int = 1  # of the randomness of a guest with a clock of its own
     more: tuple[str, ...] = ()

@@ -14,13 +14,14 @@ from contract.run_files import (
     HUNG,
     LOST,
     PANICKED,
+    UNFINISHED,
     WORK,
     more_disks,
 )
 from contract.run_record import close, read_events, write_meta, write_status
 from errors import UserError
 from setup import cache, disk, rsync_daemon
-from vm import relay
+from vm import progress, relay
 from vm.classify import classify
 from vm.disk_spec import Served, served
 from vm.guest import Errand, Guest, append
@@ -47,11 +48,12 @@ def run(
     stopped: Callable[[], bool],
     facts: dict[str, Any],
     booted: Callable[[Machine], None] = lambda machine: None,
+    so_far: Callable[[], str] = lambda: "",
 ) -> tuple[str, str]:
     """Do one run in run_dir; its (state, why), which status.json then says too.
 
     tick is called a few times a second; booted once, with the running machine. facts: what else
-    meta.json is to say.
+    meta.json is to say. so_far: how far it got, in words, if it was not done at its limit.
     """
     facts = {**outside_facts(guest, errand), **facts}
     write_meta(run_dir, facts)
@@ -65,6 +67,11 @@ def run(
         raise
     said = read_events(run_dir / EVENTS)
     state, why = classify(said, run_dir / CONSOLE_LOG, reason, died_of)
+    if state == UNFINISHED:
+        if reason is None:  # the guest's own word, which has not seen what left it
+            state, why = progress.at_limit(run_dir, errand.progress, errand.hang_after_s, why)
+        if state == UNFINISHED and (words := so_far()):
+            why += f": {words}"
     # A guest from a damaged image ends so, too.
     if state in KERNELS_FAULT and (spoilt := cache.spoilt()):
         what = ", ".join(map(str, spoilt))

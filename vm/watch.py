@@ -8,7 +8,7 @@ from pathlib import Path
 
 from contract.run_files import ABORTED, CONSOLE_LOG, EVENTS, HANG, HUNG
 from contract.run_record import read_events
-from vm import hang_dump
+from vm import hang_dump, progress
 from vm.guest import Errand
 from vm.machine import Machine
 
@@ -83,7 +83,11 @@ class Watch:
             return HUNG, f"the guest sent nothing for {silent:.0f} s"
         limit = (self._errand.timeout_s + BOOT_DEADLINE_S + PREPARE_DEADLINE_S) * slow
         if now - self._began > limit:
-            return HUNG, f"the guest did not end within {limit:.0f} s"
+            why = f"the guest did not end within {limit:.0f} s"
+            if not self._started:
+                return HUNG, why
+            errand = self._errand
+            return progress.at_limit(self._run, errand.progress, errand.hang_after_s, why)
         return None
 
     def _look(self, now: float) -> None:

@@ -45,7 +45,7 @@ def programs(options: Options, ground: Ground) -> list[Stream]:
     """Each gitk, with its own number as its seed."""
     shape = ["--repo", str(ground.scratch / CLONE), "--every", str(options.every)]
     shape += ["--passes", str(options.passes), "--touch", str(options.touch)]
-    shape += ["--step", str(options.step)]
+    shape += ["--step", str(options.step), "--commits", str(options.commits)]
     return [
         program(name, ["fake_gitk", *shape, "--seed", name.removeprefix(GITK)])
         for name in streams(options)
@@ -69,7 +69,7 @@ WORKLOAD = Workload(
     streams=streams,
     programs=programs,
     finite=lambda options: set(streams(options)),
-    done="every gitk read the whole history",
+    done="every gitk read its history",
     late="the gitk's",
     gitks=True,
     prepared=prepared,

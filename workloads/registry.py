@@ -75,6 +75,13 @@ def packages_of(options: Options) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(map(packages, options.workloads)))
 
 
+def progress_streams(options: Options) -> tuple[str, ...]:
+    """Of which a line says that a run goes on: what should end, and what is measured."""
+    chosen = find(options.workload)
+    there = chosen.finite(options) | set(chosen.describe(options).subjects)
+    return tuple(name for name in stream_names(options) if name in there)
+
+
 def stream_names(options: Options) -> list[str]:
     """All streams of a run, in the order in which they start."""
     return [*beside.names(options), *find(options.workload).streams(options)]

@@ -3,7 +3,8 @@
 
 None means not available, it never means zero. A run that failed (`failed`) is infinite, the worst
 rank there is, for every metric of what the user felt; what the machine moved until it died says
-nothing about a whole run and is None.
+nothing about a whole run and is None. A run that was not done at its limit (`unfinished`) has the
+figures that only grow while a run goes on: they are at least so much (`GROWING`).
 """
 
 import math
@@ -27,8 +28,8 @@ from analysis.figures.stalls import (
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
 from analysis.reading.streams import Stream
-from analysis.reading.words import a, plain, several, some
-from contract.run_files import COMPLETED, FAILED, HEARTBEAT, PLAYER
+from analysis.reading.words import a, number_word, plain, several, some
+from contract.run_files import COMPLETED, FAILED, HEARTBEAT, PLAYER, UNFINISHED
 from contract.workload import STALLED, Better, Description
 
 EVERY_BEAT = "share-0.1"  # each gap of a stream that prints on a clock is in it
@@ -121,6 +122,14 @@ METRICS = (
     Metric("unlogged", "allocation failures not logged", "", 0, felt=False),
     Metric("echo-lost", "echo replies lost", "", 0, felt=False),
 )
+# Sums, counts and the longest of what there was: more of the run makes none of them less. What is a
+# share or a typical value may become either; and of a workload's own figures nobody knows.
+GROWING = frozenset(
+    {
+        *(STALLED, "worst", "elapsed", "beats", "skips", "skipped"),
+        *("swap-in", "swap-out", "page-in", "page-out", "allocation", "unlogged", "echo-lost"),
+    }
+)
 PRIMARY = METRICS[0]
 BY_KEY = {metric.key: metric for metric in METRICS}
 
@@ -141,9 +150,18 @@ def metrics_of(workload: Description) -> tuple[Metric, ...]:
     suites = [elapsed if one.key == elapsed.key else one for one in METRICS]
     if paced:
         suites.remove(BY_KEY[EVERY_BEAT])
+    if words := added_up(workload):
+        of_all = f"{PRIMARY.title}, {words}"
+        suites[0] = replace(PRIMARY, title=of_all, row=f"stalled s, {words}")
     found = {one.key: replace(one, primary=False) for one in (*own, *suites)}
     primary = found.pop(workload.primary, None) or found.pop(PRIMARY.key)
     return (replace(primary, primary=True), *found.values())
+
+
+def added_up(workload: Description) -> str:
+    """ "four gitk's added up", which stalled seconds are; "" where one stream alone counts."""
+    count = len(workload.subjects)
+    return f"{number_word(count)} {several(workload.subject)} added up" if count > 1 else ""
 
 
 def failed(run: Run) -> bool:
@@ -152,8 +170,18 @@ def failed(run: Run) -> bool:
 
 
 def counted(run: Run) -> bool:
-    """Whether the run is a result: it ended by itself or it failed, nobody stopped it."""
-    return run.state == COMPLETED or failed(run)
+    """Whether the run is a result: it was done, its limit ended it or it failed."""
+    return run.state in (COMPLETED, UNFINISHED) or failed(run)
+
+
+def unfinished(run: Run) -> bool:
+    """Whether the run went on and was not done at its limit: its figures are at least so much."""
+    return run.state == UNFINISHED
+
+
+def whole(run: Run) -> bool:
+    """Whether the run is a result to its end: what was counted in it is all."""
+    return run.state == COMPLETED
 
 
 def primary_figure(run: Run) -> float | None:
@@ -190,7 +218,10 @@ def measure(run: Run, metrics: Sequence[Metric] = METRICS) -> dict[str, float | 
         ("echo-lost", found.echoes_lost),
     ):
         values[key] = None if count is None else float(count)
-    return values | own
+    values |= own
+    if unfinished(run):
+        return {key: value if key in GROWING else None for key, value in values.items()}
+    return values
 
 
 def deadlines(run: Run, name: str) -> Lateness | None:
@@ -234,8 +265,7 @@ def _silences(run: Run) -> dict[str, float | None]:
     if total <= 0:
         return values
     for threshold in ("0.1", "1", "10"):
-        inside = float(length[length >= float(threshold)].sum())
-        values[f"share-{threshold}"] = 100 * inside / total
+        values[f"share-{threshold}"] = _percent_in(length, float(threshold))
     values["wait"] = expected_wait(length)
     values["p95"], values["p99"] = (quantile_by_time(length, length, q) for q in (0.95, 0.99))
     found = [window_quantiles(*silences([stream]), WINDOW_QUANTILE) for stream in subjects]
@@ -244,6 +274,22 @@ def _silences(run: Run) -> dict[str, float | None]:
         values["window-p50"] = float(np.mean([np.median(one) for one in windows]))
         values["window-share"] = float(np.mean([100 * np.mean(one >= STALL) for one in windows]))
     return values
+
+
+def frozen_share(run: Run) -> float | None:
+    """Per cent of the subjects' time in gaps of STALL or more, all together, as far as it ran.
+
+    None if there was no such time, or if lines of a run that ended are lost.
+    """
+    if not run.subjects or (lost(run) and run.state == COMPLETED):
+        return None
+    _, length = silences(run.subjects)
+    return _percent_in(length, STALL) if length.sum() > 0 else None
+
+
+def _percent_in(length: Floats, threshold: float) -> float:
+    """Of all this time, how much lies in gaps of at least the threshold."""
+    return 100 * float(length[length >= threshold].sum()) / float(length.sum())
 
 
 def silences(streams: list[Stream]) -> tuple[Floats, Floats]:

@@ -13,7 +13,7 @@ from analysis.figures.stalls import STALL
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
 from analysis.reading.words import plain, plural
-from contract.run_files import COMPLETED, EVIDENCE_OBSERVER, KERN_LOG, RECORDER, SAMPLER
+from contract.run_files import COMPLETED, EVIDENCE_OBSERVER, KERN_LOG, RECORDER, SAMPLER, UNFINISHED
 
 LATE_S = STALL  # an observer so late could have made a stall up, or hidden one
 MISSED = 0.01  # share of its samples,
@@ -25,9 +25,9 @@ HARMLESS_DROPS = (KERN_LOG,)
 def of_run(run: Run) -> list[str]:
     """Why this run's observers cannot be trusted, a clause each; none: they can.
 
-    Only of a run that completed: how a run failed is seen from outside of it.
+    Only of a run that did not fail: how a run failed is seen from outside of it.
     """
-    return list(_reasons(run)) if run.state == COMPLETED else []
+    return list(_reasons(run)) if run.state in (COMPLETED, UNFINISHED) else []
 
 
 def trusted(variants: Mapping[str, list[Run]]) -> dict[str, list[Run]]:

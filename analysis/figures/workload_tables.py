@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.figures.metrics import BY_KEY, counted, deadlines, failed, measure
+from analysis.figures.metrics import BY_KEY, counted, deadlines, measure, whole
 from analysis.reading.load import Run
 from contract.workload import FigureTable, Late
 
@@ -64,7 +64,7 @@ def over_runs(runs: Sequence[Run], tables: Sequence[FigureTable]) -> list[Means]
 
     Unless the table says that it is one (`of_failed`).
     """
-    told = [(failed(run), of_run(run, tables)) for run in runs if counted(run)]
+    told = [(not whole(run), of_run(run, tables)) for run in runs if counted(run)]
     return [
         _means(table, [found for bad, found in told if table.of_failed or not bad])
         for table in tables

@@ -14,12 +14,33 @@ from contract.run_files import EVIDENCE_OBSERVER
 MISSED = 0.05  # share of the evidence's samples, from which on it is said
 LATE_S = 2.0
 MORE = 1.2  # dm-crypt's busy time by the trace, over that of /proc/diskstats
+# Since 5.16 (8cd7c588decf), and what it replaced.
+NEW_THROTTLE = "vmscan/mm_vmscan_throttled"
+OLD_THROTTLES = {"writeback/writeback_congestion_wait", "writeback/writeback_wait_iff_congested"}
+UNUSED = ("taskstats wpcopy", "taskstats irq")  # no cause is told by these clocks
+# The trace has the time in compaction too, of all tasks together.
+COMPACTION_CLOCK, COMPACTION = "taskstats compact", "compaction_us"
 NOT_APART = "dm-crypt is not told apart from the disk"
 
 
 def notes(run: Run, evidence: Evidence, machine: Machine) -> list[str]:
     """What is not there to judge by, and what is rough."""
     return [*_missing(run, evidence), *_disk(run, machine), *_rough(run), *evidence.problems]
+
+
+def lost_by(names: list[str], evidence: Evidence) -> list[str]:
+    """Those of the names that are not available without which a cause is told less well.
+
+    A kernel has the one or the other event of throttled reclaim.
+    """
+    unused = set(UNUSED)
+    if NEW_THROTTLE not in names:
+        unused.update(OLD_THROTTLES)
+    elif not OLD_THROTTLES & set(names):
+        unused.add(NEW_THROTTLE)
+    if evidence.trace is not None and evidence.trace.get(COMPACTION) is not None:
+        unused.add(COMPACTION_CLOCK)
+    return [name for name in names if name not in unused]
 
 
 def apart(run: Run, machine: Machine) -> bool:
@@ -51,9 +72,9 @@ def _missing(run: Run, evidence: Evidence) -> Iterator[str]:
     if evidence.trace is None:
         yield "The kernel's trace events were not counted: no reason of a throttled task."
     missing = run.fact("evidence", "not_available")
-    if isinstance(missing, list) and missing:
-        names = some([plain(name, 60) for name in missing], 12)
-        yield f"Not available on this kernel: {names}."
+    names = [plain(name, 60) for name in missing] if isinstance(missing, list) else []
+    if told := lost_by(names, evidence):
+        yield f"Not available on this kernel: {some(told, 12)}."
     problems = run.fact("evidence", "problems")
     if isinstance(problems, list):
         yield from (plain(problem) for problem in problems[:8])

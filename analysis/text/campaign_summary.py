@@ -9,10 +9,18 @@ from collections.abc import Iterator
 from typing import get_args
 
 from analysis.figures import observer_faults
-from analysis.figures.metrics import Metric, lost, metrics_of, primary_figure
+from analysis.figures.metrics import (
+    Metric,
+    added_up,
+    frozen_share,
+    lost,
+    metrics_of,
+    primary_figure,
+    unfinished,
+)
 from analysis.figures.stalls import stalled_seconds, worst
 from analysis.reading.latency_log import elapsed_time
-from analysis.reading.load import Campaign, Run
+from analysis.reading.load import Campaign, Run, first_described
 from analysis.reading.streams import Stream
 from analysis.reading.words import plain, plural, seconds, some
 from analysis.text import causes as causes_text
@@ -20,7 +28,7 @@ from analysis.text import layout, workload_tables
 from analysis.text.compare_text import together
 from analysis.text.layout import WIDTH, grid, paragraph
 from analysis.text.machine import references, swaps
-from analysis.text.verdict_table import IN_SUMMARY, verdict_rows
+from analysis.text.verdict_table import IN_SUMMARY, legend, verdict_rows
 from analysis.verdicts import cause_table
 from analysis.verdicts.cause_table import Causes
 from analysis.verdicts.choice import LISTED_RUNS, SHOWN, display_labels, in_order
@@ -83,7 +91,9 @@ def _answers(compared: Compared) -> Iterator[str]:
         yield from paragraph(f"Of the other variants: {tally(compared)}.", "  ")
     yield ""
     if compared.primary:
-        yield from grid(verdict_rows(compared, IN_SUMMARY), WIDTH, least=0)
+        yield from grid(verdict_rows(compared, IN_SUMMARY), WIDTH, least=0, whole_names=True)
+        if words := legend(compared):
+            yield from paragraph(words)
         yield ""
 
 
@@ -106,7 +116,8 @@ def _causes(
         table = cause_table.cause_table(campaign, in_order(campaign), labels, causes)
     if not table.samples or len(table.variants) > IN_WORDS:
         return
-    yield from [*causes_text.section(table, campaign.subject, WIDTH), ""]
+    workload = first_described(campaign.runs).workload
+    yield from [*causes_text.section(table, workload, WIDTH), ""]
 
 
 def tally(compared: Compared) -> str:
@@ -133,25 +144,38 @@ def _runs(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[s
     marked = {run.path for run in listed if observer_faults.of_run(run)}
     about = {metric.name for run in listed if (metric := _own_primary(run)) is not None}
     last = "primary" if about else "elapsed"
-    yield f"{'variant':<27} {'run':>3}  {'ended':<9} {'worst':>9} {'stalled':>9} {last:>9}"
+    width = max([9, *(len(plain(run.state, 10)) for run in listed)])
+    yield (
+        f"{'variant':<22} {'run':>3}  {'ended':<{width}} {'frozen':>6} {'worst':>9} "
+        f"{'stalled':>9} {last:>9}"
+    )
     for run in listed:
         longest = worst_stream(run.subjects)
-        least = ">=" if lost(run) and run.state == COMPLETED else ""
+        least = ">=" if unfinished(run) or (lost(run) and run.state == COMPLETED) else ""
+        share = frozen_share(run)
         figures = [
             f"{least}{seconds(worst(longest))}" if longest else "-",
             f"{least}{seconds(stalled_seconds(run))}" if longest else "-",
             _primary(run) if about else _elapsed(run),
         ]
         yield (
-            f"{plain(labels[run.variant], 27):<27} {run.number % 1000:>3}"
+            f"{plain(labels[run.variant], 22):<22} {run.number % 1000:>3}"
             f"{'!' if run.path in marked else ' '} "
-            f"{plain(run.state, 9):<9} " + " ".join(f"{figure[:9]:>9}" for figure in figures)
+            f"{plain(run.state, 10):<{width}} {'-' if share is None else f'{share:.0f} %':>6} "
+            + " ".join(f"{figure[:9]:>9}" for figure in figures)
         )
-    yield from paragraph(
-        f"worst: the longest gap of any {campaign.subject}; stalled: their gaps of 1 s or more, "
-        f"added up.{''.join(f' primary: {title}.' for title in sorted(about))}"
-        + (" !: observers disturbed, in no verdict." if marked else "")
-    )
+    words = added_up(first_described(listed).workload)
+    said = isinstance(judged, Compared) and judged.felt and judged.primary
+    parts = [
+        ""
+        if said
+        else "Frozen: share of the time in gaps of 1 s or more; worst: the longest gap of any "
+        f"{campaign.subject}; stalled: all such gaps{words and f' of {words}'}.",
+        *(f"primary: {title}." for title in sorted(about)),
+        "!: observers disturbed, in no verdict." if marked else "",
+    ]
+    if legend_of_runs := " ".join(filter(None, parts)):
+        yield from paragraph(legend_of_runs)
     yield ""
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from textwrap import wrap
 
+from analysis.figures.metrics import added_up
 from analysis.figures.stalls import STALL
 from analysis.reading.load import Run
 from analysis.reading.words import plain, plural
@@ -12,6 +13,7 @@ from analysis.stall_causes.causes import UNEXPLAINED, Card, RunCauses, words
 from analysis.text.layout import WIDTH, blocks, entry, paragraph
 from analysis.text.verdict_table import runs_cell
 from analysis.verdicts.cause_table import LEAST, OTHER, SHORT, SMALL, CauseTable
+from contract.workload import Description
 
 CARD_WIDTH = 100
 BAR = 10  # characters of a whole
@@ -127,12 +129,14 @@ def nothing(table: CauseTable, subject: str) -> str:
     return f"No {subject} was silent for {STALL:.0f} s or more in the runs {TOLD}."
 
 
-def section(table: CauseTable, subject: str, width: int) -> Iterator[str]:
+def section(table: CauseTable, workload: Description, width: int) -> Iterator[str]:
     """The table under its title, or that there is nothing to divide; nothing without evidence."""
-    if words := nothing(table, subject):
+    if words := nothing(table, workload.subject):
         yield from paragraph(words)
     elif table.samples:
-        yield f"Stalled seconds by cause (mean of the runs {TOLD}):"
+        of_all = added_up(workload)
+        title = f"Stalled seconds by cause{of_all and f', {of_all}'} (mean of the runs {TOLD}):"
+        yield from wrap(title, width)
         yield from table_lines(table, width)
 
 

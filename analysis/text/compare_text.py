@@ -10,7 +10,7 @@ from analysis.text import causes as causes_text
 from analysis.text import layout, vmstat, workload_tables
 from analysis.text.layout import blocks, grid
 from analysis.text.machine import references, swaps
-from analysis.text.verdict_table import metric_cell, spread_rows, verdict_rows
+from analysis.text.verdict_table import legend, metric_cell, spread_rows, verdict_rows
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.sentences import more_word
 from analysis.verdicts.statistics import least_more_runs
@@ -54,14 +54,16 @@ def _of_one(compared: Compared, width: int, colour: bool) -> str:
     others = compared.variants[1:]
     if others:
         lines += ["", *wrap(f"{heading(compared.metric)}, against {_base(compared)}:", width), ""]
-        lines += grid(verdict_rows(compared), width, colour=colour)
+        lines += grid(verdict_rows(compared), width, colour=colour, whole_names=True)
+        lines += wrap(legend(compared), width)
         lines += ["", "Spread between runs (of the runs that ended), and runs that failed:", ""]
         lines += grid(spread_rows(compared), width, colour=colour)
     lines += workload_tables.variant_lines(compared, compared.variants, width)
     if compared.causes.samples:
-        lines += ["", *causes_text.section(compared.causes, compared.campaign.subject, width)]
+        lines += ["", *causes_text.section(compared.causes, compared.workload, width)]
     lines += vmstat.section(compared, width)
-    lines += ["", "All metrics (mean ±sd of the runs that ended, change of the mean):"]
+    ratio = f", ratio to {_base(compared)}" if others else ""
+    lines += ["", *wrap(f"All metrics (mean ±sd of the runs that ended{ratio}):", width)]
     lines += _metrics(compared, width, colour)
     lines.append("")
     for note in notes(compared):
@@ -72,7 +74,7 @@ def _of_one(compared: Compared, width: int, colour: bool) -> str:
 def heading(metric: Metric) -> str:
     """What a table of verdicts is about: 'Stalled seconds per run', 'Rate inside (MB/s, …)'."""
     if metric.key == STALLED:
-        return "Stalled seconds per run"
+        return f"{metric.title[:1].upper()}{metric.title[1:]}"
     unit = f"{metric.unit}, " if metric.unit else ""
     return f"{metric.title[:1].upper()}{metric.title[1:]} ({unit}{metric.better} is better)"
 
@@ -91,7 +93,7 @@ def _base(compared: Compared) -> str:
 
 def _metrics(compared: Compared, width: int, colour: bool) -> Iterator[str]:
     """The baseline's column is the first of each block."""
-    shown = [m for m in compared.metrics if any(s.ended for s in compared.samples[m.key].values())]
+    shown = [m for m in compared.metrics if any(s.known for s in compared.samples[m.key].values())]
     names = ["", *(metric.name for metric in shown)]
     columns = {
         variant: [
@@ -101,7 +103,7 @@ def _metrics(compared: Compared, width: int, colour: bool) -> Iterator[str]:
         for variant in compared.variants
     }
     if compared.primary:
-        names.append(f"verdict ({compared.metric.name})")
+        names.append("verdict")
         for variant, column in columns.items():
             one, failed = compared.primary.get(variant), _failed(compared, variant)
             column.append((one.verdict if one else "baseline") + failed)
@@ -109,8 +111,9 @@ def _metrics(compared: Compared, width: int, colour: bool) -> Iterator[str]:
 
 
 def _failed(compared: Compared, variant: str) -> str:
-    failed = compared.samples[compared.metric.key][variant].failed
-    return f", {failed} failed" if failed else ""
+    sample = compared.samples[compared.metric.key][variant]
+    counts = {"failed": sample.failed, "unfinished": sample.unfinished}
+    return "".join(f", {count} {word}" for word, count in counts.items() if count)
 
 
 def _aligned(cells: list[tuple[str, str, str, str]]) -> list[str]:
@@ -137,13 +140,14 @@ def notes(compared: Compared) -> Iterator[str]:
         f"{1 + plan.margin:.3f}."
     )
     yield (
-        f"Only {compared.metric.title} was fixed in advance. The spread and the failures are a "
-        "family each, all other metrics one together: exploratory."
+        f"Only one metric was fixed in advance: {compared.metric.title}. The spread and the "
+        "failures are a family each, all other metrics one together: exploratory."
     )
     yield from _out_of_reach(compared)
     yield (
-        f"Every change is raw, against the baseline; {direction(compared)}. A ? says that "
-        "the difference is not established, which is not to say that there is none."
+        "Every change is a ratio to the baseline: the median of a run over a run, raw; "
+        f"{direction(compared)}. A ? says that the difference is not established, which is not to "
+        "say that there is none."
     )
     told = [one.more_runs for one in compared.primary.values() if one.more_runs is not None]
     if told:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.figures import observer_faults
-from analysis.figures.metrics import counted, failed
+from analysis.figures.metrics import whole
 from analysis.reading.counter_tables import Table
 from analysis.reading.evidence_tables import read_reclaimers, read_trace
 from analysis.reading.load import Run
@@ -102,7 +102,7 @@ def tables(runs: dict[str, list[Run]]) -> Iterator[str]:
     counting: dict[str, list[Run]] = {}
     for variant, each in runs.items():
         for run in each:
-            if not counted(run) or failed(run) or observer_faults.of_run(run):
+            if not whole(run) or observer_faults.of_run(run):
                 left_out.append(f"{run.variant}/{run.number}")
                 continue
             own: list[str] = []
@@ -114,7 +114,7 @@ def tables(runs: dict[str, list[Run]]) -> Iterator[str]:
     if not found:
         hint = "measured with --no-evidence, tracing was not there, or a bundle had no room for it"
         if left_out:
-            hint += "; failed runs and those with disturbed observers are not counted: "
+            hint += "; runs that were not done and those with disturbed observers are not counted: "
             hint += plain(", ".join(left_out), 200)
         raise UserError("no run that counts holds a trace.tsv", hint=hint)
     yield "Waits of the page allocator and of kswapd, mean of the runs"

@@ -6,7 +6,7 @@ from typing import Any
 
 from analysis.figures import counters, failed_allocations, observer_faults
 from analysis.figures.echo import echoes
-from analysis.figures.metrics import BY_KEY, metrics_of
+from analysis.figures.metrics import BY_KEY, frozen_share, metrics_of, unfinished
 from analysis.figures.stalls import (
     BEAT_TOLERANCE,
     PACE,
@@ -31,6 +31,7 @@ from analysis.text import workload_tables
 from analysis.text.campaign_summary import run_elapsed, worst_stream
 from analysis.text.layout import WIDTH, entry, paragraph
 from analysis.text.machine import cpus, disk, known, listed, memory, reference, swap, workload
+from analysis.verdicts.felt import frozen_words
 from analysis.verdicts.sentences import amount
 from contract.run_files import HEARTBEAT, PLAYER
 from contract.swap import ZRAM, ZSWAP
@@ -74,18 +75,37 @@ def _headline(run: Run) -> str:
     longest = worst_stream(subjects or list(run.streams.values()))
     if longest is None:
         return "No program of the workload printed a line."
-    text = f"{plain(longest.name, 40)} was silent for {seconds(worst(longest))} at the worst"
+    name, open_words = plain(longest.name, 40), ""
     if longest.open_gap == worst(longest) >= STALL:
         when = "it ended" if longest.ended else "the machine was last heard"
-        text += f" (still silent when {when})"
+        open_words = f", still silent when {when}"
+    share = frozen_share(run)
+    if not subjects:
+        return f"{name} was silent for {seconds(worst(longest))} at the worst{open_words}."
+    if share is None:
+        text = f"Frozen for {seconds(worst(longest))} at the worst ({name}{open_words})."
+    else:
+        words = frozen_words(share, worst(longest))
+        text = f"{words[:1].upper()}{words[1:]} ({name}{open_words})."
+    if not stalled_seconds(run):
+        return text
+    return f"{text} {_sum_of_stalls(run)}"
+
+
+def _sum_of_stalls(run: Run) -> str:
+    """All stalls added up, of how many programs, and in how many seconds of each."""
+    subjects = run.subjects
+    ran = sorted(round(one.until - one.begin) for one in subjects)
+    span = f"{ran[0]:,} to {ran[-1]:,} s" if ran[0] < ran[-1] else f"{ran[0]:,} s"
     if len(subjects) > 1:
-        text += (
-            f"; the {number_word(len(subjects))} {several(run.workload.subject)} together stood "
-            f"still for {seconds(stalled_seconds(run))} (gaps of {STALL:.0f} s or more, added up)"
-        )
-    elif subjects:
-        text += f"; it stood still for {seconds(stalled_seconds(run))} in all"
-    return text + "."
+        count = f"{number_word(len(subjects))} {several(run.workload.subject)}"
+        whose, they = f" of {count}", f"; each of them ran for {span}"
+    else:
+        whose, they = "", f", in {span}"
+    return (
+        f"The stalls (gaps of {STALL:.0f} s or more){whose} add up to "
+        f"{'at least ' if unfinished(run) else ''}{seconds(stalled_seconds(run))}{they}."
+    )
 
 
 def _measured(run: Run) -> Iterator[str]:

@@ -6,9 +6,9 @@ from textwrap import wrap
 
 from analysis.reading.words import plural
 from analysis.text.layout import grid, titled
-from analysis.text.verdict_table import mean_and_sd
+from analysis.text.verdict_table import ended, mean_and_sd
 from analysis.trends.trend import Change, Track, Trend
-from analysis.verdicts.sentences import amount, times
+from analysis.verdicts.sentences import AT, amount, times
 from analysis.verdicts.verdict import Sample
 
 
@@ -64,7 +64,11 @@ def change_sentence(track: Track, one: Change) -> str:
     words = {"regressed": "regressed", "improved": "improved"}
     verb = words.get(one.verdict, "changed by less than the margin")
     interval = interval_cell(one)
-    ratio = f" ({times(one.ratio)} times{interval and f', {interval}'})" if one.ratio else ""
+    ratio = (
+        f" ({AT[one.bound]}{times(one.ratio)} times{interval and f', {interval}'})"
+        if one.ratio
+        else ""
+    )
     where = f"With {labels[one.earliest]}"
     if one.earliest != one.latest:
         where = f"With one of {labels[one.earliest]} to {labels[one.latest]}"
@@ -87,6 +91,7 @@ def _mean(track: Track, sample: Sample) -> str:
     if sample.mean is None:
         return "only failed runs"
     bound = ("at least " if track.metric.sign > 0 else "at most ") if sample.failed else ""
+    bound = bound or ("at least " if any(sample.cut) else "")
     return f"{bound}{amount(track.metric, sample.mean)}"
 
 
@@ -101,6 +106,6 @@ def _rows(track: Track) -> Iterator[list[str]]:
         change = by_place.get(place)
         said: str = change.verdict if change is not None else ""
         if change is not None and change.ratio:
-            said = f"{times(change.ratio)} times {said}"
-        ended = f"{sample.runs - sample.failed} of {sample.runs}"
-        yield [point.label, *date, ended, mean_and_sd(track.metric, sample), said]
+            said = f"{change.bound}{times(change.ratio)} times {said}"
+        done = f"{ended(sample)} of {sample.runs}"
+        yield [point.label, *date, done, mean_and_sd(track.metric, sample), said]

@@ -26,7 +26,8 @@ MEANING = (
     "One figure a run of each counter of /proc/vmstat: how much it grew from the first sample to "
     "the last, of a level the mean over that time. Separate: no run of one lies within the range "
     "of the other's runs. Counters move together: where chance separates one, it may separate many "
-    "at once. Exploratory: none of this is a verdict."
+    "at once. A ratio is the variant's mean to the baseline's; more of a counter is neither better "
+    "nor worse. Exploratory: none of this is a verdict."
 )
 
 
@@ -81,10 +82,30 @@ def sentences(compared: Compared, variant: str, rows: int = ROWS) -> Iterator[st
             "A counter that only grows went back (it wrapped, or was reset): that run has no "
             f"figure of {some(one.went_back, NAMED)}."
         )
-    if one.tested and not one.told:
-        yield f"None differs by {100 * (LEAST - 1):.0f} % or more."
+    if one.tested:
+        yield _listed(one, rows)
+
+
+def _listed(one: Differences, rows: int) -> str:
+    """Which of the counters the table has: it begins with the separate ones."""
+    least = f"{100 * (LEAST - 1):.0f} %"
+    if not one.told:
+        return f"None differs by {least} or more."
+    apart = sum(each.separate for each in one.told)
+    which = "separate ones" if max(one.runs) > 1 else "ones"
+    if apart > rows:
+        return f"The {rows} {which} that differ most:"
+    first = f"All {which} that differ by {least} or more" if apart else ""
+    if len(one.told) == apart:
+        return f"{first}:"
+    overlap = f"that overlap, with p <= {one.level:.2g} before Holm"
     if len(one.told) > rows:
-        yield f"The {rows} that differ most, of {len(one.told)}:"
+        return (
+            f"{first}, then those {overlap}, that differ most:"
+            if first
+            else (f"The {rows} that differ most, of those {overlap}:")
+        )
+    return f"{first}, then those {overlap}:" if first else f"Those {overlap}:"
 
 
 def _lengths(compared: Compared, variant: str) -> str:

@@ -14,17 +14,19 @@ from analysis.reading.load import Campaign, Run, first_described
 from analysis.reading.words import plain, plural
 from analysis.text.layout import blocks, grid, paragraph
 from analysis.verdicts.compared import Compared
+from analysis.verdicts.sentences import times
 from contract.workload import Description, FigureTable, TableRow
 
 NONE = "-"
 LABEL = 26  # columns of a variant's name
 SIGNIFICANT, MOST_DECIMALS = 3, 6  # digits of a figure that nothing is said of
 TOO_LONG = 1e9
-CHANGE = "(%): the change of the mean against {}'s; minus is worse."
+CHANGE = "(x): the ratio of the mean to {}'s."
 MEANS = "means of the runs that ended"
 FAILED_TOO = ", and of those that failed"
 FEWER = "(n): the mean of n runs only."
 OF_FEWER = re.compile(r" \(\d+\)(?: |$)")
+RATIO = re.compile(r"x(?: worse| better)?\)$")
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class ByVariant:
     """One table turned: a row for each variant, a column for each cell that is not empty.
 
     `of`: what its figures are; `groups`: the title of the table's row over the first of its cells,
-    "" over the others; `heads`: the table's columns; `names`: both; `change`: what the per cent in
+    "" over the others; `heads`: the table's columns; `names`: both; `change`: what the ratios in
     the cells are, "" of none.
     """
 
@@ -127,7 +129,7 @@ def by_variant(compared: Compared, variants: Sequence[str]) -> list[ByVariant]:
                 for place in places
             ]
             rows.append([plain(compared.labels[one], LABEL), str(means[one].runs), *values])
-        told = any(cell.endswith("%)") for row in rows for cell in row[2:])
+        told = any(RATIO.search(cell) for row in rows for cell in row[2:])
         found.append(
             ByVariant(
                 table.title,
@@ -201,14 +203,15 @@ def _is_of_fewer(cell: str) -> bool:
 
 
 def _change(place: _Place, means: Means, base: Means) -> str:
-    """` (-25.81%)`: the change against the baseline's mean, less than 0 if it is worse."""
+    """` (1.26x worse)`: the ratio to the baseline's mean, and which way that is."""
     value, of = means.of[place.key].value, base.of.get(place.key)
-    if not place.better or of is None or of.value <= 0:
+    if not place.better or of is None or of.value <= 0 or means is base:
         return ""
-    change = 100 * (value - of.value) / of.value
-    if place.better == "lower":
-        change = -change
-    return f" ({round(change, 2) + 0.0:.2f}%)"
+    ratio = times(value / of.value)
+    if ratio == "1.00":
+        return f" ({ratio}x)"
+    word = "better" if (value < of.value) == (place.better == "lower") else "worse"
+    return f" ({ratio}x {word})"
 
 
 def _places(table: FigureTable, row: TableRow) -> list[_Place]:

@@ -40,6 +40,7 @@ def _track(track: Track) -> dict[str, Any]:
                 "label": one.label,
                 "date": one.date.isoformat() if one.date else None,
                 "values": [value if math.isfinite(value) else None for value in one.sample.values],
+                "at_least": list(one.sample.cut),
                 "missing": one.sample.missing,
             }
             for one in track.points
@@ -59,6 +60,7 @@ def _change(track: Track, one: Change) -> dict[str, Any]:
         "latest": label(one.latest),
         "found": label(one.found),
         "ratio": one.ratio,
+        "bound": one.bound,
         "low": one.low,
         "high": one.high,
         "p": one.p,
@@ -69,5 +71,5 @@ def _change(track: Track, one: Change) -> dict[str, Any]:
 
 
 def _sample(sample: Sample) -> dict[str, Any]:
-    keys = ("runs", "failed", "missing", "mean", "sd", "median")
+    keys = ("runs", "failed", "unfinished", "missing", "mean", "sd", "median")
     return {key: getattr(sample, key) for key in keys}

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from analysis.figures import observer_faults
-from analysis.figures.metrics import Metric, counted, measure
+from analysis.figures.metrics import Metric, counted, measure, unfinished
 from analysis.reading.load import Campaign, Run
 from analysis.reading.places import natural
 from analysis.reading.words import plain, some
@@ -122,6 +122,13 @@ def _version(run: Run) -> tuple[Any, ...]:
 
 
 def _sample(runs: Sequence[Run], metric: Metric) -> Sample:
-    figures = [measure(run, [metric])[metric.key] for run in runs]
-    values = tuple(value for value in figures if value is not None)
-    return Sample(values, missing=len(runs) - len(values))
+    figures = [(measure(run, [metric])[metric.key], unfinished(run)) for run in runs]
+    values = tuple(value for value, _ in figures if value is not None)
+    cut = tuple(cut for value, cut in figures if value is not None)
+    missing = sum(map(unfinished, runs)) - sum(cut)
+    return Sample(
+        values,
+        missing=len(runs) - len(values),
+        cut=cut if any(cut) else (),
+        cut_missing=missing,
+    )

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.figures import observer_faults
-from analysis.figures.metrics import Metric, counted, failed, lost, metrics_of
+from analysis.figures.metrics import Metric, counted, failed, lost, metrics_of, unfinished
 from analysis.reading import facts
 from analysis.reading.load import Campaign, Run, first_described
 from analysis.reading.words import plain, some
 from analysis.trends.changes import divisions, find_alarms, level, places
 from analysis.trends.tracks import NAMED, Order, Point, dates_of, find_tracks, inserted
 from analysis.verdicts.by_workload import by_workload
-from analysis.verdicts.statistics import median_ratio, ratio_interval
+from analysis.verdicts.statistics import bounded_ratio, ratio_bounds, ratio_interval
 from analysis.verdicts.verdict import Sample, Word
 from contract.levels import attainable_p
 from errors import UserError
@@ -37,6 +37,7 @@ class Change:
     p: float  # of the test that found it, and the level it was held to
     needed: float
     ratio: float | None
+    bound: str  # as of analysis.verdicts.verdict.Comparison
     low: float | None
     high: float | None
     verdict: Word
@@ -137,16 +138,20 @@ def judge_track(
     name: str, metric: Metric, points: list[Point], alpha: float, margin: float
 ) -> Track:
     """The changes between these points; all tests of them err in alpha together."""
-    values = [one.sample.values for one in points]
+    # That a run was not done says no more than that it was long: it ranks with those that failed.
+    values = [one.sample.most for one in points]
     alarms = find_alarms(values, alpha)
     ends = [*(one.at for one in alarms[1:]), len(points)]
     begins = [0, *(one.at for one in alarms)]
     changes = []
     for alarm, begin, end in zip(alarms, begins, ends, strict=False):
         before, after = _joined(points[begin : alarm.at]), _joined(points[alarm.at : end])
-        first, second = (np.array(one.values) for one in (before, after))
-        ratio = median_ratio(second, first)
-        low, high = ratio_interval(second, first, INTERVAL) or (0.0, np.inf)
+        sides = after.values, before.values, after.most, before.most
+        second, first, second_most, first_most = map(np.array, sides)
+        interval = ratio_interval(second, first, INTERVAL, second_most, first_most)
+        low, high = interval or (0.0, np.inf)
+        middle = ratio_bounds(second, first, second_most, first_most)
+        ratio, bound = bounded_ratio(middle, (low, high))
         earliest, latest = places(values, begin, alarm.at, end)
         worse = alarm.higher == (metric.better == "lower")
         verdict: Word = "regressed" if worse else "improved"
@@ -163,6 +168,7 @@ def judge_track(
                 p=alarm.p,
                 needed=alarm.needed,
                 ratio=ratio,
+                bound=bound,
                 low=low or None,
                 high=float(high) if np.isfinite(high) else None,
                 verdict=verdict,
@@ -173,8 +179,13 @@ def judge_track(
 
 def _joined(points: Iterable[Point]) -> Sample:
     each = [one.sample for one in points]
-    values = tuple(value for one in each for value in one.values)
-    return Sample(values, missing=sum(one.missing for one in each))
+    cut = tuple(cut for one in each for cut in one.cut or (False,) * len(one.values))
+    return Sample(
+        tuple(value for one in each for value in one.values),
+        missing=sum(one.missing for one in each),
+        cut=cut if any(cut) else (),
+        cut_missing=sum(one.cut_missing for one in each),
+    )
 
 
 def _metric(part: Campaign, asked: str | None) -> Metric:
@@ -200,6 +211,9 @@ def _notes(part: Campaign, runs: Sequence[Run]) -> list[str]:
         *listed("Observers disturbed, left out", names(filter(observer_faults.of_run, runs))),
         *listed("Lines are lost, left out", names(r for r in runs if not failed(r) and lost(r))),
         *listed("Failed, counted as the worst", names(filter(failed, runs))),
+        *listed(
+            "Not done at their limit, ranked with the failed ones", names(filter(unfinished, runs))
+        ),
         *facts.unknown(list(runs)),
         *facts.busy_host(list(runs)),
     ]

@@ -112,7 +112,8 @@ def _words(key: str) -> str:
 
 def _figures(one: Comparison) -> str:
     p = "" if one.p_adjusted is None else f", {p_equals(one.p_adjusted)} after Holm"
-    return f"({_change(one):+,.1f} s a run{p})"
+    change = _change(one)
+    return f"({abs(change):,.1f} s a run {'less' if change < 0 else 'more'}{p})"
 
 
 def _sentence(noun: str, tests: dict[str, Comparison], explain: list[str]) -> str:

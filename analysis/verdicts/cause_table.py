@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from analysis.figures.metrics import Metric, counted, failed, lost
+from analysis.figures.metrics import Metric, counted, lost, whole
 from analysis.reading.load import Campaign, Run
 from analysis.reading.words import plain, plural, some
 from analysis.stall_causes import run_causes
@@ -121,7 +121,7 @@ def cause_table(
     by_variant = campaign.variants()
     for variant in variants:
         known = [run for run in by_variant.get(variant, []) if counted(run)]
-        told = [run for run in known if run.path in found and not failed(run) and not lost(run)]
+        told = [run for run in known if run.path in found and whole(run) and not lost(run)]
         apart[variant] = frozenset(found[run.path].apart for run in told)
         for key, of_variants in samples.items():
             of_variants[variant] = Sample(

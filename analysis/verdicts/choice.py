@@ -5,8 +5,16 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 
-from analysis.figures.metrics import Metric, counted, failed, lost, metrics_of, primary_figure
-from analysis.figures.stalls import stalled_seconds
+from analysis.figures.metrics import (
+    Metric,
+    counted,
+    failed,
+    lost,
+    metrics_of,
+    primary_figure,
+    unfinished,
+)
+from analysis.figures.stalls import stalled_seconds, worst
 from analysis.reading.load import Campaign, Run
 from analysis.reading.streams import Stream
 from analysis.reading.words import plain
@@ -19,25 +27,30 @@ LISTED_RUNS = 36  # of more runs those that ended as they should are not told on
 def median_run(runs: Iterable[Run]) -> Run | None:
     """The run with a subject that is the median by `badness`; of two the worse one.
 
-    A run that failed ranks behind all that ended: a hang is the worst outcome. One that was
+    A run that failed, or was not done, ranks behind all that ended by themselves. One that was
     aborted, or of which lines or the primary figure are lost, stands for its variant only if there
     is no other.
     """
     found = [run for run in runs if run.subjects]
     found = [run for run in found if counted(run)] or found
-    found = [run for run in found if failed(run) or not (lost(run) or _unranked(run))] or found
+    known = [run for run in found if _is_last(run) or not (lost(run) or _unranked(run))]
+    found = known or found
     ranked = sorted(found, key=lambda run: (*badness(run), run.number))
     return ranked[len(ranked) // 2] if ranked else None
 
 
 def badness(run: Run) -> tuple[float, float]:
-    """What a run is ranked by: the primary figure, the worst if it failed; then stalled seconds.
+    """What a run is ranked by: the primary figure, inf if it failed or was cut; then stalls.
 
     More is worse, whichever direction the primary metric has.
     """
     stalled, primary = stalled_seconds(run), metrics_of(run.workload)[0]
     figure = stalled if primary.key == STALLED else primary_figure(run)
-    return (math.inf if failed(run) or figure is None else primary.sign * figure), stalled
+    return (math.inf if _is_last(run) or figure is None else primary.sign * figure), stalled
+
+
+def _is_last(run: Run) -> bool:
+    return failed(run) or unfinished(run)
 
 
 def _unranked(run: Run) -> bool:
@@ -50,9 +63,9 @@ def ranked_by(primary: Metric) -> str:
     return "stalled seconds" if primary.key == STALLED else "primary metric"
 
 
-def fourth_subject(run: Run) -> Stream:
-    """The fourth subject, the original's choice; the last one if there are fewer."""
-    return run.subjects[:4][-1]
+def worst_subject(run: Run) -> Stream:
+    """The subject with the longest stall, of which the texts speak: what a sawtooth shows."""
+    return max(run.subjects, key=worst)
 
 
 def in_order(campaign: Campaign, baseline: str | None = None) -> list[str]:

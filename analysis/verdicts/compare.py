@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from analysis.figures import observer_faults
-from analysis.figures.metrics import Metric, counted, failed, measure, metrics_of
+from analysis.figures.metrics import Metric, counted, failed, measure, metrics_of, unfinished
 from analysis.reading import facts
 from analysis.reading.load import Campaign, Run, first_described
 from analysis.reading.words import plain
@@ -21,6 +21,7 @@ from analysis.verdicts.blame import blame
 from analysis.verdicts.by_workload import by_workload
 from analysis.verdicts.choice import display_labels
 from analysis.verdicts.compared import Compared
+from analysis.verdicts.felt import Felt, felt_with
 from analysis.verdicts.judge import Pair, judge, judge_failures, judge_spread
 from analysis.verdicts.sentences import alone, sentence
 from analysis.verdicts.verdict import Comparison, Failures, Sample
@@ -112,6 +113,7 @@ def _group(
     workload = first_described([*of_base, *campaign.runs]).workload
     metrics = metrics_of(workload)
     notes += notes_of.no_such_metric(workload, metrics[0])
+    notes += notes_of.not_counted(metrics[0], list(filter(counted, campaign.runs)))
     samples = _samples(by_variant, variants, metrics)
     return _Group(
         campaign,
@@ -172,10 +174,19 @@ def _compared(
     plan = whole.plan
     base, labels, metric = group.base, group.labels, group.metrics[0]
     of_base = group.samples[metric.key][base]
-    sentences = {base: alone(labels[base], of_base, metric, bool(group.others))}
+    felt: dict[str, Felt] = {}
+    if metric.key == STALLED:
+        felt = felt_with(group.samples, group.by_variant, group.variants, group.workload)
+    with_base = felt.get(base)
+    sentences = {base: alone(labels[base], of_base, metric, bool(group.others), with_base)}
     for variant, one in primary.items():
         sentences[variant] = sentence(
-            labels[variant], labels[base], one, spread[variant], failures[variant]
+            labels[variant],
+            labels[base],
+            one,
+            spread[variant],
+            failures[variant],
+            (felt.get(variant), with_base),
         )
     blamed = {}
     if metric.key == STALLED:  # what a cause has seconds of
@@ -196,6 +207,7 @@ def _compared(
         notes=notes,
         forced=group.differing,
         sentences=sentences,
+        felt=felt,
         level=plan.level,
         workload=group.workload,
         metrics=group.metrics,
@@ -256,12 +268,19 @@ def _samples(
         figures = [measure(run, metrics) for run in runs]
         for key, of_variants in samples.items():
             known = [
-                (value, run.number, run.order)
+                (value, run)
                 for run, figure in zip(runs, figures, strict=True)
                 if (value := figure[key]) is not None
             ]
-            values, numbers, orders = zip(*known, strict=True) if known else ((), (), ())
-            of_variants[variant] = Sample(values, numbers, orders, len(runs) - len(known))
+            cut = tuple(unfinished(run) for _, run in known)
+            of_variants[variant] = Sample(
+                tuple(value for value, _ in known),
+                tuple(run.number for _, run in known),
+                tuple(run.order for _, run in known),
+                len(runs) - len(known),
+                cut if any(cut) else (),
+                sum(map(unfinished, runs)) - sum(cut),
+            )
     return samples
 
 

@@ -7,6 +7,7 @@ from analysis.figures.metrics import Metric
 from analysis.reading.load import Campaign
 from analysis.verdicts.blame import Blame
 from analysis.verdicts.cause_table import CauseTable
+from analysis.verdicts.felt import Felt
 from analysis.verdicts.verdict import Comparison, Failures, Sample
 from analysis.verdicts.vmstat import KernelCounters
 from contract.workload import Description
@@ -38,6 +39,7 @@ class Compared:
     metrics: tuple[Metric, ...]  # of that workload, the primary one first
     causes: CauseTable = field(default_factory=lambda: CauseTable({}))
     blame: dict[str, Blame] = field(default_factory=dict)  # of those that regressed or improved
+    felt: dict[str, Felt] = field(default_factory=dict)  # the baseline too; desktops' loads only
     counters: KernelCounters = field(default_factory=KernelCounters)
     others: list["Compared"] = field(default_factory=list)
 

@@ -4,8 +4,9 @@
 Every figure of a verdict is unrounded; NaN and infinity do not occur.
 
 A run that failed has no figure: it is null (CSV: `failed`) among the values, and counted in
-`failed`; mean, sd, median and ratio are of the runs that ended; `missing` of the `runs` have no
-value.
+`failed`; sd and median are of the runs that ended by themselves; `missing` of the `runs` have no
+value. A value that `at_least` says True of is at least so much, since that run was not done, and so
+is the mean; `at_least` is empty if all were.
 """
 
 import csv
@@ -30,9 +31,9 @@ EXPORT_VERSION = 1  # of compare.json and of causes.json
 CAUSES_JSON = stored_causes.NAME
 CARDS = 10  # of a run's longest stalls; FEWER_CARDS, if there are more than LISTED_RUNS runs
 FEWER_CARDS = 1
-SAMPLE = ("runs", "failed", "missing", "mean", "sd", "median")
+SAMPLE = ("runs", "failed", "unfinished", "missing", "mean", "sd", "median")
 FIGURES = (
-    *("ratio", "low", "high", "tested", "p", "p_adjusted", "delta", "p_equivalent"),
+    *("ratio", "bound", "low", "high", "tested", "p", "p_adjusted", "delta", "p_equivalent"),
     *("smallest", "needed", "verdict", "more_runs", "least_runs"),
 )
 VMSTAT = ("ratio", "p", "p_adjusted", "delta")
@@ -128,12 +129,14 @@ def _sample(sample: Sample) -> dict[str, Any]:
     return {
         "runs": sample.runs,
         "failed": sample.failed,
+        "unfinished": sample.unfinished,
         "missing": sample.missing,
         "mean": sample.mean,
         "sd": sample.sd,
         "median": sample.median,
         "values": [value if math.isfinite(value) else None for value in sample.values],
         "numbers": list(sample.numbers),
+        "at_least": list(sample.cut),
         "orders": list(sample.orders),
     }
 
@@ -256,10 +259,17 @@ def _sample_row(family: str, metric: Metric, of: Sample) -> dict[str, Any]:
         "family": family,
         "metric": metric.key,
         "unit": _no_formula(metric.unit),
-        "values": " ".join("failed" if v is None else repr(v) for v in sample["values"]),
+        "values": " ".join(_value(of, i) for i in range(len(of.values))),
         "numbers": " ".join(map(str, sample["numbers"])),
         "orders": " ".join("-" if o is None else str(o) for o in sample["orders"]),
     }
+
+
+def _value(sample: Sample, place: int) -> str:
+    value = sample.values[place]
+    if not math.isfinite(value):
+        return "failed"
+    return f"{'>=' if any(sample.cut[place : place + 1]) else ''}{value!r}"
 
 
 def _no_formula(word: str) -> str:

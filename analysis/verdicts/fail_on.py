@@ -3,17 +3,18 @@
 
 from collections.abc import Iterator, Sequence
 
-from analysis.figures.metrics import failed
+from analysis.figures.metrics import failed, unfinished
 from analysis.reading.words import plain, plural
 from analysis.verdicts.compared import Compared
 from contract.values import VERDICTS
 from errors import UserError
 
-FAILED = "failed"
+# A word: which runs it is about, and what is said of them.
+RUNS = {"failed": (failed, "failed"), "unfinished": (unfinished, "was not done")}
 
 
 def unwanted(compared: Compared, words: Sequence[str]) -> list[str]:
-    """A line for each variant whose verdict on the primary metric, or a failed run, is in `words`.
+    """A line for each variant whose verdict on the primary metric, or a run of it, is in `words`.
 
     UserError if verdicts are wanted and there is nothing to compare.
     """
@@ -41,10 +42,10 @@ def _of_workload(compared: Compared, words: Sequence[str]) -> Iterator[str]:
     if "undecided" in words:
         for label in without_runs(compared):
             yield f"{plain(label, 60)} is undecided: it has no run that counts"
-    if FAILED in words:
-        for variant in compared.variants:
+    for word, (is_such, said) in RUNS.items():
+        for variant in compared.variants if word in words else ():
             runs = compared.campaign.variants()[variant]
-            if bad := [run for run in runs if failed(run)]:
-                states = ", ".join(dict.fromkeys(run.state for run in bad))
+            if bad := [run for run in runs if is_such(run)]:
                 which = f"{len(bad)} of {plural(len(runs), 'run')}"
-                yield f"{compared.labels[variant]} failed in {which} ({states})"
+                states = ", ".join(dict.fromkeys(run.state for run in bad))
+                yield f"{compared.labels[variant]} {said} in {which} ({states})"

@@ -13,6 +13,7 @@ from analysis.reading.latency_log import Floats
 from analysis.verdicts.sentences import why
 from analysis.verdicts.statistics import (
     attainable_spread_p,
+    bounded_ratio,
     cliffs_delta,
     equivalence_p,
     fisher_p,
@@ -22,6 +23,7 @@ from analysis.verdicts.statistics import (
     log_scatter,
     median_ratio,
     permutation_p,
+    ratio_bounds,
     ratio_interval,
     runs_to_be_equivalent,
     runs_to_differ,
@@ -31,7 +33,8 @@ from analysis.verdicts.verdict import MANY, Comparison, Failures, Sample, Word
 from contract.levels import attainable_p
 
 FEWEST = 4  # runs of each: what fewer show says nothing of how many would decide
-Rows = tuple[tuple[float, ...], tuple[float, ...]]  # values of the variant, of the baseline
+# Values of the variant, of the baseline; if runs were not done, also what they are at most.
+Rows = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,10 @@ class Pair:
     @property
     def all(self) -> Rows | None:
         """The values, infinite for runs that failed; None if there is nothing to compare."""
-        return self._rows(self.sample.values, self.base.values, 1)
+        rows = self._rows(self.sample.values, self.base.values, 1)
+        if rows is None or not (self.sample.cut or self.base.cut):
+            return rows
+        return (*rows, self.sample.most, self.base.most)
 
     @property
     def ended(self) -> Rows | None:
@@ -74,7 +80,10 @@ def judge_families(
 ) -> list[list[Comparison]]:
     """`judge` of each family, with the arithmetic of all of them at once."""
     pairs = [pair for family in families for pair in family]
-    p = by_size([pair.all for pair in pairs], permutation_p)
+    p = by_size(
+        [pair.all for pair in pairs],
+        lambda sample, base, *most: permutation_p(sample, base, "two-sided", *most),
+    )
     higher = by_size([pair.all for pair in pairs], cliffs_delta)
     delta = [
         None if one is None else pair.metric.sign * one
@@ -82,7 +91,7 @@ def judge_families(
     ]
     outside = by_size(
         [pair.all for pair in pairs],
-        lambda sample, base: equivalence_p(sample, base, margin),
+        lambda sample, base, *most: equivalence_p(sample, base, margin, *most),
     )
     results: list[list[Comparison]] = []
     at = 0
@@ -95,13 +104,14 @@ def judge_families(
         for i, pair in enumerate(family):
             factor, outside_p = factors[i], outside[part][i]
             tested = None if factor is None else level / factor
-            middle, low, high = _ratios(pair, p[part][i], tested)
+            middle, bound, low, high = _ratios(pair, p[part][i], higher[part][i], tested)
             comparison = Comparison(
                 metric=pair.metric,
                 variant=pair.variant,
                 base=pair.base,
                 sample=pair.sample,
                 ratio=middle,
+                bound=bound,
                 low=low,
                 high=high,
                 p=p[part][i],
@@ -116,7 +126,7 @@ def judge_families(
             )
             verdict = _verdict(comparison)
             comparison = replace(comparison, verdict=verdict)
-            if verdict == "undecided" and not comparison.all_failed:
+            if verdict == "undecided" and not comparison.none_ended:
                 comparison = _with_prospect(comparison)
             results[-1].append(replace(comparison, why=why(comparison)))
     return results
@@ -178,7 +188,7 @@ def judge_failures(
 def _verdict(one: Comparison) -> Word:
     inside = one.low is not None and one.high is not None
     inside = inside and 1 / (1 + one.margin) <= (one.low or 0) and (one.high or 0) <= 1 + one.margin
-    nothing = not any(one.base.values) and not any(one.sample.values)
+    nothing = not any(one.base.most) and not any(one.sample.most)
     if nothing and one.p_equivalent is not None:
         inside = not one.too_few and one.p_equivalent <= one.level
     if inside:
@@ -208,25 +218,26 @@ def _more_runs(one: Comparison, delta: float, needed: float) -> int:
         for sample in (one.sample, one.base)
         if sample.sd is not None and sample.mean
     ]
-    if one.ratio and len(relative) == 2 and not (one.sample.failed or one.base.failed):
+    whole = not any(sample.failed or sample.cut for sample in (one.sample, one.base))
+    if one.ratio and len(relative) == 2 and whole:
         alike = runs_to_be_equivalent(math.log(one.ratio), sum(relative), one.margin, needed)
         enough = min(enough, alike)
-    if not any(one.sample.values) and not any(one.base.values):
+    if not any(one.sample.most) and not any(one.base.most):
         enough = math.log2(1 / needed)  # runs without a stall: see equivalence_p
     more = least_more_runs(size, others, needed, enough)
     return MANY if more is None else max(1, more)
 
 
-def by_size(rows: Iterable[Rows | None], function: Callable[[Floats, Floats], Floats]) -> list[Any]:
-    """function(sample, base) of all rows with as many runs at once; None where there are none."""
+def by_size(rows: Iterable[Rows | None], function: Callable[..., Floats]) -> list[Any]:
+    """function(*row) of all rows with as many runs at once; None where there are none."""
     found: list[Any] = [*rows]
-    groups: dict[tuple[int, int], list[int]] = {}
+    groups: dict[tuple[int, ...], list[int]] = {}
     for i, one in enumerate(found):
         if one is not None:
-            groups.setdefault((len(one[0]), len(one[1])), []).append(i)
+            groups.setdefault(tuple(map(len, one)), []).append(i)
     for members in groups.values():
-        sample, base = (np.array([found[i][side] for i in members]) for side in (0, 1))
-        values = function(sample, base)
+        sides = zip(*(found[i] for i in members), strict=True)
+        values = function(*map(np.array, sides))
         for i, value in zip(members, values, strict=True):
             found[i] = value if np.ndim(value) else float(value)
     return found
@@ -274,27 +285,32 @@ def _smallest(rows: Rows | None, attainable: Callable[[int, int], float]) -> flo
 
 
 def _ratios(
-    pair: Pair, p: float | None, tested: float | None
-) -> tuple[float | None, float | None, float | None]:
-    """The ratio, and the bounds of those that are not rejected at the level that p was tested at.
+    pair: Pair, p: float | None, higher: float | None, tested: float | None
+) -> tuple[float | None, str, float | None, float | None]:
+    """The ratio and its `bound`, then the bounds of the ratios that are not rejected.
 
-    No lower bound: None for 0; no upper bound: None.
+    At the level that p was tested at. No lower bound: None for 0; no upper bound: None.
     """
-    if pair.all is None or p is None or tested is None:
-        return None, None, None
-    sample, base = (np.array(values) for values in pair.all)
-    ratio, interval = median_ratio(sample, base), ratio_interval(sample, base, tested)
-    if ratio is None or interval is None:
-        return ratio, None, None
+    rows = pair.all
+    if rows is None or p is None or tested is None:
+        return None, "", None, None
+    sample, base, *most = map(np.array, rows)
+    interval = ratio_interval(sample, base, tested, *most)
+    ratio = None if most else median_ratio(sample, base)
+    if interval is None or not (ratio or most):
+        return ratio, "", None, None
     low, high = interval
     # Runs that are equal to the last digit make of 1 a place of its own between two others.
     if p > tested:
         low, high = min(low, 1.0), max(high, 1.0)
-    elif ratio > 1:
+    elif higher is not None and higher > 0:
         low = max(low, 1.0)
     else:
         high = min(high, 1.0)
-    return ratio, low or None, high if math.isfinite(high) else None
+    bound = ""
+    if most:
+        ratio, bound = bounded_ratio(ratio_bounds(sample, base, *most), (low, high))
+    return ratio, bound, low or None, high if math.isfinite(high) else None
 
 
 def _scatter(sample: Sample) -> float:

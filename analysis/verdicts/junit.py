@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from analysis.figures import observer_faults
-from analysis.figures.metrics import counted, failed
+from analysis.figures.metrics import counted, whole
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
 from analysis.reading.words import plain
@@ -24,7 +24,10 @@ NO_DATE = "1970-01-01T00:00:00"  # the schema of Ant has no suite without one
 
 
 def text(compared: Compared, fail_on: Sequence[str] = ()) -> str:
-    """junit.xml: a failure is a verdict of fail_on on the primary metric, an error a failed run."""
+    """junit.xml: a failure is a verdict of fail_on on the primary metric.
+
+    An error is a run that failed, or was not done at its limit.
+    """
     root = Element("testsuites")
     for one in compared.each:
         for variant in one.variants:
@@ -104,7 +107,7 @@ def _case(
 
 
 def _run(case: Element, run: Run) -> None:
-    if failed(run):
+    if not whole(run):
         _end(case, "error", run.state, plain(run.status.get("why"), 500))
     elif disturbed := observer_faults.of_run(run):
         why = ", ".join(disturbed)

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 
-from analysis.figures.metrics import Metric, counted, failed, lost
+from analysis.figures.metrics import GROWING, Metric, counted, failed, lost, unfinished
 from analysis.reading import facts
 from analysis.reading.load import Campaign, Run
 from analysis.reading.words import plain, plural, several, some
@@ -34,6 +34,8 @@ def of_runs(campaign: Campaign, runs: list[Run]) -> list[str]:
     lines = f"Lines of {several(campaign.subject)} are lost"
     listed(f"{lines}, and stalls may be with them: no figures of gaps of", holes)
     listed("Failed, counted as the worst", [f"{r.variant}/{r.number} ({r.state})" for r in bad])
+    cut = [f"{r.variant}/{r.number}" for r in runs if unfinished(r)]
+    listed("Not done at their limit (--timeout), sums and counts are at least so much", cut)
     listed(
         "Read with care (damage is named in the summary)",
         [f"{run.variant}/{run.number}" for run in runs if run.warnings],
@@ -58,6 +60,17 @@ def _suites(runs: list[Run]) -> list[str]:
     return [
         f"Measured by {len(every)} states of this suite ({some(every, 3)}): what changed in what "
         f"it brings into a guest {effect}."
+    ]
+
+
+def not_counted(primary: Metric, runs: list[Run]) -> list[str]:
+    """A line that says that the primary metric of runs that were not done is not known, or none."""
+    names = [f"{run.variant}/{run.number}" for run in runs if unfinished(run)]
+    if not names or primary.key in GROWING:
+        return []
+    return [
+        f"Not counted, since {primary.title} of a run that was not done says nothing of a whole "
+        f"one: {plain(', '.join(names), 1000)}. They were slow, and what is left looks better."
     ]
 
 

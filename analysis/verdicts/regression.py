@@ -16,6 +16,7 @@ from analysis.reading.kernel_version import KernelVersion, introduced_in, kernel
 from analysis.reading.load import Run
 from analysis.reading.words import plain, some
 from analysis.verdicts.compared import Compared
+from analysis.verdicts.sentences import AT
 from analysis.verdicts.verdict import Comparison
 
 LABEL = 40
@@ -43,6 +44,15 @@ class Regression:
         if ratio is None or not math.isfinite(ratio) or ratio <= 0:
             return None
         return ratio if self.comparison.variant == self.new else 1 / ratio
+
+    def bound(self, metric: Metric) -> str:
+        """'at least ' or 'at most ', where runs that were not done only bound that ratio; or ''."""
+        primary = metric.key == self.compared.metric.key
+        each = self.compared.primary if primary else self.compared.secondary[metric.key]
+        known = each[self.comparison.variant].bound
+        if self.comparison.variant != self.new:
+            known = {"": "", ">=": "<=", "<=": ">="}[known]
+        return AT[known]
 
     @property
     def effect(self) -> float:

@@ -3,8 +3,11 @@
 
 from analysis.figures.metrics import Metric
 from analysis.reading.words import plural
+from analysis.verdicts.felt import Felt, felt_words, summed_words
 from analysis.verdicts.verdict import MANY, Comparison, Failures, Sample
 from contract.workload import STALLED
+
+AT = {"": "", ">=": "at least ", "<=": "at most "}
 
 
 def p_equals(p: float) -> str:
@@ -47,7 +50,7 @@ def why(one: Comparison, *, spread: bool = False) -> str:
     parts.append(f"{p_equals(one.p_adjusted)} after Holm")
     parts.append(runs_word(size, others))
     text = ", ".join(parts)
-    if one.verdict == "undecided" and not one.all_failed:
+    if one.verdict == "undecided" and not one.none_ended:
         text += _undecided(one, size, others)
     return text
 
@@ -74,16 +77,22 @@ def _figures(one: Comparison) -> str:
     if sample.mean is None or base.mean is None:
         bad, who = (sample, "its") if sample.mean is None else (base, "the baseline's")
         return f"{who} only run failed" if bad.runs == 1 else f"all of {who} runs failed"
-    text = f"{amount(one.metric, sample.mean)} a run against {amount(one.metric, base.mean)}"
+    text = f"{_mean(one.metric, sample)} a run against {_mean(one.metric, base)}"
     text += " of the runs that ended" if sample.failed or base.failed else ""
     if one.ratio is None:
         return text
-    text += f" ({times(one.ratio)} times"
+    text += f" ({AT[one.bound]}{times(one.ratio)} times"
     if one.low is not None or one.high is not None:
         low = times(one.low) if one.low is not None else "0"
         high = f"to {times(one.high)}" if one.high is not None else "and more"
         text += f", interval {low} {high}"
     return f"{text})"
+
+
+def _mean(metric: Metric, sample: Sample) -> str:
+    """'31.4 s', 'at least 31.4 s'."""
+    least = AT[">="] if any(sample.cut) else ""
+    return least + amount(metric, sample.mean or 0.0)
 
 
 def _spread(one: Comparison) -> str:
@@ -100,7 +109,7 @@ def _sd(metric: Metric, sample: Sample) -> str:
 
 
 def _equivalent(one: Comparison) -> list[str]:
-    if not any(one.base.values) and not any(one.sample.values):
+    if not any(one.base.most) and not any(one.sample.most):
         return ["none in any run"]
     text = f"inside the margin of {100 * one.margin:g} %"
     if one.p_equivalent is not None:
@@ -122,20 +131,45 @@ def _undecided(one: Comparison, size: int, others: int) -> str:
     return text
 
 
+def unfinished_word(sample: Sample) -> str:
+    """'2 of its 5 runs went on and were not done at their limit'."""
+    were = "was" if sample.unfinished == 1 else "were"
+    runs = plural(sample.runs, "run")
+    return f"{sample.unfinished} of its {runs} went on and {were} not done at the limit"
+
+
 def _failed_word(sample: Sample) -> str:
     """'2 of its 5 runs failed'."""
     return f"{sample.failed} of its {plural(sample.runs, 'run')} failed"
 
 
-def sentence(label: str, base: str, one: Comparison, spread: Comparison, failures: Failures) -> str:
-    """The answer for one variant, in one to three sentences."""
+def sentence(
+    label: str,
+    base: str,
+    one: Comparison,
+    spread: Comparison,
+    failures: Failures,
+    felt: tuple[Felt | None, Felt | None] = (None, None),
+) -> str:
+    """The answer for one variant, in one to four sentences; felt: with it, with the baseline."""
     if not (one.sample.values and one.base.values):
         return f"{label} cannot be compared: {one.why}."
     if one.all_failed:
         return f"{label} cannot be told from {base}: {one.why}; more such runs would not decide."
-    text = f"{_by_ranks(one, _verb(label, base, one))}: {one.why}."
+    if one.none_ended and one.verdict == "undecided":
+        return (
+            f"{label} cannot be told from {base}: {one.why}; no run of either was done, and more "
+            "such runs would not decide (a longer limit: --timeout)."
+        )
+    with_it, with_base = felt
+    text = f"{_by_ranks(one, _verb(label, base, one))}: "
+    if with_it is not None and with_base is not None:
+        text += f"{felt_words(with_it, base, with_base)}. {summed_words(with_it, with_base)}: "
+    text += f"{one.why}."
     if failures.failed or failures.base_failed:
         text += f" {_failures(base, one, failures)}"
+    if one.sample.unfinished:
+        text += f" {unfinished_word(one.sample)}."
     if spread.verdict != "undecided":
         less = "more" if spread.verdict == "regressed" else "less"
         text += f" For their level its runs scatter {less} than {base}'s: {spread.why}."
@@ -169,6 +203,8 @@ def _by_ranks(one: Comparison, verb: str) -> str:
     worse = (sample - base) * one.metric.sign > 0
     if sample == base or worse == (one.verdict == "regressed"):
         return verb
+    if one.sample.cut or one.base.cut:  # such a mean is a bound, and goes no way
+        return verb
     if one.sample.failed or one.base.failed:
         return (
             f"By the ranks of the runs, a failed one being the worst, {verb}, "
@@ -195,8 +231,10 @@ def _failures(base: str, one: Comparison, failures: Failures) -> str:
     return f"{counts} {tested}: a failed run counts as the worst."
 
 
-def alone(label: str, sample: Sample, metric: Metric, baseline: bool) -> str:
-    """The sentence of the baseline, or of a variant with nothing to compare it with."""
+def alone(
+    label: str, sample: Sample, metric: Metric, baseline: bool, felt: Felt | None = None
+) -> str:
+    """The sentences on the baseline, or on a variant with nothing to compare it with."""
     name = f"{label} (the baseline)" if baseline else label
     if not sample.values:
         return f"{name} has {none_word(sample)}."
@@ -205,12 +243,16 @@ def alone(label: str, sample: Sample, metric: Metric, baseline: bool) -> str:
         text = f"{name}: {runs} failed."
     else:
         verb = " stalls for" if metric.key == STALLED else f": {metric.title}"
-        text = f"{name}{verb} {amount(metric, sample.mean)} a run"
+        if felt is not None:
+            verb = f": {felt_words(felt)}. {summed_words(felt)}:"
+        text = f"{name}{verb} {_mean(metric, sample)} a run"
         if sample.sd is not None:
             text += f" (sd {amount(metric, sample.sd)}, {plural(len(sample.ended), 'run')})"
         text += "."
         if sample.failed:
             text += f" {_failed_word(sample)}."
+        if sample.unfinished:
+            text += f" {unfinished_word(sample)}."
     if sample.missing:
         have = "has" if sample.missing == 1 else "have"
         text += f" {sample.missing} of its {sample.runs} runs {have} no such figure."

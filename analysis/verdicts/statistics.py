@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Statistics over runs, a row for each comparison: `sample` (K, n) against `base` (K, m).
 
-Values are 0 or more, or infinite (a run that failed; -inf where more is better); none is NaN.
+Values are 0 or more, or infinite (a run that failed; -inf where more is better); none is NaN. Of a
+run that was not done at its limit it is known what its value is at least: `sample_most` and
+`base_most` are what the values are at most, inf for those. Runs are ranked by Gehan's scores then
+(Biometrika 1965): a run is above another one only if it surely is, else the two are tied.
 docs/VERDICTS.md says what was chosen and why, and how often it errs.
 """
 
@@ -18,6 +21,7 @@ from analysis.reading.latency_log import Floats
 from contract.levels import attainable_p
 
 Alternative = Literal["two-sided", "less", "greater"]
+Most = Floats | None  # what values are at most; None: what they are
 EXACT = 100  # runs of both variants: up to here the distribution of rank sums is exact
 EXACT_GROUP = 10  # runs of the smaller variant: up to here it is exact whatever the other has
 ENUMERATED = 13_000  # divisions of the runs in two (8 and 8): up to here all, beyond by lot
@@ -57,15 +61,37 @@ def is_exact(size: int, others: int) -> bool:
     return size + others <= EXACT or min(size, others) <= EXACT_GROUP
 
 
-def permutation_p(sample: Floats, base: Floats, alternative: Alternative = "two-sided") -> Floats:
+def doubled_ranks(low: Floats, high: Floats) -> Floats:
+    """Twice the ranks of values between these bounds, (K, N); whole, from 2 to 2 N.
+
+    Gehan's scores: how many others are surely lower, less how many are surely higher, and N + 1.
+    Of values that are known, twice the mean ranks.
+    """
+    lower = (high[:, None, :] < low[:, :, None]).sum(axis=2)
+    higher = (low[:, None, :] > high[:, :, None]).sum(axis=2)
+    return np.asarray(lower - higher + low.shape[1] + 1)
+
+
+def permutation_p(
+    sample: Floats,
+    base: Floats,
+    alternative: Alternative = "two-sided",
+    sample_most: Most = None,
+    base_most: Most = None,
+) -> Floats:
     """p of the permutation test on ranks, (K,); ties have their mean rank, inf is a tie with inf.
 
     Exact where `is_exact` says so, beyond that Mann and Whitney's normal approximation, corrected
     for ties and continuity. `alternative`: two-sided, less (the sample is lower) or greater.
     """
     size = sample.shape[1]
-    ranks = stats.rankdata(np.concatenate([sample, base], axis=1), axis=1)
+    low = np.concatenate([sample, base], axis=1)
+    if sample_most is None or base_most is None:
+        ranks = stats.rankdata(low, axis=1)
+    else:
+        ranks = doubled_ranks(low, np.concatenate([sample_most, base_most], axis=1)) / 2
     if not is_exact(size, base.shape[1]):
+        # Of scores that are no ranks it takes the ranks: those that tie are a few more.
         first, second = ranks[:, :size], ranks[:, size:]
         done: Any = stats.mannwhitneyu(
             first, second, alternative=alternative, axis=1, method="asymptotic"
@@ -83,8 +109,17 @@ def permutation_p(sample: Floats, base: Floats, alternative: Alternative = "two-
     return p
 
 
-def cliffs_delta(sample: Floats, base: Floats) -> Floats:
-    """P(sample > base) - P(sample < base), (K,), from Mann and Whitney's U; +1: always higher."""
+def cliffs_delta(
+    sample: Floats, base: Floats, sample_most: Most = None, base_most: Most = None
+) -> Floats:
+    """P(sample > base) - P(sample < base), (K,), from Mann and Whitney's U; +1: always higher.
+
+    Of runs that were not done: surely higher, surely lower.
+    """
+    if sample_most is not None and base_most is not None:
+        higher = (sample[:, :, None] > base_most[:, None, :]).mean(axis=(1, 2))
+        lower = (sample_most[:, :, None] < base[:, None, :]).mean(axis=(1, 2))
+        return np.asarray(higher - lower)
     size, others = sample.shape[1], base.shape[1]
     ranks = stats.rankdata(np.concatenate([sample, base], axis=1), axis=1)
     u = ranks[:, :size].sum(axis=1) - size * (size + 1) / 2
@@ -140,15 +175,45 @@ def median_ratio(sample: Floats, base: Floats) -> float | None:
 
     None if no pair has a ratio, or if the median is 0 or infinite.
     """
+    ratio = _median_of_pairs(sample, base)
+    return ratio if ratio is not None and 0 < ratio < math.inf else None
+
+
+def ratio_bounds(
+    sample: Floats, base: Floats, sample_most: Floats, base_most: Floats
+) -> tuple[float, float]:
+    """What `median_ratio` is at least and at most: from 0, or to inf, where nothing is known."""
+    low, high = _median_of_pairs(sample, base_most), _median_of_pairs(sample_most, base)
+    return low or 0.0, math.inf if high is None else high
+
+
+def bounded_ratio(
+    middle: tuple[float, float], interval: tuple[float, float]
+) -> tuple[float | None, str]:
+    """The ratio of runs of which some were not done, or that bound of it which says more.
+
+    middle: `ratio_bounds`; interval: `ratio_interval`.
+    """
+    low, high = middle
+    if low == high:
+        return (low, "") if 0 < low < math.inf else (None, "")
+    least, most = max(low, interval[0]), min(high, interval[1])
+    if least > 0 and (least >= 1 or most > 1):
+        return least, ">="
+    return (most, "<=") if most < math.inf else (None, "")
+
+
+def _median_of_pairs(sample: Floats, base: Floats) -> float | None:
     ratios = paired_ratios(sample, base)
     if not len(ratios):
         return None
     low, high = ratios[(len(ratios) - 1) // 2], ratios[len(ratios) // 2]
-    ratio = float(low if low == high else math.sqrt(low) * math.sqrt(high))
-    return ratio if 0 < ratio < math.inf else None
+    return float(low if low == high else math.sqrt(low) * math.sqrt(high))
 
 
-def ratio_interval(sample: Floats, base: Floats, level: float) -> tuple[float, float] | None:
+def ratio_interval(
+    sample: Floats, base: Floats, level: float, sample_most: Most = None, base_most: Most = None
+) -> tuple[float, float] | None:
     """The ratios that the test on ranks does not reject: p > level for sample / ratio and base.
 
     Two groups of runs, (n,) and (m,). From 0, or to inf, where the runs set no bound. None: so few
@@ -157,6 +222,9 @@ def ratio_interval(sample: Floats, base: Floats, level: float) -> tuple[float, f
     if attainable_p(len(sample), len(base)) > level:
         return None
     ratios = paired_ratios(sample, base)
+    if sample_most is not None and base_most is not None:
+        sides = paired_ratios(sample, base_most), paired_ratios(sample_most, base)
+        ratios = np.concatenate(sides)
     steps = np.unique(ratios[(ratios > 0) & np.isfinite(ratios)])
 
     # Between two steps, which are no ratio of any pair, the order of the runs stays as it is.
@@ -164,7 +232,10 @@ def ratio_interval(sample: Floats, base: Floats, level: float) -> tuple[float, f
         below = steps[between - 1] if between else steps[0] / 4 if len(steps) else 1.0
         above = steps[between] if between < len(steps) else below * 4
         ratio = math.sqrt(below) * math.sqrt(above)
-        return bool(2 * permutation_p(sample[None] / ratio, base[None], alternative)[0] <= level)
+        most = None if sample_most is None else sample_most[None] / ratio
+        against = None if base_most is None else base_most[None]
+        p = permutation_p(sample[None] / ratio, base[None], alternative, most, against)
+        return bool(2 * p[0] <= level)
 
     places = range(len(steps) + 1)
     # A larger ratio makes the sample smaller, so each side is rejected up to one place or from it.
@@ -218,16 +289,28 @@ def attainable_spread_p(size: int, others: int) -> float:
     return min(1.0, mirrored / math.comb(size + others, size))
 
 
-def equivalence_p(sample: Floats, base: Floats, margin: float) -> Floats:
+def equivalence_p(
+    sample: Floats,
+    base: Floats,
+    margin: float,
+    sample_most: Most = None,
+    base_most: Most = None,
+) -> Floats:
     """p (K,) that the true ratio is 1 + margin or more, or 1 / (1 + margin) or less.
 
     Two one-sided exact permutation tests of the values scaled by the margin; the worse p counts,
     twice, so that it needs as many runs as a difference does. Where every value is 0 there is no
     ratio: p is then that so many runs are all 0 if the typical (median) run of either is not.
     """
-    below = permutation_p(sample / (1 + margin), base, "less")
-    above = permutation_p(sample * (1 + margin), base, "greater")
+
+    def p(by: float, alternative: Alternative) -> Floats:
+        most = None if sample_most is None else sample_most * by
+        return permutation_p(sample * by, base, alternative, most, base_most)
+
+    below, above = p(1 / (1 + margin), "less"), p(1 + margin, "greater")
     nothing = (sample == 0).all(axis=1) & (base == 0).all(axis=1)
+    for most in (sample_most, base_most):
+        nothing &= True if most is None else (most == 0).all(axis=1)
     none_by_chance = 0.5 ** min(sample.shape[1], base.shape[1])
     shown = np.minimum(1, 2 * np.maximum(below, above))
     return np.asarray(np.where(nothing, none_by_chance, shown))

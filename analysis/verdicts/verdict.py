@@ -20,6 +20,8 @@ class Sample:
     numbers: tuple[int, ...] = ()
     orders: tuple[int | None, ...] = ()  # place in the order in which the campaign ran
     missing: int = 0  # runs that count, for which the metric is not available
+    cut: tuple[bool, ...] = ()  # whether values[i] is of a run that was not done: at least so much
+    cut_missing: int = 0  # of the missing runs those that were not done
 
     @property
     def runs(self) -> int:
@@ -27,26 +29,47 @@ class Sample:
         return len(self.values) + self.missing
 
     @cached_property
-    def ended(self) -> tuple[float, ...]:
-        """The values of the runs that did not fail."""
+    def most(self) -> tuple[float, ...]:
+        """What the values are at most: of a run that was not done, anything."""
+        if not self.cut:
+            return self.values
+        each = zip(self.values, self.cut, strict=True)
+        return tuple(math.inf if cut else value for value, cut in each)
+
+    @cached_property
+    def known(self) -> tuple[float, ...]:
+        """The values of the runs that did not fail, also those that are at least so much."""
         return tuple(value for value in self.values if math.isfinite(value))
+
+    @cached_property
+    def ended(self) -> tuple[float, ...]:
+        """The values of the runs that ended by themselves."""
+        if not self.cut:
+            return self.known
+        return tuple(value for value in self.most if math.isfinite(value))
 
     @property
     def failed(self) -> int:
         """How many of the runs failed."""
-        return len(self.values) - len(self.ended)
+        return len(self.values) - len(self.known)
+
+    @property
+    def unfinished(self) -> int:
+        """How many of the runs were not done at their limit."""
+        return sum(self.cut) + self.cut_missing
 
     @cached_property
     def mean(self) -> float | None:
-        """Of the runs that ended; None if none did."""
-        return math.fsum(self.ended) / len(self.ended) if self.ended else None
+        """Of the runs that did not fail; None if all did. At least so much if some were cut."""
+        return math.fsum(self.known) / len(self.known) if self.known else None
 
     @cached_property
     def sd(self) -> float | None:
         """Standard deviation between the runs that ended; None with fewer than two."""
-        if self.mean is None or len(self.ended) < 2:
+        if len(self.ended) < 2:
             return None
-        squares = math.fsum((value - self.mean) ** 2 for value in self.ended)
+        mean = math.fsum(self.ended) / len(self.ended)
+        squares = math.fsum((value - mean) ** 2 for value in self.ended)
         return math.sqrt(squares / (len(self.ended) - 1))
 
     @property
@@ -68,6 +91,7 @@ class Comparison:
     base: Sample
     sample: Sample
     ratio: float | None = None  # median over all pairs of runs (spread: of the sd's)
+    bound: str = ""  # ">=" or "<=": since runs were not done, the ratio is only a bound of it
     low: float | None = None  # of the ratios that the test does not reject; None: no lower bound
     high: float | None = None  # None: no upper bound
     tested: float | None = None  # level that Holm's correction left for this one
@@ -91,7 +115,13 @@ class Comparison:
 
     @property
     def all_failed(self) -> bool:
-        """Whether there are runs of both, and none of them ended."""
+        """Whether there are runs of both, and all of them failed."""
+        both = (self.base, self.sample)
+        return all(one.values and not one.known for one in both)
+
+    @property
+    def none_ended(self) -> bool:
+        """Whether there are runs of both, and none ended: more that are alike decide nothing."""
         both = (self.base, self.sample)
         return all(one.values and not one.ended for one in both)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from analysis.figures import vmstat
-from analysis.figures.metrics import counted, failed
+from analysis.figures.metrics import counted, whole
 from analysis.reading.load import Campaign, Run
 from analysis.verdicts.every_run import in_every_run
 from analysis.verdicts.judge import by_size
@@ -124,8 +124,8 @@ class KernelCounters:
 
 
 def collect(campaign: Campaign) -> dict[Path, dict[str, float | None]]:
-    """The figures of each run that ended; what a run counted until it failed is no whole run's."""
-    runs = [run for run in campaign.runs if counted(run) and not failed(run)]
+    """The figures of each run that was done: what another one counted is no whole run's."""
+    runs = [run for run in campaign.runs if whole(run)]
     found = in_every_run(runs, vmstat.figures)
     return {run.path: one for run, one in zip(runs, found, strict=True) if one}
 

@@ -114,6 +114,7 @@ def main() -> int:
             stream_names(options),
             options.commits,
             options.passes,
+            limit_s=options.timeout,
             own_clock=guest.clock == GUEST,
         )
         with screen, view, stopped.armed():

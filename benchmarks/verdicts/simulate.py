@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.figures.metrics import PRIMARY, counted, failed, lost
+from analysis.figures.metrics import PRIMARY, lost, whole
 from analysis.figures.stalls import Stall, stalls
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Campaign, Run
@@ -71,8 +71,8 @@ def pools(
     found = []
     for campaign in campaigns:
         for variant, runs in campaign.variants().items():
-            whole = [run for run in runs if counted(run) and not failed(run) and not lost(run)]
-            known = [each for run in whole if (each := told(run)) is not None]
+            good = [run for run in runs if whole(run) and not lost(run)]
+            known = [each for run in good if (each := told(run)) is not None]
             none = np.zeros(causes) if causes else 0.0
             sums = [sum((seconds for _, seconds in each), start=none) for each in known]
             if len(sums) >= FEWEST and min(np.sum(one) for one in sums) >= LEAST_S:

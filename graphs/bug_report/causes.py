@@ -16,7 +16,7 @@ def section(compared: Compared, shown: list[str], clean: Callable[[str], str]) -
     """Nothing without evidence; clean: replaces the secrets of a text."""
     table = compared.causes
     of_shown = replace(table, variants=shown or compared.variants)
-    yield from causes_text.section(of_shown, compared.campaign.subject, WIDTH)
+    yield from causes_text.section(of_shown, compared.workload, WIDTH)
     cards = [
         (why.cards[0], run)
         for run in compared.campaign.runs

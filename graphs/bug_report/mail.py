@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from analysis.figures import observer_faults
-from analysis.figures.metrics import BY_KEY, Metric, counted
+from analysis.figures.metrics import BY_KEY, Metric, added_up, counted
 from analysis.figures.stalls import worst
 from analysis.reading.facts import busy_host
 from analysis.reading.kernel_configs import differences
@@ -21,7 +21,7 @@ from analysis.reading.words import a, number_word, plain, plural, seconds, sever
 from analysis.stall_causes.causes import words
 from analysis.text import vmstat
 from analysis.text.layout import WIDTH, grid, indented, paragraph
-from analysis.text.verdict_table import metric_cell
+from analysis.text.verdict_table import direction_word, metric_cell
 from analysis.verdicts.notes import in_blocks
 from analysis.verdicts.regression import Regression
 from analysis.verdicts.sentences import times
@@ -35,7 +35,7 @@ LINES = 60
 SUITE_URL, BUNDLE_URL = "SUITE-URL", "BUNDLE-URL"  # what its sender has to fill in
 HEADER = ("To: linux-mm@kvack.org", "Cc: regressions@lists.linux.dev, linux-kernel@vger.kernel.org")
 ROWS = 5
-FIRST = ("worst", "share-1", STALLED, "skips", "elapsed", "wait", "beats", "page-in", "swap-in")
+FIRST = ("share-1", "worst", STALLED, "skips", "elapsed", "wait", "beats", "page-in", "swap-in")
 COUNTERS = 4
 OTHERS = 5  # other kernels that are named
 FUNCTIONS = 10  # of the stack
@@ -97,9 +97,9 @@ def _subject(found: Regression) -> str:
     if ratio is None:
         text = f"{new} fails where {old} does not"
     elif metric.key == STALLED:
-        text = f"{new} stalls {times(ratio)} times as long as {old}"
+        text = f"{new} stalls {found.bound(metric)}{times(ratio)} times as long as {old}"
     else:
-        text = f"{new}: {metric.title} {times(ratio)} times that of {old}"
+        text = f"{new}: {metric.title} {found.bound(metric)}{times(ratio)} times that of {old}"
     return plain(f"Subject: [REGRESSION] {text}", WIDTH)
 
 
@@ -110,8 +110,11 @@ def _sentences(found: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
         for one, runs in pair.items()
     }
     old, new = (silences[one] for one in (found.old, found.new))
-    first = ""
-    if old is not None and new is not None:
+    first, felt = "", found.compared.felt
+    if found.old in felt and found.new in felt:  # the sentence says for how long
+        them = several(found.compared.campaign.subject)
+        first = f"{_while(pair[found.new][0])}, the {them} freeze. "
+    elif old is not None and new is not None:
         subject = a(found.compared.campaign.subject)
         first = (
             f"{_while(pair[found.new][0])}, {subject} stands still for up to {seconds(new)} at a "
@@ -119,7 +122,7 @@ def _sentences(found: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
             f"{_label(found, found.old)}. "
         )
     said = found.compared.sentences[found.comparison.variant]
-    yield from paragraph(first + plain(said, 600))
+    yield from paragraph(first + plain(said, 900))
 
 
 def _while(run: Run) -> str:
@@ -151,18 +154,31 @@ def _row(found: Regression, metric: Metric) -> list[str]:
         return []
     name = metric.title
     if metric.key == STALLED:
-        name = f"stalled, all {several(found.compared.campaign.subject)} added up"
+        words = added_up(found.compared.workload)
+        name = f"stalled{words and f', {words}'}"
     name += f" ({metric.unit})" if metric.unit else ""
     cells = [metric_cell(found.compared, metric, one)[0] for one in (found.old, found.new)]
     one = found.of(metric)
-    return [plain(name, 40), *cells, "-" if one is None else f"{times(one)}x"]
+    times_of = "-" if one is None else f"{found.bound(metric)}{times(one)}x{_word(found, metric)}"
+    return [plain(name, 40), *cells, times_of]
+
+
+def _word(found: Regression, metric: Metric) -> str:
+    """' worse', ' better?': which way the newer kernel is."""
+    primary = metric.key == found.compared.metric.key
+    each = found.compared.primary if primary else found.compared.secondary[metric.key]
+    word = direction_word(each[found.comparison.variant])
+    if found.comparison.variant == found.old:  # the newer one is the baseline
+        turned = {"worse": "better", "better": "worse"}
+        word = turned.get(word.rstrip("?"), word) + "?" * word.endswith("?")
+    return f" {word}" if word else ""
 
 
 def _others(found: Regression) -> Iterator[str]:
     """The other kernels of the campaign, against its baseline."""
     compared = found.compared
     told = [
-        f"{plain(compared.labels[variant], LABEL)} {times(one.ratio)}x ({one.verdict})"
+        f"{plain(compared.labels[variant], LABEL)} {one.bound}{times(one.ratio)}x ({one.verdict})"
         for variant, one in compared.primary.items()
         if variant not in (found.old, found.new) and one.ratio is not None
     ]

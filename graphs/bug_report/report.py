@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from textwrap import wrap
 
-from analysis.figures.metrics import BY_KEY, counted
+from analysis.figures.metrics import BY_KEY, added_up, counted
 from analysis.figures.stalls import worst
 from analysis.reading.facts import on_disk
 from analysis.reading.latency_log import number
@@ -20,7 +20,7 @@ from analysis.text.layout import WIDTH, grid, paragraph
 from analysis.text.machine import memory
 from analysis.text.verdict_table import IN_REPORT, mean_and_sd, verdict_rows
 from analysis.text.vmstat import TITLE
-from analysis.verdicts.choice import extremes, fourth_subject, median_run, shown_words
+from analysis.verdicts.choice import extremes, median_run, shown_words, worst_subject
 from analysis.verdicts.compared import Compared
 from contract.workload import DESKTOP, STALLED
 from graphs import allocation_failures
@@ -136,15 +136,19 @@ def _symptom(compared: Compared, clean: Clean) -> Iterator[str]:
         f"{scene} Each run is a fresh boot. What somebody in front of it saw, in {count}:"
     )
     yield ""
-    yield f"{'':<27} {'':>4} {'worst':>9} {'stalled seconds':>17} {'audio':>6} {'runs':>7}"
-    head = f"{'variant':<27} {'runs':>4} {'silence':>9} {'a run':>17} {'skips':>6} {'failed':>7}"
-    yield head
+    yield f"{'':<22} {'':>4} {'':>6} {'worst':>9} {'stalled seconds':>15} {'audio':>6} {'runs':>7}"
+    yield (
+        f"{'variant':<22} {'runs':>4} {'frozen':>6} {'silence':>9} {'a run':>15} {'skips':>6} "
+        f"{'failed':>7}"
+    )
+    words = added_up(compared.workload)
     for variant in compared.variants:
         yield from _symptom_row(compared, variant)
     yield from paragraph(
-        f"worst silence: the longest of any {subject} in any run (+ if it had not ended). Stalled: "
-        f"the gaps of 1 s or more of all {several(subject)}, added up; mean ±sd of the runs that "
-        "ended. Audio skips: the mean of a run."
+        f"Frozen: the share of the time of the {several(subject)} in gaps of 1 s or more, the mean "
+        f"of a run. Worst silence: the longest of any {subject} in any run (+ if it had not "
+        f"ended). Stalled: the gaps of 1 s or more{words and f' of {words}'}; mean ±sd of the runs "
+        "that ended. Audio skips: the mean of a run."
     )
 
 
@@ -169,17 +173,20 @@ def _symptom_row(compared: Compared, variant: str) -> Iterator[str]:
     if longest is not None:
         unended = longest.open_gap == worst(longest) and not longest.ended
         silence = f"{worst(longest):,.1f} s{'+' if unended else ''}"
-    sample, skips = (compared.samples[key][variant] for key in (STALLED, "skips"))
+    sample, skips, share = (compared.samples[key][variant] for key in (STALLED, "skips", "share-1"))
+    least = ">=" if share.failed else ""
     figures = (
-        f"{len(sample.values):>4} {silence:>9} {mean_and_sd(BY_KEY[STALLED], sample):>17} "
+        f"{len(sample.values):>4} "
+        f"{'-' if share.mean is None else f'{least}{share.mean:.0f} %':>6} "
+        f"{silence:>9} {mean_and_sd(BY_KEY[STALLED], sample):>15} "
         f"{'-' if skips.mean is None else f'{skips.mean:.1f}':>6} {sample.failed:>7}"
     )
     label = plain(compared.labels[variant], 60)
-    if len(label) <= 27:
-        yield f"{label:<27} {figures}"
+    if len(label) <= 22:
+        yield f"{label:<22} {figures}"
     else:
         yield label
-        yield f"{'':<27} {figures}"
+        yield f"{'':<22} {figures}"
 
 
 def _answer(compared: Compared) -> Iterator[str]:
@@ -216,7 +223,7 @@ def _sawteeth(compared: Compared, shown: list[str]) -> Iterator[str]:
             found.append((run, len(by_variant[variant])))
     if not found:
         return
-    streams = [fourth_subject(run) for run, _ in found]
+    streams = [worst_subject(run) for run, _ in found]
     across = max(1.0, *(stream.until for stream in streams))
     up = round_up(max(worst(stream) for stream in streams))
     yield from paragraph(

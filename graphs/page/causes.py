@@ -4,6 +4,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.figures.metrics import added_up
 from analysis.reading.words import plain, plural, seconds
 from analysis.text import causes as causes_text
 from analysis.text.causes import card_lines
@@ -66,12 +67,15 @@ def run_cards(compared: Compared) -> list[RunCards]:
     runs = compared.campaign.runs
     most = CARDS if len(runs) <= LISTED_RUNS else 1
     places = {variant: place for place, variant in enumerate(compared.variants)}
-    found = []
+    found, words = [], added_up(compared.workload)
     for index, run in sorted(enumerate(runs), key=lambda one: (places[one[1].variant], one[0])):
         why = compared.causes.of(run)
         if why is None:
             continue
-        name = f"{compared.labels[run.variant]}, run {run.number}: {seconds(why.total)} stalled"
+        name = (
+            f"{compared.labels[run.variant]}, run {run.number}: {seconds(why.total)} of stalls"
+            f"{words and f', {words}'}"
+        )
         cards = ["\n".join(map(_printable, card_lines(card, COLUMNS))) for card in why.cards[:most]]
         left = len(why.cards) + why.without_card - len(cards)
         more = f"and {plural(left, 'shorter stall')}" if left else ""

@@ -10,7 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figures.metrics import BY_KEY, counted, failed, silences
+from analysis.figures.metrics import (
+    BY_KEY,
+    added_up,
+    counted,
+    failed,
+    frozen_share,
+    silences,
+    unfinished,
+    whole,
+)
 from analysis.figures.stalls import PACED, STALL, kind, worst
 from analysis.reading import facts
 from analysis.reading.latency_log import Floats
@@ -19,11 +28,12 @@ from analysis.reading.words import a, plain, seconds, several
 from analysis.verdicts.choice import (
     SHOWN,
     extremes,
-    fourth_subject,
     median_run,
     shown_words,
+    worst_subject,
 )
 from analysis.verdicts.compared import Compared
+from analysis.verdicts.felt import frozen_words
 from contract.workload import STALLED
 from graphs.page import run_data, tables
 from graphs.page.causes import causes_chart
@@ -117,6 +127,7 @@ def words(compared: Compared) -> dict[str, Any]:
         "subject": a(subject),
         "thresholds": silences,
         "stalledDigits": BY_KEY[STALLED].digits,
+        "addedUp": f", {together}" if (together := added_up(compared.workload)) else "",
     }
 
 
@@ -128,17 +139,27 @@ def _run(run: Run, places: dict[str, int], share: Floats | None) -> dict[str, An
         "order": run.order,
         "state": plain(run.state, 20),
         "failed": failed(run),
+        "unfinished": unfinished(run),
         "counted": counted(run),
+        "felt": _felt(run),
         "busy": None if busy is None else round(100 * busy, 1),
         "curve": _percent(share),
     }
+
+
+def _felt(run: Run) -> str:
+    """'; frozen for 84 % of the time, at worst for 16.4 s', as far as the run got."""
+    share = frozen_share(run)
+    if share is None:
+        return ""
+    return f"; {frozen_words(share, max(map(worst, run.subjects)))}"
 
 
 def _tooth(run: Run | None, index: dict[tuple[str, int], int]) -> dict[str, Any] | None:
     """Which run and stream stand for a variant in the sawtooth, and its figures in words."""
     if run is None:
         return None
-    stream = fourth_subject(run)
+    stream = worst_subject(run)
     return {
         "run": index[run.variant, run.number],
         "stream": list(run.streams).index(stream.name),
@@ -169,8 +190,8 @@ def _grid(runs: list[Run]) -> Floats:
 
 
 def _share(run: Run, grid: Floats) -> Floats | None:
-    """Share (0 to 1) of the subjects' time in gaps of each of grid or more; None: it failed."""
-    if failed(run) or not counted(run) or not run.subjects:
+    """Share (0 to 1) of the subjects' time in gaps of grid or more; None: it was not done."""
+    if not whole(run) or not run.subjects:
         return None
     _, length = silences(run.subjects)
     length = np.sort(length)

@@ -16,6 +16,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from analysis.figures.metrics import added_up
 from analysis.reading.words import plain, plural
 from analysis.text import compare_text, workload_tables
 from analysis.text.campaign_summary import tally
@@ -100,6 +101,8 @@ def _workload(environment: Environment, compared: Compared, named: bool) -> Part
         tally=tally(compared) if len(compared.variants) > SHOWN else "",
         many=len(compared.variants) > MANY,
         verdicts=tables.verdicts(compared),
+        legend=tables.legend(compared),
+        added_up=added_up(compared.workload),
         spread=tables.spread(compared),
         metrics=tables.metrics(compared),
         figures=workload_tables.by_variant(compared, compared.variants),
@@ -108,7 +111,8 @@ def _workload(environment: Environment, compared: Compared, named: bool) -> Part
         notes=[note for note in compare_text.notes(compared) if not note.startswith("FORCED")],
         machine=tables.machine(compared),
         properties=tables.variants(compared),
-        ends=tables.ends(compared),
+        ends=(ends := tables.ends(compared)),
+        busy_known=any(end.busy != "-" for end in ends),
         configs=campaign["configs"],
         causes=causes.causes_table(compared),
         no_stall=causes.nothing(compared),
@@ -184,7 +188,7 @@ def _scale(compared: Compared) -> str:
 
 
 def _heading(compared: Compared) -> str:
-    """'Stalled seconds per run: lower is better'."""
+    """'Stalled seconds per run, four gitk's added up: lower is better'."""
     if compared.metric.key == STALLED:
         return f"{heading(compared.metric)}: lower is better"
     return heading(compared.metric)

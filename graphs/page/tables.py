@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.figures import observer_faults
-from analysis.figures.metrics import Metric
+from analysis.figures.metrics import Metric, frozen_share
 from analysis.figures.stalls import stalled_seconds, worst
 from analysis.reading import facts
 from analysis.reading import kernel_configs as configs_of
@@ -21,6 +21,7 @@ from analysis.text import verdict_table
 from analysis.text.campaign_summary import run_elapsed
 from analysis.text.machine import references, swap
 from analysis.verdicts.compared import Compared
+from analysis.verdicts.felt import percent
 from contract.workload import KEY
 from graphs import allocation_failures
 
@@ -91,6 +92,11 @@ def verdicts(compared: Compared) -> dict[str, list[str]]:
     return dict(zip(["", *compared.variants], (row[1:] for row in rows), strict=True))
 
 
+def legend(compared: Compared) -> str:
+    """What the columns of the verdicts are."""
+    return verdict_table.legend(compared)
+
+
 def spread(compared: Compared) -> dict[str, list[str]]:
     """The same of the spread between runs and the failures; empty without a baseline."""
     if len(compared.variants) < 2:
@@ -145,7 +151,10 @@ def _fact(compared: Compared, name: str, keys: tuple[str, ...], text: Callable[[
 
 
 def variants(compared: Compared) -> list[tuple[str, list[list[str]]]]:
-    """Each property of a variant: its name, and for each variant the values that its runs have."""
+    """Each property of a variant: its name, and for each variant the values that its runs have.
+
+    What none of them has is left out.
+    """
     runs = compared.campaign.variants()
     planned = {variant.label: variant for variant in compared.campaign.plan.variants}
     rows = [(name, [_values(runs[one], keys) for one in compared.variants]) for name, keys in BUILD]
@@ -167,7 +176,7 @@ def variants(compared: Compared) -> list[tuple[str, list[list[str]]]]:
             ],
         )
     )
-    return rows
+    return [row for row in rows if any(values != ["-"] for values in row[1])]
 
 
 def _values(runs: list[Run], keys: tuple[str, ...]) -> list[str]:
@@ -207,6 +216,7 @@ class End:
     why: str
     elapsed: str
     stalled: str
+    frozen: str
     worst: str
     busy: str
     warnings: list[str]
@@ -225,6 +235,7 @@ def ends(compared: Compared) -> list[End]:
             plain(run.status.get("why"), 300),
             "-" if (elapsed := run_elapsed(run)) is None else seconds(elapsed),
             seconds(stalled_seconds(run)) if run.subjects else "-",
+            "-" if (share := frozen_share(run)) is None else percent(share),
             seconds(max(map(worst, run.subjects))) if run.subjects else "-",
             "-" if (busy := facts.busy_by_others(run)) is None else f"{100 * busy:.0f} %",
             [

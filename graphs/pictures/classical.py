@@ -20,10 +20,10 @@ from analysis.reading.words import plain, seconds
 from analysis.verdicts.choice import (
     SHOWN,
     extremes,
-    fourth_subject,
     median_run,
     ranked_by,
     shown_words,
+    worst_subject,
 )
 from contract.run_files import COMPLETED
 from contract.workload import DESKTOP
@@ -80,7 +80,7 @@ def write(
         # All have colours of their own; with too many for that, those shown have.
         place = variants.index(variant) if len(medians) <= SHOWN else count
         data = f"{stem}-{count + 1:02d}.dat"
-        teeth.append(Tooth(run, len(runs[variant]), fourth_subject(run), data, place))
+        teeth.append(Tooth(run, len(runs[variant]), worst_subject(run), data, place))
     if not teeth:
         return []
     made = [_write(report / tooth.data, _data(tooth)) for tooth in teeth]

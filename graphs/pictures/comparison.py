@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from analysis.figures.metrics import Metric, failed
+from analysis.figures.metrics import Metric, counted, failed, whole
 from analysis.reading.words import plain
 from analysis.text.campaign_summary import tally
 from analysis.text.verdict_table import ratio_cell
@@ -110,7 +110,7 @@ def _axis(metric: Metric) -> str:
 
 def _room(compared: Compared) -> int:
     """Where the seconds end: they take the place of the columns that there is no use for."""
-    if any(failed(run) for run in compared.campaign.runs):
+    if not all(map(whole, filter(counted, compared.campaign.runs))):
         return SECONDS[1]
     return FAILED[1] - 12 if compared.primary else WORDS[1]
 
@@ -142,8 +142,10 @@ def _head(figure: Figure, compared: Compared, layout: _Layout) -> None:
     metric = compared.metric
     title = fitted(f"{metric.title[:1].upper()}{metric.title[1:]}: {name}", room / 1.15, 13, DPI)
     base = fitted(compared.labels[compared.baseline], 300, 9, DPI)
+    cut = any(sample.cut for sample in compared.samples[metric.key].values())
+    arrow = "an arrow one that was not done (at least so much), " if cut else ""
     lines = [
-        "A dot is a run (a fresh boot), a bar the mean of the runs that ended; "
+        f"A dot is a run (a fresh boot), {arrow}a bar the mean of the runs that ended; "
         f"{'less' if metric.sign > 0 else 'more'} is better."
     ]
     if compared.primary:
@@ -159,8 +161,8 @@ def _head(figure: Figure, compared: Compared, layout: _Layout) -> None:
         said = f"{shown_words(SHOWN, len(compared.variants), compared.metric)}:"
         _text(figure, layout, LABELS[0], layout.begin - 30, said, color=GREY)
     heads = [(RATIOS[0], "ratio to the baseline, with its interval")] if compared.primary else []
-    if any(failed(run) for run in compared.campaign.runs):
-        heads.append((FAILED[0], "failed"))
+    if not all(map(whole, filter(counted, compared.campaign.runs))):
+        heads.append((FAILED[0], "failed, unfinished"))
     for x, text in heads:
         _text(figure, layout, x, layout.begin - 8, text, fontsize=8, color=GREY)
 
@@ -172,9 +174,10 @@ def _row(figure: Figure, compared: Compared, layout: _Layout, variant: str, inde
     label = fitted(compared.labels[variant], LABELS[1] - LABELS[0], 9, DPI)
     _text(figure, layout, LABELS[1], y, label, ha="right", **middle)
     runs = compared.campaign.variants()[variant]
-    states = Counter(plain(run.state, 10) for run in runs if failed(run))
+    states = Counter(plain(run.state, 10) for run in runs if counted(run) and not whole(run))
     if states:
-        words = "✕ " + ", ".join(f"{count} {state}" for state, count in states.items())
+        mark = "✕" if any(failed(run) for run in runs) else "▷"
+        words = f"{mark} " + ", ".join(f"{count} {state}" for state, count in states.items())
         fit = fitted(words, FAILED[1] - FAILED[0], 9, DPI)
         _text(figure, layout, FAILED[0], y, fit, color=OPEN, weight="bold", **middle)
     one = compared.primary.get(variant)
@@ -197,27 +200,29 @@ def _row(figure: Figure, compared: Compared, layout: _Layout, variant: str, inde
 
 
 def _longest(compared: Compared, variants: list[str]) -> float:
-    """The highest figure of a run that ended, of these variants."""
+    """The highest figure of a run that did not fail, of these variants."""
     samples = compared.samples[compared.metric.key]
-    return max((value for one in variants for value in samples[one].ended), default=0.0) or 1.0
+    return max((value for one in variants for value in samples[one].known), default=0.0) or 1.0
 
 
 def _runs(axes: Axes, sample: Sample, index: int, colour: str) -> None:
-    """The runs that ended, from the first above to the last below, and their mean."""
+    """The runs that did not fail, from the first above to the last below, and their mean."""
     count = len(sample.values)
     height = np.linspace(-0.22, 0.22, count) if count > 1 else np.zeros(count)
-    ended = np.isfinite(sample.values)
-    axes.scatter(
-        np.array(sample.values)[ended],
-        index + height[ended],
-        s=34,
-        color=colour,
-        edgecolor="white",
-        lw=0.7,
-        zorder=3,
-        clip_on=False,
-    )
-    if sample.mean is not None and len(sample.ended) > 1:
+    ended, known = np.isfinite(sample.most), np.isfinite(sample.values)
+    for marker, these in (("o", ended), (">", known & ~ended)):
+        axes.scatter(
+            np.array(sample.values)[these],
+            index + height[these],
+            s=34,
+            marker=marker,
+            color=colour,
+            edgecolor="white",
+            lw=0.7,
+            zorder=3,
+            clip_on=False,
+        )
+    if sample.mean is not None and len(sample.known) > 1:
         axes.plot([sample.mean] * 2, [index - 0.32, index + 0.32], color="black", lw=2, zorder=4)
 
 
@@ -293,9 +298,9 @@ def _strip(figure: Figure, compared: Compared, layout: _Layout) -> None:
     if base is not None:
         axes.axhline(base, color="black", lw=1, ls=":")
     for at, variant in enumerate(ranked):
-        ended = samples[variant].ended
-        if ended:
-            axes.plot([at, at], [min(ended), max(ended)], color=SHADE, lw=1.5, zorder=1)
+        known = samples[variant].known
+        if known:
+            axes.plot([at, at], [min(known), max(known)], color=SHADE, lw=1.5, zorder=1)
     words = {one: compared.primary[one].verdict for one in ranked if one in compared.primary}
     for word, (colour, marker) in VERDICTS.items():
         places = [at for at, one in enumerate(ranked) if words.get(one) == word and means[one]]

@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from analysis.figures.metrics import added_up
 from analysis.reading.words import several
 from analysis.stall_causes.causes import UNEXPLAINED
 from analysis.verdicts.cause_table import OTHER, SHORT
@@ -91,7 +92,11 @@ def _figure(compared: Compared) -> Figure:
     axes.set_axisbelow(True)
     longest = max((compared.causes.total[one] or 0.0 for one in layout.rows), default=0.0) or 1.0
     axes.set_xlim(0, longest * 1.01)
-    axes.set_xlabel("stalled seconds a run (s), mean of the runs that ended and have evidence")
+    words = added_up(compared.workload)
+    axes.set_xlabel(
+        f"stalled seconds a run{words and f', {words}'}: mean of the runs that ended and have "
+        "evidence"
+    )
     for index, variant in enumerate(layout.rows):
         y = layout.begin + (index + 0.5) * layout.row
         label = fitted(compared.labels[variant], LABELS[1] - LABELS[0], 9, DPI)

@@ -91,8 +91,8 @@ def _panel(figure: Figure, place: _Place, height: int) -> None:
     axes.grid(axis="y", color="#E4E4E4", lw=0.6)
     axes.set_axisbelow(True)
     axes.set_xlim(-0.6, count - 0.4)
-    highest = max((v for one in track.points for v in one.sample.ended), default=0.0) or 1.0
-    lowest = min((v for one in track.points for v in one.sample.ended), default=0.0)
+    highest = max((v for one in track.points for v in one.sample.known), default=0.0) or 1.0
+    lowest = min((v for one in track.points for v in one.sample.known), default=0.0)
     axes.set_ylim(min(0.0, lowest), highest * 1.06)
     metric = track.metric
     axes.set_ylabel(fitted(metric.name, PANEL, 8, DPI), fontsize=8)
@@ -135,22 +135,24 @@ def _names(axes: Axes, track: Track) -> None:
 
 
 def _runs(axes: Axes, track: Track, top: float) -> None:
-    """The runs that ended; those that failed at the upper edge."""
+    """The runs, an arrow upwards if one was not done; those that failed at the upper edge."""
     many = len(track.points) > UPRIGHT
     for place, point in enumerate(track.points):
         values = point.sample.values
         aside = np.linspace(-0.18, 0.18, len(values)) if len(values) > 1 else np.zeros(1)
-        ended = np.isfinite(values)
-        axes.scatter(
-            (place + aside)[ended],
-            np.array(values)[ended],
-            s=12 if many else 24,
-            color=OKABE_ITO[0],
-            edgecolor="white",
-            lw=0.4,
-            zorder=3,
-        )
-        bad = (place + aside)[~ended]
+        ended, known = np.isfinite(point.sample.most), np.isfinite(values)
+        for marker, these in (("o", ended), ("^", known & ~ended)):
+            axes.scatter(
+                (place + aside)[these],
+                np.array(values)[these],
+                s=12 if many else 24,
+                marker=marker,
+                color=OKABE_ITO[0],
+                edgecolor="white",
+                lw=0.4,
+                zorder=3,
+            )
+        bad = (place + aside)[~known]
         axes.plot(bad, [top] * len(bad), "x", color=OPEN, ms=6, mew=1.6, clip_on=False)
 
 
@@ -163,7 +165,7 @@ def _change(axes: Axes, change: Change, px: float, taken: list[tuple[float, int]
         axes.axvspan(begin, end, color=SHADE, alpha=0.3, lw=0, zorder=0)
     words: str = change.verdict
     if change.ratio:
-        words = f"{times(change.ratio)} times"
+        words = f"{change.bound}{times(change.ratio)} times"
         if change.low is not None or change.high is not None:
             most = "inf" if change.high is None else times(change.high)
             words += f" ({times(change.low or 0.0)}-{most})"

@@ -282,7 +282,7 @@ def test_the_text_and_the_json_say_the_same(
     assert values["cards"][0]["main"] == "swap_in"
     assert sum(values["seconds"].values()) == pytest.approx(values["total_s"], abs=0.01)
     assert command.main([str(tmp_path)]) == 0
-    assert "s stalled in all gitk streams" in capsys.readouterr().out
+    assert "k run 1: 15.0 s of stalls, four gitk's added up\n" in capsys.readouterr().out
 
 
 WORDS = st.sampled_from(

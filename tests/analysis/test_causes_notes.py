@@ -145,3 +145,32 @@ def test_player_and_heartbeat_have_cards_and_are_in_no_sum(tmp_path: Path) -> No
         names = [block["streams"][index]["name"] for index in block["stalls"]["stream"]]
         told = dict(zip(names, block["stalls"]["why"], strict=True))
         assert "swap-in" in told["player"] and "swap-in" in told["gitk-1"]
+
+
+OLD = ["writeback/writeback_congestion_wait", "writeback/writeback_wait_iff_congested"]
+NEW = "vmscan/mm_vmscan_throttled"
+
+
+@pytest.mark.parametrize(
+    ("missing", "told"),
+    [
+        (OLD, []),  # since 5.16
+        ([NEW, "taskstats irq", "taskstats wpcopy", "taskstats compact"], []),  # 5.10
+        ([*OLD, NEW], [*OLD, NEW]),
+        ([*OLD, "trace of crypt: no such device here"], ["trace of crypt: no such device here"]),
+    ],
+)
+def test_what_no_kernel_of_its_age_has_is_told_where_a_cause_is_lost_by_it(
+    tmp_path: Path, missing: list[str], told: list[str]
+) -> None:
+    files = evidence([SWAPPING], trace={"compaction_us": 0})
+    facts = {"evidence": {"asked": True, "delayacct": True, "not_available": missing}}
+    notes = [one for one in judged(tmp_path, files, **facts).notes if "Not available" in one]
+    said = [f"Not available on this kernel: {', '.join(told)}."] if told else []
+    assert notes == said
+
+
+def test_a_clock_of_compaction_is_missed_where_no_trace_has_its_time(tmp_path: Path) -> None:
+    facts = {"evidence": {"not_available": ["taskstats compact"]}}
+    found = judged(tmp_path, evidence([SWAPPING]), **facts)
+    assert "Not available on this kernel: taskstats compact." in found.notes

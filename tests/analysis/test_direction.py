@@ -107,5 +107,5 @@ def test_a_campaign_whose_rate_counts(tmp_path: Path) -> None:
     text = " ".join(compare_text.text(by_rate).split())
     assert "Rate inside the cgroup (MB/s, higher is better), against a:" in text
     assert "lower is better for all metrics but rate inside the cgroup, of which more is" in text
-    assert "Only rate inside the cgroup was fixed in advance" in text
+    assert "Only one metric was fixed in advance: rate inside the cgroup" in text
     assert "stalls" not in text

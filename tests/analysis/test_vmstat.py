@@ -198,7 +198,7 @@ def test_counters_that_few_runs_cannot_establish(tmp_path: Path) -> None:
     assert (
         "20 of 20 counters are separate (3 runs each; chance alone would separate 2.0 on the "
         "average). None can reach p 0.05 after Holm over 20 counters, whatever was counted; 6 runs "
-        "of each could. The 12 that differ most, of 20:" in text_of(compared)
+        "of each could. The 12 separate ones that differ most:" in text_of(compared)
     )
     assert sum(line.startswith("thp_") for line in compare_text.text(compared).splitlines()) == 12
 
@@ -312,7 +312,7 @@ def test_many_variants_have_short_tables(tmp_path: Path) -> None:
         for v in range(14)
     }
     text = compare_text.text(judged(tmp_path, **variants))
-    assert text.count("The 3 that differ most, of 20:") == 11
+    assert text.count("The 3 separate ones that differ most:") == 11
     assert text.count("\ncompact_") == 11 * 3
     assert "12 of 14 variants shown" in text and "compare.csv and compare.json have all." in text
     assert max(map(len, text.splitlines())) <= 100

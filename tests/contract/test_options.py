@@ -61,7 +61,6 @@ def test_size(text: str, value: int) -> None:
         ["--gitk", "0"],
         ["--gitk", "17"],
         ["--every", "-1"],
-        ["--commits", "9", "--repo", "/x"],
         ["--label", "../x"],
         ["--label", ""],
         ["--out", ""],

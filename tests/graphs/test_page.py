@@ -195,6 +195,30 @@ def test_every_figure_of_the_tables_is_one_of_the_text_report(
         assert value == round(sample.values[sample.numbers.index(run.number)], 1)
 
 
+def test_the_verdict_is_the_second_column_and_no_column_is_empty(
+    small: Compared, tmp_path: Path
+) -> None:
+    assert tables.verdicts(small)[""][:3] == ["verdict", "frozen", "worst"]
+    alone = judged(campaign(tmp_path / "c", {"a": [5.0]}))
+    assert tables.verdicts(alone) == {
+        "": ["frozen", "worst", "stalled s", "runs"],
+        "a": ["50 %", "5.0 s", "5.0", "1"],
+    }
+    assert tables.spread(alone) == {}
+    assert ("worst stall s", ["5.0"]) in tables.metrics(alone)
+    heads = [name for name, _ in tables.variants(alone)]
+    assert "kernel" in heads and "knobs" not in heads and "extra command line" not in heads
+    text = Page(page.write(alone, tmp_path / "alone.html")).text
+    assert "host busy with others" not in text and "ratio" not in text.partition("One run")[0]
+
+
+def test_the_page_draws_the_gitk_with_the_longest_stall(small: Compared) -> None:
+    for drawn in chart_data.campaign_part(small)["variants"]:
+        run = small.campaign.runs[drawn["median"]["run"]]
+        longest = max(run.subjects, key=lambda one: max(*one.gap, one.open_gap))
+        assert drawn["median"]["name"] == longest.name
+
+
 def test_the_page_has_the_counters_that_differ_most(tmp_path: Path) -> None:
     """One variant: none; some: open tables, as in compare.txt; many: one behind each sentence."""
     for variants, tables_of, hidden in ((1, 0, 0), (3, 2, 0), (5, 4, 4)):

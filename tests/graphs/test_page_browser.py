@@ -363,6 +363,17 @@ def test_a_narrow_screen_does_not_scroll_sideways(opened: Page) -> None:
     until(opened, "document.documentElement.scrollWidth <= 400")
 
 
+def test_a_table_that_is_wider_than_the_screen_says_so(opened: Page) -> None:
+    hint = opened.locator(".wider:has(+ .scroll #verdicts)")
+    expect(hint).to_have_count(1)
+    for size, is_wider in ((390, True), (1200, False)):
+        opened.set_viewport_size({"width": size, "height": 800})
+        expect(hint).to_be_visible() if is_wider else expect(hint).to_be_hidden()
+        box = "document.querySelector('#verdicts').closest('.scroll')"
+        assert opened.evaluate(f"{box}.scrollWidth > {box}.clientWidth + 1") == is_wider
+        assert opened.evaluate("document.documentElement.scrollWidth") <= size
+
+
 def test_every_control_has_a_name_and_every_table_a_caption(opened: Page) -> None:
     show_run(opened)
     opened.locator("#stalls tbody button").first.click()
@@ -403,7 +414,7 @@ def test_hostile_labels_are_shown_and_run_nothing(browser: Browser, folder: Path
     assert len(legend) == 7 and legend[0].startswith("</script><script>window")
     assert legend[1].startswith("\"'><img src=x onerror") and legend[5].startswith("<b>b</b><a ")
     titles = opened.locator("#sawtooth .annotation-text").all_text_contents()
-    assert titles[0].startswith("</script><script") and titles[5].startswith("<b>b</b><")
+    assert titles[0].startswith("</script><scr") and titles[5].startswith("<b>b</b><")
     for place, label in ((1, hostile.IMAGE), (5, PSEUDO)):
         box = box_of(opened.locator("#order-chart .points path").nth(place))
         opened.mouse.move(box["x"] + 4, box["y"] + 4)

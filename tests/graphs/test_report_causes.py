@@ -77,11 +77,12 @@ def test_a_regression_comes_from_the_cause_that_grew(tmp_path: Path) -> None:
     blamed = found.blame["b"]
     assert blamed.causes == ["swap_in"] and blamed.change == pytest.approx(20)
     assert set(blamed.tests) == {"swap_in", "dm_crypt"}  # the others are too small to matter
-    assert blamed.sentence.startswith("The regression comes from swap-in (+20.0 s a run, p = 0.0")
+    named = "The regression comes from swap-in (20.0 s a run more, p = 0.0"
+    assert blamed.sentence.startswith(named)
     assert found.sentences["b"].endswith(blamed.sentence)
     assert "comes from" not in found.sentences["c"] + found.sentences["a"]
     back = compare(found.campaign, baseline="b", causes=found.causes.runs)
-    assert "The improvement comes from swap-in (-20.0 s a run" in back.sentences["a"]
+    assert "The improvement comes from swap-in (20.0 s a run less" in back.sentences["a"]
 
 
 def test_waits_for_the_disk_are_one_cause_where_not_all_tell_dm_crypt_apart(tmp_path: Path) -> None:
@@ -90,7 +91,7 @@ def test_waits_for_the_disk_are_one_cause_where_not_all_tell_dm_crypt_apart(tmp_
     lacking = {path: replace(why, apart="b" not in path.parts[-2:]) for path, why in causes.items()}
     blamed = compare(loaded, causes=lacking).blame["b"]
     assert blamed.causes == ["disk"] and set(blamed.tests) == {"disk"}
-    assert "comes from waits for the disk or dm-crypt (+20.0 s a run" in blamed.sentence
+    assert "comes from waits for the disk or dm-crypt (20.0 s a run more" in blamed.sentence
     assert "swap-in, file read, file write and dm-crypt are tested as one" in blamed.sentence
     assert export.csv_text(compare(loaded, causes=lacking)) and blamed.change == pytest.approx(20)
     nowhere = {path: replace(why, apart=False) for path, why in causes.items()}

@@ -11,7 +11,10 @@ from run.arguments import parse
 from tests.guest.device_run import LINES
 from tests.support.vms import OWN_CLOCK, guest, last_words, run_in_vm
 
-pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(1200)]
+pytestmark = [
+    *(pytest.mark.vm, pytest.mark.own_clock, pytest.mark.slow),
+    pytest.mark.timeout(1200),
+]
 STREAMS = ("gitk-1", "gitk-2", "player", "heartbeat")
 
 

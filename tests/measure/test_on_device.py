@@ -151,6 +151,20 @@ def test_who_was_ended_with_the_run_is_no_victim_of_the_oom_killer(
     )
 
 
+def test_what_was_not_done_at_its_limit_is_unfinished_unless_a_program_was_killed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ends = {"heartbeat": -15, "player": -15, "gitk-1": -15}
+    recorded = {"outcome": "deadline", "ends": ends, "early": {}}
+    monkeypatch.setattr(machine_facts, "counter", lambda _: 5)
+    limit = bare(tmp_path).timeout
+    late = f"the gitk's were not done within {limit} s"
+    for before, expected in ((5, ("unfinished", late)), (None, ("unfinished", late))):
+        assert one_run.judged(bare(tmp_path), desktop.WORKLOAD, recorded, before) == expected
+    killed = one_run.judged(bare(tmp_path), desktop.WORKLOAD, recorded, 3)
+    assert killed == ("oom", f"the kernel killed 2 for lack of memory; {late}")
+
+
 def test_lost_output_is_in_the_facts_and_not_an_event(tmp_path: Path) -> None:
     (tmp_path / "latency-gitk-1.log").symlink_to("/dev/full")
     events = Events(tmp_path / "events.jsonl")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a command names is looked at before anything is made, by a run and a dry run alike."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from errors import Exit, UserError
 from run import checks, demands, dry_run, main
 from run.arguments import parse
 from run.identity import identified
+from run.measure_command import guest_command
 from setup import cache
 from tests.run.test_campaign import TWO, finish, opened
 
@@ -36,7 +38,7 @@ def lines_of(argv: list[str]) -> list[str]:
         (["--repo", "/"], 3, "git"),
         (["--music", "/etc/passwd"], 3, "--music /etc/passwd: no such folder"),
         (["--mirror", "foo"], 2, "not a mirror's URL: 'foo'"),
-        (["--out", "/proc/x"], 3, "must be free at /proc/x"),
+        (["--out", "/proc/x"], 3, "must be free at /proc/x|/proc may not be written to"),
         (["--out", "/etc/passwd"], 3, "/etc/passwd is no folder"),
         (["--out", "/etc/passwd/x"], 3, "/etc/passwd is no folder"),
         (["--kernel", "debian:"], 2, "not a suite or version"),
@@ -129,6 +131,24 @@ def test_a_baseline_is_a_path_as_its_kernel_is(
         parse(["--kernel", "./linux", "--kernel", "host", "--baseline", "./linux"])
     )
     assert options.baseline == options.variants[0].kernel == str(tmp_path / "linux")
+
+
+def test_a_real_history_is_read_as_far_as_the_profile_says_or_commits_or_as_there_are(
+    tmp_path: Path,
+) -> None:
+    repo = tmp_path / "repo"
+    git = ["git", "-C", str(repo), "-c", "user.name=x", "-c", "user.email=x@example"]
+    subprocess.run(["git", "init", "-q", str(repo)], check=True)
+    for n in range(3):
+        subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", str(n)], check=True)
+    argv = ["--profile", "quick", "--repo", str(repo)]
+    assert parse(argv).commits == 40_000 and identified(parse(argv)).commits == 3
+    assert identified(parse([*argv, "--commits", "9"])).commits == 3
+    options = identified(parse([*argv, "--commits", "2"]))
+    assert options.commits == options.parameters["commits"] == 2
+    assert "--commits 2 " in guest_command(options, options.variants[0])
+    said = f"history: 2 commits (the newest of {repo}), cloned to"
+    assert any(line.startswith(said) for line in dry_run.lines(options))
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,43 @@ def test_on_the_hosts_clock_it_is(
     assert silent["gitk-1"] == "3.0 s" and "guest" not in str(view.table().title)
 
 
+def test_a_run_that_will_not_be_done_says_so_as_soon_as_that_can_be_seen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    screen = Screen()
+    view = View("a", screen, tmp_path, STREAMS, 1000, 1, limit_s=200.0, own_clock=True)
+    events = Events(tmp_path / "events.jsonl")
+    events.write("phase", name="workload")
+    events.write("start", t0=1.0)
+    events.close()
+    warning = "will not be done in time"
+    with screen, view:
+        view.tick()
+        assert view.so_far() == ""
+        add(tmp_path / "meminfo.tsv", MEMINFO + "20.000\t0.000\t2048\t2048\n")
+        add(tmp_path / "latency-gitk-1.log", "20.000 20.000 pass 1 commits 50\n")
+        view.tick()  # 380 s more, but too early to tell
+        assert warning not in capsys.readouterr().out
+        add(tmp_path / "latency-gitk-1.log", "40.000 20.000 pass 1 commits 500\n")
+        view.tick()  # 40 s more
+        assert warning not in capsys.readouterr().out and view.table().title
+        add(tmp_path / "latency-gitk-1.log", "150.000 110.000 pass 1 commits 600\n")
+        view.tick()
+        said = capsys.readouterr().out
+        assert (
+            "will not be done in time: about 2 min of the guest's left, and its limit in 50 s; "
+            "a longer limit is --timeout S\n"
+        ) in said
+        late = "; about 2 min of the guest's left, and its limit in 50 s"
+        assert late in str(view.table().title)
+        view.tick()
+        assert warning not in capsys.readouterr().out  # once
+        add(tmp_path / "latency-gitk-1.log", "151.000 1.000 pass 1 commits 900\n")
+        view.tick()  # 17 s more: it will be done after all
+        assert late not in str(view.table().title)
+    assert view.so_far() == "90% of the commits were read, at that pace 17 s more"
+
+
 def test_no_escape_sequence_of_a_guests_reaches_the_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

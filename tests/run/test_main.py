@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from contract import checkout
-from contract.run_files import ABORTED, COMPLETED, HUNG, OOM
+from contract.run_files import ABORTED, COMPLETED, HUNG, OOM, UNFINISHED
 from errors import Exit, UserError, run_command
 from run.arguments import parse
 from run.main import exit_status, report
@@ -124,7 +124,11 @@ def test_of_several_statuses_the_gravest_is_taken(tmp_path: Path) -> None:
         assert status(ABORTED, HUNG, stopped=True, drawn=drawn) is Exit.INTERRUPTED
         assert status(ABORTED, HUNG, drawn=drawn) is Exit.MISSING
         assert status(HUNG, COMPLETED, drawn=drawn) is Exit.KERNEL_LOST
+        assert status(HUNG, UNFINISHED, drawn=drawn) is Exit.KERNEL_LOST
     assert status(COMPLETED, OOM, drawn=Exit.FAILED_ON) is Exit.FAILED_ON
+    assert status(UNFINISHED, COMPLETED, drawn=Exit.FAILED_ON) is Exit.FAILED_ON
+    assert status(UNFINISHED, COMPLETED, drawn=Exit.MISSING) is Exit.MISSING
+    assert status(UNFINISHED, OOM, COMPLETED) is Exit.UNFINISHED
     assert status(COMPLETED, drawn=1) is status(COMPLETED, drawn=-9) is Exit.MISSING
     assert status(COMPLETED, OOM) is Exit.OK
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from contract.run_record import Events
 from setup import cache
 from vm import session
 from vm.guest import Errand, Guest
@@ -87,3 +88,36 @@ def test_room_is_given_back_before_the_last_results_are_taken(
         *("taking results begins", "holding room begins"),
         *("holding room ends", "taking results ends"),
     ]
+
+
+@pytest.mark.parametrize(("last", "state"), [("1195.000 0.200", "unfinished"), ("5.0 5.0", "hung")])
+def test_a_run_that_went_on_to_its_limit_is_unfinished_and_says_how_far_it_got(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str, state: str
+) -> None:
+    late = "the gitk's were not done within 1200 s"
+
+    def supervise(*_: Any) -> tuple[None, None, None]:
+        events = Events(tmp_path / "events.jsonl")
+        events.write("start", t0=1.0)
+        events.write("end", elapsed=1200.1)
+        events.write("status", state="unfinished", why=late)
+        events.close()
+        (tmp_path / "latency-gitk-1.log").write_text(f"{last} pass 1 commits 100\n")
+        return None, None, None
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(session, "outside_facts", lambda *_: {"disk": {}})
+    monkeypatch.setattr(session, "_supervise", supervise)
+    errand = Errand("true", [], 1200, 60, progress=("gitk-1",))
+    found, why = session.run(
+        cast(Guest, FakeGuest()),
+        errand,
+        tmp_path,
+        tick=_nothing,
+        stopped=_nothing,
+        facts={},
+        so_far=lambda: "half of it",
+    )
+    assert found == json.loads((tmp_path / "status.json").read_text())["state"] == state
+    silent = f"{late}, and no line came in the last 1195 s (gitk-1)"
+    assert why == (f"{late}: half of it" if state == "unfinished" else silent)

@@ -128,6 +128,18 @@ def test_lines_of_every_pass(repo: Path) -> None:
     assert done.stdout.splitlines()[-2:] == ["pass 1 commits 2000", "pass 1 commits 3000"]
 
 
+def test_of_a_longer_history_it_reads_the_newest_commits(repo: Path, tmp_path: Path) -> None:
+    done = gitk("--repo", str(repo), "--every", "700", "--commits", "1500")
+    *lines, last = done.stdout.splitlines()
+    assert lines[:2] == ["pass 1 commits 700", "pass 1 commits 1400"] and done.returncode == 0
+    # The parents of the last ones are on its boundary, which gitk shows, too.
+    assert 1500 <= int(last.split()[-1]) < 1600
+    whole = gitk("--repo", str(repo), "--every", "700", "--commits", "3000")
+    assert whole.stdout == gitk("--repo", str(repo), "--every", "700").stdout
+    longer = gitk("--repo", str(repo), "--every", "700", "--commits", "9999")
+    assert longer.stdout == whole.stdout
+
+
 def test_wait_begins_at_a_line(repo: Path, tmp_path: Path) -> None:
     # A git that leaves a mark shows that nothing is read before.
     fake, mark = tmp_path / "git", tmp_path / "began"

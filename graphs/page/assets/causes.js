@@ -28,7 +28,7 @@ function drawCauses() {
     font: { size: 12 }, x: 0, xref: "container", yref: "container", y: 0, yanchor: "bottom",
     maxheight: legend + 20 };
   layout.xaxis = { ...baseAxis(colours), nticks: narrow() ? 4 : 8, rangemode: "tozero",
-    title: { text: "stalled seconds a run (s)", font: { size: 12 }, standoff: 14 } };
+    title: { text: literal(`stalled seconds a run${campaign.words.addedUp}`), font: { size: 12 }, standoff: 14 } };
   layout.yaxis = { ...baseAxis(colours), showgrid: false, range: [-0.5, drawn.length - 0.5],
     tickmode: "array", tickvals: drawn.map((_, place) => place),
     ticktext: drawn.map((variant) => literal(fit(campaign.variants[variant].label, room - 14))) };

@@ -36,7 +36,7 @@ function drawSawtooth() {
         ? { text: TIME, font: { size: 11 }, standoff: 6 } : undefined };
     layout[`yaxis${n}`] = { ...baseAxis(colours), anchor: `x${n}`, domain, nticks: 4,
       showticklabels: column === 0, rangemode: "tozero" };
-    const words = `, run ${campaign.runs[median.run].number}, worst ${median.worst}`
+    const words = `, run ${campaign.runs[median.run].number}, ${median.name}, worst ${median.worst}`
       + (median.state === "completed" ? "" : `, ${median.state}`);
     fit("", 0); // sets the font that is measured
     const panelWidth = ($("sawtooth").clientWidth - 52) / across - 8;
@@ -129,7 +129,8 @@ function drawOrder() {
   const unit = metric.unit ? ` ${metric.unit}` : "";
   const hover = (index) => {
     const run = campaign.runs[index];
-    const figure = run.failed ? literal(run.state) : `${values[index].toFixed(metric.digits)}${unit}`;
+    const least = run.unfinished ? "unfinished, at least " : "";
+    const figure = run.failed ? literal(run.state) : `${least}${values[index].toFixed(metric.digits)}${unit}`;
     const busy = run.busy === null ? "" : `<br>host busy with others: ${run.busy.toFixed(1)} %`;
     return `${literal(runName(index))}: ${figure}<br>${known ? "ran as number" : "number"} ${place(index)}${busy}`;
   };
@@ -149,7 +150,7 @@ function drawOrder() {
     traces.push({ type: "scatter", mode: "markers", x: members.map(place),
       y: members.map((index, i) => (failed[i] ? top * 1.16 : values[index])),
       marker: { color: colour, size: failed.map((one) => (one ? 12 : variant < 0 ? 5 : 10)),
-        symbol: failed.map((one) => (one ? "x" : marker)), opacity: 1, line: { width: 1, color: colours.ground } },
+        symbol: members.map((index, i) => (failed[i] ? "x" : campaign.runs[index].unfinished ? "triangle-up" : marker)), opacity: 1, line: { width: 1, color: colours.ground } },
       name: variant < 0 ? "other variants" : literal(fit(campaign.variants[variant].label, 190)),
       runs: members, text: members.map(hover), hovertemplate: "%{text}<extra></extra>" });
   }
@@ -236,6 +237,17 @@ function sortable(table) {
       body.append(...(next === "none" ? original : [...original].sort(compare)));
     });
   });
+}
+
+// ---- a table that is wider than the screen says so
+function hintAtWidth(box) {
+  const hint = make("p", "More columns to the right: scroll this table sideways", { class: "wider" });
+  const look = () => { hint.hidden = box.scrollWidth <= box.clientWidth + 1; };
+  look();
+  box.before(hint);
+  const observer = new ResizeObserver(look);
+  observer.observe(box);
+  observer.observe(box.querySelector("table"));
 }
 
 // ---- config differences

@@ -37,11 +37,11 @@ function fillRunChoice() {
 
 function fillRun() {
   const run = campaign.runs[current], part = runPart(current);
-  const worst = Math.max(0, ...part.streams.filter(({ subject }) => subject).map((stream) => stream.worst));
   const value = campaign.values.stalled[current];
   const missing = part.panels.filter((panel) => !isThere(panel));
-  $("run-words").textContent = `${runName(current)}: ${run.state}; longest gap of ${campaign.words.subject} ${seconds(worst)}`
-    + (value === null ? "" : `, ${value.toFixed(campaign.words.stalledDigits)} s stalled in all`)
+  const { addedUp, stalledDigits } = campaign.words;
+  $("run-words").textContent = `${runName(current)}: ${run.state}${run.felt}`
+    + (value === null ? "" : `; ${value.toFixed(stalledDigits)} s of stalls${addedUp}`)
     + (part.streams.length ? "." : "; no program printed a line.")
     + (missing.length ? ` Not available: ${missing.map(({ title }) => title).join(", ")}.` : "");
   fillStalls();

@@ -6,6 +6,7 @@ drawKeys();
 fillRunChoice();
 fillConfigs();
 document.querySelectorAll("table[data-sortable]").forEach(sortable);
+document.querySelectorAll(".scroll:not(.list)").forEach(hintAtWidth);
 current = campaign.variants[0].median?.run ?? 0;
 $("run-choice").value = current;
 fillRun();

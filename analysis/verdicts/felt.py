@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What somebody in front of the machine meets with a variant: how often it is frozen, how long.
+
+It is said before the stalled seconds, which are a sum over several programs (docs/VERDICTS.md).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from analysis.figures.metrics import added_up, counted
+from analysis.figures.stalls import STALL, worst
+from analysis.reading.load import Run
+from analysis.reading.words import seconds
+from analysis.verdicts.verdict import Sample
+from contract.workload import Description
+
+
+@dataclass(frozen=True)
+class Felt:
+    """`frozen`: per cent of the subjects' time in gaps of 1 s or more, `elapsed`: seconds of a run.
+
+    Both are means of the runs that ended. `worst`: the longest gap of any subject in any run, also
+    in those that failed, of which there are `failed`. `added_up`: what stalled seconds are.
+    """
+
+    frozen: float
+    worst: float
+    elapsed: float
+    failed: int
+    added_up: str
+
+
+def felt_with(
+    samples: Mapping[str, Mapping[str, Sample]],
+    runs: Mapping[str, Sequence[Run]],
+    variants: Sequence[str],
+    workload: Description,
+) -> dict[str, Felt]:
+    """Each of the variants with a run that ended and tells; `samples` are by metric."""
+    found = {}
+    for variant in variants:
+        frozen, elapsed = (samples[key][variant] for key in ("share-1", "elapsed"))
+        if frozen.mean is None or elapsed.mean is None:
+            continue
+        each = [one for run in runs[variant] if counted(run) for one in run.subjects]
+        longest = max(map(worst, each))
+        words = added_up(workload)
+        found[variant] = Felt(frozen.mean, longest, elapsed.mean, frozen.failed, words)
+    return found
+
+
+def percent(value: float) -> str:
+    """'84 %'; what is not quite nothing or all is not said to be."""
+    if 0 < value < 1:
+        return "less than 1 %"
+    return "more than 99 %" if 99 < value < 100 else f"{value:.0f} %"
+
+
+def frozen_words(frozen: float, longest: float, when: str = "") -> str:
+    """'frozen for 84 % of the time, at worst for 16.4 s'; when: of which runs the share is."""
+    if longest < STALL:
+        return f"never frozen (no gap of {STALL:.0f} s), the longest gap {seconds(longest)}"
+    return f"frozen for {percent(frozen)} of the time{when}, at worst for {seconds(longest)}"
+
+
+def felt_words(one: Felt, label: str = "", base: Felt | None = None) -> str:
+    """The same of a variant, and behind it the baseline's figures."""
+    text = frozen_words(one.frozen, one.worst, " in the runs that ended" if one.failed else "")
+    if base is not None:
+        text += f" ({label}: {percent(base.frozen)}, {seconds(base.worst)})"
+    return text
+
+
+def summed_words(one: Felt, base: Felt | None = None) -> str:
+    """'Stalls of four gitk's added up, in 480 s against 176 s'."""
+    text = f"Stalls of {one.added_up}" if one.added_up else "All its stalls"
+    against = "" if base is None else f" against {base.elapsed:,.0f} s"
+    return f"{text}, in {one.elapsed:,.0f} s{against}"

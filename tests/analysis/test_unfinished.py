@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs that were not done at their limit: what is known of them, and what no verdict may claim."""
+
+import json
+import math
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.figures.metrics import METRICS, PRIMARY, counted, failed, measure, unfinished, whole
+from analysis.reading.latency_log import Floats
+from analysis.reading.load import load_campaign
+from analysis.text import compare_text, summary_files
+from analysis.text.verdict_table import verdict_rows
+from analysis.trends.trend import find_trend
+from analysis.verdicts import export, junit
+from analysis.verdicts.compare import compare
+from analysis.verdicts.compared import Compared
+from analysis.verdicts.fail_on import unwanted
+from analysis.verdicts.judge import Pair, judge
+from analysis.verdicts.statistics import (
+    bounded_ratio,
+    cliffs_delta,
+    doubled_ranks,
+    equivalence_p,
+    median_ratio,
+    permutation_p,
+    ratio_bounds,
+    ratio_interval,
+)
+from analysis.verdicts.verdict import Comparison, Sample
+from benchmarks.verdicts.simulate import contradicts
+from tests.support.verdicts import stalling_run
+
+# A figure, and whether it is at least so much. inf: the run failed.
+VALUE = st.one_of(st.integers(0, 6).map(float), st.floats(0.01, 1e4), st.just(math.inf))
+RUN = st.tuples(VALUE, st.booleans()).map(lambda one: (one[0], one[1] and math.isfinite(one[0])))
+GROUP = st.lists(RUN, min_size=1, max_size=6)
+Runs = Sequence[tuple[float, bool]]
+
+
+def row(*values: float) -> Floats:
+    return np.array([values], dtype=np.float64)
+
+
+def sides(runs: Runs) -> tuple[Floats, Floats]:
+    """At least, at most."""
+    least = row(*(value for value, _ in runs))
+    return least, row(*(math.inf if cut else value for value, cut in runs))
+
+
+def sample(*runs: tuple[float, bool]) -> Sample:
+    cut = tuple(cut for _, cut in runs)
+    return Sample(tuple(value for value, _ in runs), cut=cut if any(cut) else ())
+
+
+def done(*values: float) -> list[tuple[float, bool]]:
+    return [(value, False) for value in values]
+
+
+def cut(*values: float) -> list[tuple[float, bool]]:
+    return [(value, True) for value in values]
+
+
+def one(base: Runs, other: Runs, level: float = 0.05) -> Comparison:
+    return judge([Pair(PRIMARY, "b", sample(*base), sample(*other))], level=level, margin=0.1)[0]
+
+
+def test_gehans_scores_by_hand() -> None:
+    """1, 3, 3, at least 2, at least 5: what is surely lower less what is surely higher."""
+    low, high = sides([*done(1, 3, 3), *cut(2, 5)])
+    # 1 is below all; each 3 above 1, below the last; at least 2: above 1; at least 5: above three.
+    assert (doubled_ranks(low, high) - 6).tolist() == [[-4, 0, 0, 1, 3]]
+
+
+def test_p_by_hand() -> None:
+    """Four done runs of the baseline below all: scores -9, -7, -5, -3 and six times 4."""
+    base, other = sides([*done(1, 2, 3, 4), *cut(5)]), sides(cut(6, 7, 8, 9, 10))
+    p = permutation_p(other[0], base[0], "two-sided", other[1], base[1])
+    # All four are in one of the two groups: in 6 of the 252 divisions in that one.
+    assert p[0] == pytest.approx(2 * 6 / 252)
+    assert cliffs_delta(other[0], base[0], other[1], base[1])[0] == 20 / 25
+
+
+@given(st.lists(VALUE, min_size=1, max_size=6), st.lists(VALUE, min_size=1, max_size=6))
+def test_of_runs_that_were_done_it_is_the_same_test(
+    first: list[float], second: list[float]
+) -> None:
+    one, other = row(*first), row(*second)
+    for alternative in ("two-sided", "less", "greater"):
+        p = permutation_p(one, other, alternative)
+        assert p == pytest.approx(permutation_p(one, other, alternative, one, other))
+    assert cliffs_delta(one, other) == pytest.approx(cliffs_delta(one, other, one, other))
+    p = equivalence_p(one, other, 0.1)
+    assert p == pytest.approx(equivalence_p(one, other, 0.1, one, other))
+    known = ratio_interval(one[0], other[0], 0.05)
+    assert known == ratio_interval(one[0], other[0], 0.05, one[0], other[0])
+    middle = ratio_bounds(one[0], other[0], one[0], other[0])
+    ratio, bound = bounded_ratio(middle, known or (0.0, math.inf))
+    assert (ratio, bound) == (median_ratio(one[0], other[0]), "")
+
+
+@given(GROUP, GROUP)
+def test_laws(first: Runs, second: Runs) -> None:
+    one, other = sides(first), sides(second)
+    p = permutation_p(one[0], other[0], "two-sided", one[1], other[1])[0]
+    assert 0 < p <= 1
+    swapped = permutation_p(other[0], one[0], "two-sided", other[1], one[1])[0]
+    assert p == pytest.approx(swapped)
+    delta = cliffs_delta(one[0], other[0], one[1], other[1])[0]
+    assert delta == pytest.approx(-cliffs_delta(other[0], one[0], other[1], one[1])[0])
+    # Whatever the runs would have come to, delta lies between that of the least and of the most.
+    least, most = cliffs_delta(one[0], other[1])[0], cliffs_delta(one[1], other[0])[0]
+    assert least - 1e-12 <= delta <= most + 1e-12
+    low, high = ratio_bounds(one[0][0], other[0][0], one[1][0], other[1][0])
+    known = median_ratio(one[0][0], other[0][0])
+    assert known is None or (low <= known * (1 + 1e-12) and known <= high * (1 + 1e-12))
+
+
+@given(
+    st.lists(RUN, min_size=4, max_size=8),
+    st.lists(RUN, min_size=4, max_size=8),
+    st.sampled_from((0.05, 0.01)),
+)
+def test_no_interval_contradicts_its_verdict(base: Runs, other: Runs, level: float) -> None:
+    found = one(base, other, level)
+    assert not contradicts(found)
+    if found.verdict == "regressed":
+        assert found.bound in ("", ">=") and (found.ratio is None or found.ratio >= 1)
+    if found.verdict == "improved":
+        assert found.bound in ("", "<=") and (found.ratio is None or found.ratio <= 1)
+    if found.verdict == "equivalent":
+        assert any(not is_cut for _, is_cut in other)
+
+
+def test_a_run_that_was_cut_is_never_better_than_a_larger_one_that_was_done() -> None:
+    """Cut at 60 before it was done, a run might have come to anything: no improvement."""
+    base = done(100, 101, 102, 103, 104)
+    as_done, as_cut = one(base, done(60, 61, 62, 63, 64)), one(base, cut(60, 61, 62, 63, 64))
+    assert as_done.verdict == "improved" and as_done.p == pytest.approx(2 / 252)
+    assert as_cut.verdict == "undecided" and as_cut.p == 1 and as_cut.delta == 0
+    assert as_cut.ratio == pytest.approx(62 / 102)
+    assert (as_cut.bound, as_cut.high) == (">=", None)
+
+
+def test_runs_cut_above_the_baseline_regressed_at_least_so_much() -> None:
+    found = one(done(100, 101, 102, 103, 104), cut(200, 201, 202, 203, 204))
+    assert found.verdict == "regressed" and found.p == pytest.approx(2 / 252)
+    assert (found.bound, found.high) == (">=", None)
+    assert found.ratio == pytest.approx(202 / 102, rel=1e-3)
+    assert found.low == pytest.approx(201 / 104, rel=0.02)
+    assert found.why.startswith("at least 202.0 s a run against 102.0 s (at least 1.98 times")
+    turned = one(cut(200, 201, 202, 203, 204), done(100, 101, 102, 103, 104))
+    assert (turned.verdict, turned.bound, turned.low) == ("improved", "<=", None)
+    assert "102.0 s a run against at least 202.0 s (at most 0.50 times" in turned.why
+
+
+def test_what_neither_side_was_done_with_cannot_be_told_apart() -> None:
+    found = one(cut(*range(100, 110)), cut(*range(200, 210)))
+    assert (found.verdict, found.p, found.ratio) == ("undecided", 1, None)
+    assert found.none_ended and not found.all_failed and found.more_runs is None
+    # A run that failed is not better than one that was cut, nor surely worse.
+    assert one(done(*[math.inf] * 5), cut(*range(5))).p == 1
+
+
+def test_without_a_stall_a_run_that_was_cut_is_not_equivalent() -> None:
+    assert one(done(*[0.0] * 6), done(*[0.0] * 6)).verdict == "equivalent"
+    assert one(done(*[0.0] * 6), [*done(*[0.0] * 5), *cut(0.0)]).verdict == "undecided"
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Compared:
+    folder = tmp_path_factory.mktemp("unfinished") / "c"
+    for number, stalled in enumerate((60.0, 62.0, 63.0, 64.0, 66.0), 1):
+        stalling_run(folder / "a" / str(number), stalled)
+        stalling_run(folder / "b" / str(number), 2 * stalled)
+        stalling_run(folder / "c" / str(number), stalled + 0.1 * number)
+    for variant, number, state in (
+        ("b", 2, "unfinished"),
+        ("b", 5, "unfinished"),
+        ("c", 1, "hung"),
+    ):
+        status = folder / variant / str(number) / "status.json"
+        told = json.loads(status.read_text())
+        status.write_text(json.dumps(told | {"state": state, "why": "the gitk's were not done"}))
+    return compare(load_campaign(folder))
+
+
+def test_its_sums_are_at_least_so_much_and_its_shares_are_not_counted(judged: Compared) -> None:
+    run = judged.campaign.variants()["b"][1]
+    assert unfinished(run) and counted(run) and not failed(run) and not whole(run)
+    figures = measure(run)
+    known = {metric.key for metric in METRICS if figures[metric.key] is not None}
+    assert known == {"stalled", "worst", "elapsed"}
+    assert figures["stalled"] == pytest.approx(124)
+    of_b = judged.samples["stalled"]["b"]
+    assert (of_b.cut, of_b.unfinished, of_b.failed) == ((False, True, False, False, True), 2, 0)
+    assert of_b.mean == pytest.approx(126) and of_b.ended == (120.0, 126.0, 128.0)
+    shares = judged.samples["share-1"]["b"]
+    assert (shares.missing, shares.unfinished, shares.cut) == (2, 2, ())
+
+
+def test_it_is_told_in_each_text(judged: Compared) -> None:
+    assert judged.primary["b"].verdict == "regressed"
+    sentence = judged.sentences["b"]
+    assert sentence.startswith("b stalls more than a: frozen for ")
+    assert "at least 126.0 s a run against 63.0 s" in sentence
+    assert "2 of its 5 runs went on and were not done at the limit." in sentence
+    rows = {cells[0]: cells for cells in verdict_rows(judged, ("mean", "ratio"))}
+    assert rows["b"][1] == ">=126.0" and rows["b"][2].startswith(">=2.0")
+    said = compare_text.text(judged)
+    assert (
+        "Not done at their limit (--timeout), sums and counts are at least so much: b/2, b/5."
+        in (" ".join(said.split()))
+    )
+    assert "regressed, 2 unfinished" in said and "undecided, 1 failed" in said
+    summary = summary_files.summary(judged.campaign)
+    assert re.search(r"^b +2  unfinished ", summary, re.MULTILINE)
+    assert ">=124.0 s" in summary
+
+
+def test_ci_is_told(judged: Compared) -> None:
+    assert unwanted(judged, ["failed"]) == ["c failed in 1 of 5 runs (hung)"]
+    assert unwanted(judged, ["unfinished"]) == ["b was not done in 2 of 5 runs (unfinished)"]
+    assert junit.text(judged).count('<error type="unfinished"') == 2
+    found = json.loads(export.json_text(judged))["variants"][1]
+    of_b = found["samples"]["stalled"]
+    assert (of_b["unfinished"], of_b["failed"]) == (2, 0)
+    assert of_b["at_least"] == [False, True, False, False, True]
+    assert found["primary"]["bound"] == ">="
+    (line,) = (one for one in export.csv_text(judged).splitlines() if one.startswith("b,b,primary"))
+    assert "120.0 >=124.0 126.0 128.0 >=132.0" in line
+
+
+def test_in_a_trend_it_ranks_with_those_that_failed(judged: Compared) -> None:
+    trend = find_trend(judged.campaign)
+    assert any("b/2, b/5" in note for note in trend.notes if note.startswith("Not done"))
+    (track,) = trend.tracks
+    of_b = next(point.sample for point in track.points if point.variant == "b")
+    assert of_b.most == (120.0, math.inf, 126.0, 128.0, math.inf)
