@@ -16,7 +16,8 @@ from contract.options import Options
 from contract.run_files import PLAN_FILE
 from contract.spelling import flag
 from contract.variant import Variant
-from errors import run_command
+from errors import Exit, UserError, run_command
+from run.bisect import options as bisect
 from run.changed_kernels import change_options
 from run.plans import asked as asked_plan
 from run.plans.asked import AskedPlan, yielding
@@ -50,12 +51,14 @@ def parse(argv: list[str]) -> Options:
     """Parse a command line; a usage error exits with status 2, as argparse does."""
     parser = build_parser()
     change_options.add(parser)
+    bisect.add_options(parser)
     parser.add_argument("--version", action=ShowVersion)
     for word in argv:
         if not values.is_utf8(word):
             parser.error(f"not UTF-8, as a plan.toml has to be: {word!r}")
     parser.refuse_lost(argv)
     said = _said(parser, argv)
+    bisect.refuse_alone(parser, said.alone)
     check_variants(parser, said.alone)
     asked = [*said.named.variants, *said_variants(parser, said.alone)]
     check(parser, said.in_all, with_gitks(), [*said.stored.variants, *asked])
@@ -178,6 +181,13 @@ def _looks(parser: Parser, said: Said, options: Options) -> tuple[int, ...]:
 
 def main() -> int:
     """Check a command line for run_test.sh and print how it is to be run: what, a line each."""
+    if bisect.is_asked(sys.argv[1:]):
+        asked = bisect.parse(sys.argv[1:])
+        options = parse(asked.options)
+        if options.dry_run:
+            raise UserError("--dry-run does not go with a bisect", status=Exit.USAGE)
+        print("install" if options.install else "no-install", "vm")
+        return 0
     options = parse(sys.argv[1:])
     if options.dry_run:
         print("dry-run")

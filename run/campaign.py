@@ -51,9 +51,14 @@ def remaining(options: Options) -> list[tuple[str, int]]:
 
 
 class Campaign:
-    """An open campaign; only the holder of the machine's lock has one."""
+    """An open campaign; only the holder of the machine's lock has one.
 
-    def __init__(self, options: Options, command: Iterable[str]) -> None:
+    seeds_from: added to the seed of each run, so that the same kernel has other runs than in a
+    campaign beside this one.
+    """
+
+    def __init__(self, options: Options, command: Iterable[str], seeds_from: int = 0) -> None:
+        self._seeds_from = seeds_from
         self.path = folder(options)
         self._options = options
         self.looks = options.looks
@@ -141,7 +146,7 @@ class Campaign:
         A variant that is an earlier one once more has seeds of its own: it is a control, and would
         be the same runs again.
         """
-        return number + OTHER_SEEDS * times_before(self._entries, label)
+        return self._seeds_from + number + OTHER_SEEDS * times_before(self._entries, label)
 
     def begin(self, label: str, number: int) -> tuple[Path, int]:
         """Make that run's folder and enter it into plan.toml; it, and its place in the order."""

@@ -2,6 +2,7 @@
 """run_test.sh on the host: makes ready, runs, reports."""
 
 import contextlib
+import os
 import shlex
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from contract.run_files import ABORTED, HUNG, LOST, PANICKED, REPORT, UNFINISHED
 from errors import Exit, run_command
 from run import checks, clock, demands, machine_lock, on_device
 from run.arguments import parse
+from run.bisect.options import is_asked
 from run.campaign import Campaign
 from run.changed_kernels import built
 from run.estimates import speed_here
@@ -123,6 +125,8 @@ def exit_status(outcome: Outcome, interrupted: bool, drawn: int = Exit.OK) -> Ex
 def main() -> int:
     """Everything between the command line and the exit status."""
     argv = sys.argv[1:]
+    if is_asked(argv):
+        os.execv(sys.executable, [sys.executable, "-m", "run.bisect", *argv])
     options = parse(argv)
     demands.check(options)
     options = identified(options)

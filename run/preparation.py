@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -22,6 +23,7 @@ from run.clock import accelerator, timing
 from run.run_folders import folder
 from setup import disk, history, image, initramfs, kconfig, kernels, music, observers
 from setup.kernels import Kernel
+from setup.trees.progress import Progress
 from setup.userland import tools
 from vm import emulator, probe
 from vm.guest import Guest
@@ -86,7 +88,8 @@ def timed(what: str, work: Callable[[], T]) -> T:
     return result
 
 
-def _end_children() -> None:
+def end_children() -> None:
+    """Ask every child process of ours to end."""
     for children in Path("/proc/self/task").glob("*/children"):
         with contextlib.suppress(OSError):
             for pid in children.read_text().split():
@@ -99,7 +102,7 @@ def ending_children() -> Iterator[None]:
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
 
     def end(number: int, frame: Any) -> None:
-        _end_children()
+        end_children()
         raise KeyboardInterrupt
 
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -160,6 +163,26 @@ def make_ready(
         )
         for one in asked
     ]
+
+
+def another(
+    base: Ready,
+    variant: Variant,
+    options: Options,
+    progress: Callable[[Progress], None] | None = None,
+) -> Ready:
+    """The same guest with another kernel; may be called from any thread, and takes its time.
+
+    NotBuilt if it is to be built and cannot be; another UserError if it will not do.
+    """
+    alone = options.of(variant)
+    kernel = kernels.resolve(variant.kernel, mirror=options.mirror, progress=progress)
+    workload = registry.find(alone.workload)
+    _check_kernel(Asked(variant, alone, workload, variant.kernel, kernel))
+    initrd = initramfs.build(
+        kernel, fs=alone.fs, crypt=alone.crypt, swap=variant.swap, more=workload.modules
+    )
+    return Ready(variant, replace(base.guest, kernel=kernel, initrd=initrd))
 
 
 def chosen_accelerator(options: Options, kernel: Path, initrd: Path) -> tuple[str, str]:
@@ -250,7 +273,7 @@ def _wait_for(jobs: list[concurrent.futures.Future[Any]]) -> None:
     done, running = concurrent.futures.wait(jobs, return_when=concurrent.futures.FIRST_EXCEPTION)
     failed = next((job for job in jobs if job in done and job.exception()), None)
     while failed and running:
-        _end_children()
+        end_children()
         running = concurrent.futures.wait(running, timeout=0.1).not_done
     if failed:
         failed.result()

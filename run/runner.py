@@ -7,11 +7,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from contract import checkout
 from contract.options import Options
@@ -22,7 +22,7 @@ from run.estimates import durations, first_estimate
 from run.live import View
 from run.measure_command import errand
 from run.preparation import Ready, say
-from run.screen import Screen
+from run.screen import Screen, Shown
 from vm import session
 from vm.guest import Guest
 from vm.qemu import GUEST
@@ -30,6 +30,36 @@ from workloads.registry import stream_names
 
 ATTEMPTS = 2  # in a row, of a run that the suite or the machine cut short
 LOOK_S = 0.5  # between two looks whether a run is over, or Ctrl-C came
+
+
+class Oversight(Protocol):
+    """What may decide which runs a campaign has, and with how much memory each is done."""
+
+    def todo(
+        self, left: list[tuple[str, int]], busy: Collection[tuple[str, int]]
+    ) -> list[tuple[str, int]] | None:
+        """The runs to begin now, the first first; left: those that the campaign lacks.
+
+        None if there will be no more, an empty list if it is too early to say.
+        """
+
+    def fitted(self, label: str, guest: Guest) -> Guest:
+        """The guest for the next run of this variant."""
+
+    def misfits(self, label: str, run: Path) -> bool:
+        """Whether a run that goes on is to be cut short, and repeated with another guest."""
+
+    def over(self, label: str, number: int, run: Path, state: str) -> None:
+        """A run is over that will not be repeated."""
+
+    def runs_left(self, left: int) -> int:
+        """About how many runs are still to do; left: those that the campaign lacks."""
+
+    def shown(self) -> Shown | None:
+        """What is on the screen beside the runs."""
+
+    def words(self, place: str) -> str:
+        """How far it is, beside a run's name; place: of the run among all, "" if it is alone."""
 
 
 @dataclass
@@ -44,7 +74,7 @@ class Outcome:
 class Runner:
     """The runs of an open campaign, so many at a time (jobs).
 
-    ready: by label what was made ready for each variant.
+    ready: by label what was made ready for each variant. oversight: what else decides.
     """
 
     def __init__(
@@ -54,8 +84,10 @@ class Runner:
         ready: Mapping[str, Ready],
         jobs: int,
         stopped: Callable[[], bool],
+        oversight: Oversight | None = None,
     ) -> None:
         self._options = options
+        self._oversight = oversight
         self._campaign = campaign
         self._ready = ready
         self._asked_to_stop = stopped
@@ -74,11 +106,13 @@ class Runner:
         """Every run that is missing, interleaved; or up to the look at which all is decided."""
         outcome = Outcome(self._campaign.path)
         total = len(self._campaign.left())
-        if not total:
+        if not total and self._oversight is None:
             say(f"{self._campaign.path}: nothing is missing")
         elif self._jobs < (self._options.jobs or 1):
             say("one run at a time: on the host's clock two would measure each other")
         with Screen() as screen:
+            if self._oversight is not None and (shown := self._oversight.shown()):
+                screen.add(shown)
             for look in self._campaign.looks or (None,):
                 self._up_to(look, total, outcome, screen)
                 if self._stopped() or (look and self._sure(look)):
@@ -99,9 +133,12 @@ class Runner:
         with ThreadPoolExecutor(self._jobs) as pool:
             try:
                 while True:
-                    self._begin_more(look, total, screen, pool)
+                    more = self._begin_more(look, total, screen, pool)
                     if not self._busy:
-                        return
+                        if not more:
+                            return
+                        time.sleep(LOOK_S)
+                        continue
                     done, _ = concurrent.futures.wait(self._busy, LOOK_S, FIRST_COMPLETED)
                     for one in done:
                         del self._busy[one]
@@ -112,15 +149,24 @@ class Runner:
 
     def _begin_more(
         self, look: int | None, total: int, screen: Screen, pool: ThreadPoolExecutor
-    ) -> None:
+    ) -> bool:
+        """Begin as many runs as there is room for; whether there are, or may be, more."""
+        if self._stopped():
+            return False
         with self._lock:
-            todo = [one for one in self._todo(look) if one not in self._busy.values()]
+            left = [one for one in self._todo(look) if one not in self._busy.values()]
             began = total - len(self._todo(None)) + len(self._busy)
-        room = 0 if self._stopped() else self._jobs - len(self._busy)
-        for number, one in enumerate(todo[:room], began + 1):
+            todo: list[tuple[str, int]] | None = left
+            if self._oversight is not None and len(self._busy) < self._jobs:
+                todo = self._oversight.todo(left, list(self._busy.values()))
+        for number, one in enumerate((todo or [])[: self._jobs - len(self._busy)], began + 1):
             place = f"{number} of {total}" if total > 1 else ""
-            left = [label for label, _ in (*todo, *self._busy.values())]
-            self._busy[pool.submit(self._one, *one, place, left, screen)] = one
+            labels = [label for label, _ in (*left, *self._busy.values())]
+            if self._oversight is not None:
+                labels = [one[0]] * self._oversight.runs_left(len(labels))
+                place = self._oversight.words(place)
+            self._busy[pool.submit(self._one, *one, place, labels, screen)] = one
+        return bool(todo) or (todo is not None and self._oversight is not None)
 
     def _todo(self, look: int | None) -> list[tuple[str, int]]:
         return [
@@ -134,6 +180,9 @@ class Runner:
     ) -> str | None:
         """One run; its state, or None if it was cut short and is to be repeated."""
         variant, guest = self._ready[label]
+        misfits = False
+        if self._oversight is not None:
+            guest = self._oversight.fitted(label, guest)
         options = self._options.of(variant)
         with self._lock:
             run_dir, order = self._campaign.begin(label, number)
@@ -152,6 +201,15 @@ class Runner:
             "order": order,
             "parameters": options.parameters,
         }
+        if self._oversight is not None and guest.memory != options.memory:
+            facts["memory_of_vm"] = guest.memory
+
+        def stopped() -> bool:
+            nonlocal misfits
+            if not misfits and self._oversight is not None:
+                misfits = self._oversight.misfits(label, run_dir)
+            return misfits or self._stopped()
+
         began = time.monotonic()
         with View(
             f"{label} {number} ({place})" if place else label,
@@ -171,7 +229,7 @@ class Runner:
                     errand(options, variant, clock=guest.clock, seed=seed),
                     run_dir,
                     tick=view.tick,
-                    stopped=self._stopped,
+                    stopped=stopped,
                     facts=facts,
                     so_far=view.so_far,
                 )
@@ -184,7 +242,13 @@ class Runner:
         if state == COMPLETED:
             durations.note(kind, guest.accel, time.monotonic() - began)
         with self._lock:
-            return self._repeated(label, number, run_dir, state, screen)
+            if misfits and state == ABORTED and not self._stopped():
+                self._campaign.set_aside(run_dir)
+                return None
+            final = self._repeated(label, number, run_dir, state, screen)
+        if final is not None and self._oversight is not None and not self._stopped():
+            self._oversight.over(label, number, run_dir, final)
+        return final
 
     def _kind(self, label: str) -> dict[str, Any]:
         """What a run of this variant takes its time by."""

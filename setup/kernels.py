@@ -11,6 +11,7 @@ import os
 import re
 import struct
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from contract import values
 from errors import Exit, UserError, run_command
 from setup import apt, built_tree, debian, mirrors, package_lists
 from setup.trees import specs
-from setup.trees.progress import Shown
+from setup.trees.progress import Progress, Shown
 
 SPECS = """\
 kernels:
@@ -219,9 +220,12 @@ def _debian(spec: str) -> tuple[str, str]:
     return debian.split(wanted)
 
 
-def resolve(spec: str, *, mirror: str | None = None) -> Kernel:
-    """Find (and fetch, unpack) the kernel that spec means.
+def resolve(
+    spec: str, *, mirror: str | None = None, progress: Callable[[Progress], None] | None = None
+) -> Kernel:
+    """Find (and fetch, unpack, build) the kernel that spec means.
 
+    progress: called at each step of a build, instead of showing it on stderr.
     UserError: 2 for a SPEC that means nothing, 3 for what is missing or damaged.
     """
     if spec.startswith("debian:"):
@@ -233,13 +237,13 @@ def resolve(spec: str, *, mirror: str | None = None) -> Kernel:
         modules = folder / "lib/modules" / release
         return _kernel(spec, candidate.label, release, image, modules, config, candidate.version)
     if specs.is_tree(spec):
-        return _built(spec, mirror)
+        return _built(spec, mirror, progress or Shown())
     return as_it_is(spec) or _from_tree(spec, _split(spec)[0])
 
 
-def _built(spec: str, mirror: str | None) -> Kernel:
+def _built(spec: str, mirror: str | None, progress: Callable[[Progress], None]) -> Kernel:
     """The kernel of a source; failures.NotBuilt if it cannot be built."""
-    built, source = specs.resolve(spec, mirror=mirror, progress=Shown())
+    built, source = specs.resolve(spec, mirror=mirror, progress=progress)
     for note in source.notes:
         mirrors.say_once(note)
     exact = source.package or (source.commit if source.is_committed else "")

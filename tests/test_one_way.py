@@ -130,6 +130,7 @@ def test_data_flows_one_way() -> None:
     assert found["errors"] == set()
     assert found["graphs"] - COMMON == {"analysis"}
     assert found["analysis"] <= COMMON
+    assert found["bisection"] == set()
     for package in found.keys() - JUDGING:
         assert not found[package] & JUDGING, package
     # One run on a machine knows nothing of campaigns and virtual machines, and a machine nothing

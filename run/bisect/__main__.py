@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""run_test.sh --bisect: from two kernels to the commit between them, and to its finding."""
+
+import shlex
+import signal
+import sys
+import time
+from dataclasses import replace
+
+from contract import checkout
+from contract.options import Options
+from errors import Exit, UserError, run_command
+from run import arguments, checks, clock, demands, machine_lock
+from run.bisect import opening, report
+from run.bisect.options import Asked, parse
+from run.bisect.state import State
+from run.bisect.whole import Bisect, Interrupted
+from run.identity import identified
+from run.main import Stopped
+from run.preparation import say
+from setup import cache
+from vm import probe, session
+from vm.qemu import GUEST
+
+
+def not_worse(found: State) -> str:
+    """Why there is nothing to search."""
+    ends = found.ends
+    text = f"{found.bad} is {ends['verdict']} against {found.good}: there is nothing to search. "
+    text += str(ends["sentence"])
+    if ends["verdict"] == "undecided" and ends["more_runs"]:
+        text += f" About {ends['more_runs']} more runs of each would decide."
+    return text
+
+
+def options_of(asked: Asked) -> Options:
+    """The options of every run; UserError (2) if they mean more than one variant."""
+    options = arguments.parse([*asked.options, "--kernel", "debian:stable"])
+    if len(options.variants) != 1:
+        raise UserError("a bisect has one way to run a kernel: give --swap once", status=Exit.USAGE)
+    return options
+
+
+def main() -> int:
+    """Everything between the command line and the exit status."""
+    argv = sys.argv[1:]
+    asked = parse(argv)
+    options = options_of(asked)
+    stamp = time.strftime("%Y-%m-%d-%H%M%S")
+    folder = (asked.folder or checkout.ROOT / "results" / f"{stamp}-bisect").absolute()
+    options = identified(replace(options, out=str(folder)))
+    demands.check(options)
+    for kind in (session.SCRATCH, probe.SCRATCH):
+        cache.sweep(kind)
+    cache.sweep_unfinished()
+    checks.check(options)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    stopped = Stopped()
+    shared = clock.wanted(options) == GUEST
+    with machine_lock.held(shared, say) as machine, machine_lock.campaign(folder):
+        known = opening.opened(asked, folder, options.mirror)
+        bisect = Bisect(asked, folder, options, known, stopped)
+        status = Exit.OK
+        try:
+            bisect.prepare(machine)
+            with stopped.armed():
+                if bisect.ends():
+                    bisect.search()
+                else:
+                    say(not_worse(bisect.state))
+        except (Interrupted, KeyboardInterrupt):
+            status = Exit.INTERRUPTED
+        finally:
+            bisect.save()
+    text = report.write(folder, bisect.state)
+    say(f"\n{text.rstrip()}\n\nAll of it is in {folder}")
+    if status == Exit.INTERRUPTED:
+        say(f"interrupted; to go on:\n  ./run_test.sh --resume {shlex.quote(str(folder))}")
+    return int(status)
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("run_test.sh", main))

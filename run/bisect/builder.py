@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernels that are made while guests run: the one that is needed first, then those that may be."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from run.bisect.state import Step
+from run.preparation import Ready
+from setup.trees.failures import NotBuilt
+from setup.trees.progress import Progress
+
+
+@dataclass(frozen=True)
+class Made:
+    """What came of one: ready, or why it is untestable; or another error, which ends the bisect."""
+
+    ready: Ready | None = None
+    why_not: str = ""
+    error: BaseException | None = None
+
+
+Maker = Callable[[Step, Callable[[Progress], None]], Ready]
+
+
+class Builder:
+    """A thread that makes kernels, one at a time. make: what it takes, and may refuse.
+
+    logs: where the logs of builds that failed are kept.
+    """
+
+    def __init__(self, make: Maker, logs: Path) -> None:
+        self._make = make
+        self._logs = logs
+        self._made: dict[str, Made] = {}
+        self._wanted: list[Step] = []
+        self._now = ""
+        self._ended = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def want(self, steps: Sequence[Step]) -> None:
+        """Make these next, in this order; what was wanted before and is not now is left."""
+        with self._changed:
+            self._wanted = [one for one in steps if one.name not in self._made]
+            self._changed.notify()
+
+    def made(self, name: str) -> Made | None:
+        """What came of it; None if it is not made yet."""
+        with self._changed:
+            return self._made.get(name)
+
+    def put(self, name: str, ready: Ready) -> None:
+        """One that is there already."""
+        with self._changed:
+            self._made[name] = Made(ready)
+
+    @property
+    def now(self) -> str:
+        """What is being made and how far it is, "" if nothing is."""
+        with self._changed:
+            return self._now
+
+    def _see(self, progress: Progress) -> None:
+        with self._changed:
+            self._now = progress.words
+
+    def end(self) -> None:
+        """No more; what is being made is given up by whoever ends its processes."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                while not self._ended and not self._wanted:
+                    self._changed.wait()
+                if self._ended:
+                    return
+                step = self._wanted.pop(0)
+                if step.name in self._made:
+                    continue
+                self._now = f"making {step.name}"
+            made = self._one(step)
+            with self._changed:
+                self._now = ""
+                if not self._ended:
+                    self._made[step.name] = made
+
+    def _one(self, step: Step) -> Made:
+        try:
+            return Made(self._make(step, self._see))
+        except NotBuilt as error:
+            log = self._logs / f"{step.name}.log"
+            error.keep_log(log)
+            return Made(why_not=f"does not build: {error} (its log: {log.name})")
+        except BaseException as error:  # whoever waits for the kernel raises it
+            return Made(error=error)

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a bisect found: as text, as a `git bisect log` that replays, and as a mail."""
+
+import shlex
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from run.bisect.findings import WORSE
+from run.bisect.state import Stage, State, Step
+
+TEXT, LOG, MAIL = "bisect.txt", "bisect.log", "mail.txt"
+WIDTH = 76
+NAMED = 10
+
+
+def write(folder: Path, state: State) -> str:
+    """Write all of it into the bisect's folder; the text."""
+    text = "\n".join(lines(state)) + "\n"
+    (folder / TEXT).write_text(text)
+    if state.kind == "commits":
+        (folder / LOG).write_text("\n".join(log(state)) + "\n")
+    if any(stage.finding for stage in state.stages):
+        (folder / MAIL).write_text("\n".join(mail(state)) + "\n")
+    return text
+
+
+def lines(state: State) -> Iterator[str]:
+    """The whole text."""
+    ends = state.ends
+    if ends:
+        yield from _wrapped(f"The ends: {ends['sentence']}")
+        if ends.get("newest"):
+            yield from _wrapped(f"The newest: {ends['newest']}")
+    for stage in state.stages:
+        if stage.word:
+            yield ""
+            yield from _stage(state, stage)
+    if state.untestable:
+        yield ""
+        yield "Not tested, so neither good nor bad:"
+        for name, why in list(state.untestable.items())[:NAMED]:
+            yield from _wrapped(f"{described(state, name)}: {why}", "  ")
+        if len(state.untestable) > NAMED:
+            yield f"  and {len(state.untestable) - NAMED} more (bisect.json)"
+    yield ""
+    yield from _how(state)
+
+
+def described(state: State, name: str) -> str:
+    """The commit with its subject."""
+    step = state.steps.get(name)
+    return f'{name} ("{step.subject}")' if step and step.subject else name
+
+
+def _stage(state: State, stage: Stage) -> Iterator[str]:
+    where = {
+        "merge": "Inside that merge: ",
+        "before": "There is another step before it. ",
+        "after": "There is another step after it. ",
+    }.get(stage.kind, "")
+    if stage.word == "found" and len(stage.suspects) == 1:
+        name = described(state, stage.suspects[0])
+        yield from _wrapped(f"{where}The step is at {name}, probability {stage.probability:.3f}.")
+    elif stage.word == "found":
+        yield from _wrapped(
+            f"{where}The step is at one of {len(stage.suspects)} commits that cannot be told "
+            f"apart, since kernels between them do not build or run: {stage.suspects[0]} to "
+            f"{stage.suspects[-1]}, probability {stage.probability:.3f}."
+        )
+        for name in stage.suspects[:NAMED]:
+            yield from _wrapped(described(state, name), "  ")
+    else:
+        yield from _wrapped(f"{where}Not sure which commit it is: {stage.why}. Most probable:")
+        for name, share in stage.probable:
+            yield from _wrapped(f"{share:6.1%}  {described(state, name)}", "  ")
+    if stage.finding:
+        yield from _finding(stage)
+
+
+def _finding(stage: Stage) -> Iterator[str]:
+    found = stage.finding
+    at = found["culprit_against_parent"]
+    confirmed = at.get("verdict") == WORSE
+    yield ""
+    yield "Confirmed by fresh runs:" if confirmed else "NOT confirmed by fresh runs:"
+    for what, key in (
+        ("The commit against its parent", "culprit_against_parent"),
+        ("The bad end without it", "revert_against_bad"),
+        ("The good end against the parent", "good_against_parent"),
+        ("The commit against the bad end", "culprit_against_bad"),
+    ):
+        if found[key]:
+            yield from _wrapped(f"{what}: {found[key]['sentence']}", "  ")
+    for note in found.get("notes", []):
+        yield from _wrapped(note, "  ")
+
+
+def _how(state: State) -> Iterator[str]:
+    counted = [one for one in state.runs if one.counts]
+    kernels = {one.name for one in counted}
+    yield from _wrapped(
+        f"{len(counted)} runs of {len(kernels)} kernels. A probability assumes that each kernel "
+        "also has a small offset of its own; it says where to look. The finding is the verdict of "
+        "the fresh runs."
+    )
+    if state.available_kib:
+        moved = {name: one["more_mib"] for name, one in state.memory.items() if one.get("more_mib")}
+        yield from _wrapped(
+            f"Memory: each kernel began the workload with MemAvailable {state.available_kib} KiB "
+            "within 1 MiB, as the good end has it; "
+            + (
+                f"for that the VMs of {len(moved)} kernels were changed by "
+                f"{min(moved.values()):+d} to {max(moved.values()):+d} MiB."
+                if moved
+                else "all VMs have the same size."
+            )
+        )
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        " ".join(text.split()), WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  "
+    )
+
+
+def log(state: State) -> Iterator[str]:
+    """For `git bisect replay`: the first stage, and what is inside the merges that it found."""
+    first = state.stages[0]
+    good, bad = (state.steps[name] for name in (first.row[0], first.row[-1]))
+    paths = f" '--' {' '.join(map(shlex.quote, state.paths))}" if state.paths else ""
+    yield f"# bad: [{bad.commit}] {bad.subject}"
+    yield f"# good: [{good.commit}] {good.subject}"
+    yield f"git bisect start '{bad.commit}' '{good.commit}'{paths}"
+    tested = {one.name for one in state.runs if one.counts}
+    told: set[str] = {good.name, bad.name}
+    stage: Stage | None = first
+    while stage is not None:
+        for word, step in _words(state, stage, tested):
+            if step.name not in told:
+                told.add(step.name)
+                yield f"# {word}: [{step.commit}] {step.subject}"
+                yield f"git bisect {word} {step.commit}"
+        inner = [
+            one
+            for one in state.stages
+            if one.kind == "merge" and state.stages[one.outer] is stage and one.word
+        ]
+        last, stage = stage, inner[0] if inner else None
+    if last.word == "found" and len(last.suspects) == 1:
+        culprit = state.steps[last.suspects[0]]
+        yield f"# first bad commit: [{culprit.commit}] {culprit.subject}"
+
+
+def _words(state: State, stage: Stage, tested: set[str]) -> Iterator[tuple[str, Step]]:
+    """Each kernel that is known to be before or after the step, or that does not run.
+
+    The bad ones last, and backwards: for git the last that is called bad is the one.
+    """
+    steps = [state.steps[name] for name in stage.row]
+    yield from (("skip", step) for step in steps if step.name in state.untestable)
+    if stage.word != "found":
+        return
+    first, last = (stage.row.index(one) for one in (stage.suspects[0], stage.suspects[-1]))
+    yield from (("good", step) for step in steps[:first] if step.name in tested)
+    yield from (("bad", step) for step in reversed(steps[last:]) if step.name in tested)
+
+
+def mail(state: State) -> Iterator[str]:
+    """A mail's text about the first finding; where the numbers are, and how to reproduce them."""
+    stage = next(one for one in state.stages if one.finding)
+    found = stage.finding
+    culprit = state.steps[found["culprit"]]
+    ratio = found["culprit_against_parent"].get("ratio")
+    times = f" {ratio:.2f} times" if ratio else ""
+    yield f"Subject: [REGRESSION] desktop stalls{times} with {found['culprit']}"
+    yield ""
+    confirmed = found["culprit_against_parent"].get("verdict") == WORSE
+    if not confirmed:
+        yield from _wrapped(
+            "DO NOT SEND: fresh runs of the commit and its parent do not show a regression."
+        )
+        yield ""
+    if culprit.commit:
+        yield from _wrapped(f'commit {culprit.commit} ("{culprit.subject}")')
+        yield ""
+    yield from lines(state)
+    yield ""
+    yield "To reproduce (the command, in a checkout of the suite):"
+    yield f"  ./run_test.sh {shlex.join(state.command)}"
+    if state.kind == "commits":
+        yield ""
+        yield from log(state)
+        yield ""
+        yield f"#regzbot introduced: {culprit.commit[:12]}"

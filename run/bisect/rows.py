@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The kernels between a good and a bad one, in a row: commits of a tree, or what Debian has."""
+
+import os
+import subprocess
+from collections.abc import Sequence
+
+from contract.values import path as user_path
+from contract.variant import exactly
+from errors import Exit, UserError
+from run.bisect.state import REVERT, Step
+from setup import debian, package_lists
+from setup.trees import specs
+
+SHORT = 12
+FORMAT = "--format=%H%x00%P%x00%s"
+
+
+class Tree:
+    """A git repository, of which nothing is changed."""
+
+    def __init__(self, path: str, config: str = "") -> None:
+        self._path = user_path(path).absolute()
+        self._config = config
+
+    def git(self, *arguments: str) -> str:
+        """What git prints; UserError with its last line if it fails."""
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        done = subprocess.run(
+            ["git", "-C", str(self._path), *arguments],
+            env={**clean, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C.UTF-8"},
+            capture_output=True,
+            text=True,
+            errors="replace",
+        )
+        if done.returncode:
+            said = (done.stderr.strip() or "it printed nothing").splitlines()[-1]
+            raise UserError(f"git in {self._path}: {said.removeprefix('fatal: ')}")
+        return done.stdout.strip()
+
+    def commit(self, revision: str) -> str:
+        """The commit that a revision means; UserError (2) if it is none."""
+        try:
+            return self.git("rev-parse", "--verify", "-q", f"{revision}^{{commit}}")
+        except UserError:
+            raise UserError(
+                f"{self._path} has no revision {revision!r}",
+                hint="a tag, a branch or a commit; git fetch gets what the clone lacks",
+                status=Exit.USAGE,
+            ) from None
+
+    def step(self, commit: str) -> Step:
+        """One commit's."""
+        return self._steps(self.git("log", "-1", FORMAT, commit))[0]
+
+    def row(self, good: str, bad: str, paths: Sequence[str]) -> list[Step]:
+        """From good (first) to bad (last), along the first parents, and of these paths only.
+
+        UserError (2) if bad does not contain good.
+        """
+        base = self.git("merge-base", good, bad)
+        if base != good:
+            raise UserError(
+                f"{bad[:SHORT]} does not contain {good[:SHORT]}: no row of commits is between them",
+                hint=f"the last commit of both is {base[:SHORT]}: is that one good?",
+                status=Exit.USAGE,
+            )
+        return self._between(good, bad, bad, paths)
+
+    def inside(self, merge: Step, paths: Sequence[str]) -> list[Step]:
+        """From a merge's first parent over what it merged to the merge itself."""
+        first, *others = merge.parents
+        found = [self.step(first)]
+        for other in others:
+            found += self._between(first, other, other, paths)[1:]
+        return [*found, merge]
+
+    def _between(self, good: str, top: str, bad: str, paths: Sequence[str]) -> list[Step]:
+        listed = self.git(
+            "log", "--first-parent", "--reverse", FORMAT, f"{good}..{top}", "--", *paths
+        )
+        found = [self.step(good), *self._steps(listed)]
+        if found[-1].commit != bad:
+            found.append(self.step(bad))
+        return found
+
+    def _steps(self, listed: str) -> list[Step]:
+        found = []
+        for line in filter(None, listed.splitlines()):
+            commit, parents, subject = line.split("\0", 2)
+            found.append(
+                Step(commit[:SHORT], self.kernel(commit), subject, commit, parents.split())
+            )
+        return found
+
+    def kernel(self, commit: str) -> str:
+        """The SPEC of a commit's kernel."""
+        return specs.with_config(f"{specs.GIT}{self._path}@{commit}", self._config)
+
+    def reverted(self, bad: Step, culprit: Step) -> Step | None:
+        """The bad end without the culprit; None if that means nothing."""
+        if bad.commit == culprit.commit or len(culprit.parents) != 1:
+            return None
+        kernel = specs.with_change(bad.kernel, specs.REVERT, culprit.commit)
+        return Step(f"{bad.name}{REVERT}{culprit.name}", kernel, f"{bad.name} without it")
+
+
+def debian_row(good: str, bad: str, mirror: str | None) -> list[Step]:
+    """Debian's kernels from good to bad, each version once; UserError if there are none."""
+    wanted = [debian.split(one.removeprefix("debian:")) for one in (good, bad)]
+    flavour = wanted[0][1]
+    if flavour != wanted[1][1]:
+        raise UserError(f"{good} and {bad} are of two flavours", hint="name one", status=Exit.USAGE)
+    packages = package_lists.update(mirror).packages
+    ends = []
+    for name, _ in wanted:
+        fitting = debian.fitting(packages, name, flavour)
+        if not fitting:
+            what = debian.what_exists(packages, name, flavour)
+            raise UserError(f"the mirror has no kernel {name}", hint=what)
+        ends.append(fitting[0])
+    low, high = (debian.version_key(one.version) for one in ends)
+    if not low < high:
+        raise UserError(f"{good} is not older than {bad}", status=Exit.USAGE)
+    found: dict[str, debian.Candidate] = {}
+    for one in debian.candidates(packages, flavour):
+        if low <= debian.version_key(one.version) <= high:
+            found[one.label] = one
+    for one in ends:
+        found[one.label] = one
+    kept = sorted(found.values(), key=lambda one: debian.version_key(one.version))
+    return [Step(one.label, exactly(good, one.version), f"Debian {one.version}") for one in kept]

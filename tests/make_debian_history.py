@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""TEST HELPER: a git history of a kernel of Debian's, one commit of which makes it worse.
+
+usage: python3 -m tests.make_debian_history REPOSITORY [--series 7.2] [--commits N] [--broken N]
+                                            [--mirror URL]
+
+The releases of that series that Debian has (linux-source-7.2), oldest first: a release is a commit
+with all that differs outside of mm/, fs/ and drivers/md, then one for each file that differs there,
+or as many as make N in all. In the first commit isolate_folio() has the check of 6.12 which 7.2
+lacks (docs/example/laptop-no-io-reclaim/fix.patch); in the middle a commit removes it. With
+--broken so many commits around that one do not compile.
+
+Prints the good end, the commit that removes the check, and the bad end.
+"""
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+from contract import checkout
+from errors import UserError, run_command
+from setup import debian, package_lists
+from setup.trees import changes, debian_source, sources
+from setup.trees.sources import Source, git, text_of
+
+FIX = checkout.ROOT / "docs/example/laptop-no-io-reclaim/fix.patch"
+SPLIT = ("mm", "fs", "drivers/md")
+REMOVAL = "mm/vmscan.c: remove the swap-constrained check of isolate_folio()"
+BROKEN = "mm/swap.c"
+WHO = b"committer suite <> 1257163200 +0000\n"
+HEAD = "refs/heads/history"
+GONE = "0" * 40
+
+
+@dataclass(frozen=True)
+class Change:
+    """A commit: what it is called, and its files with mode and blob, GONE for none."""
+
+    subject: str
+    files: tuple[tuple[str, str, str], ...]  # path, mode, blob
+
+
+@dataclass(frozen=True)
+class History:
+    """The commits that were made; `broken` do not compile."""
+
+    good: str
+    culprit: str
+    bad: str
+    commits: tuple[str, ...]
+    broken: tuple[str, ...]
+
+
+def releases(series: str, mirror: str | None) -> list[Source]:
+    """The sources of a series that the mirror has, oldest first, each release once."""
+    packages = package_lists.update(mirror).packages
+    found = {debian_source.upstream_of(one): one for one in debian_source.fitting(packages, series)}
+    ordered = sorted(found, key=debian.version_key)
+    if len(ordered) < 2:
+        raise UserError(f"the mirror has {len(ordered)} sources of {series}: no history")
+    return [debian_source.from_debian(one, mirror=mirror) for one in ordered]
+
+
+def changes_of(kept: Sequence[Source], wanted: int) -> list[Change]:
+    """The commits after the first; wanted: how many in all, 0 for one a file.
+
+    kept: the releases with the check.
+    """
+    found: list[list[Change]] = []
+    for old, new in pairwise(kept):
+        objects = tuple(dict.fromkeys((*old.objects, *new.objects)))
+        raw = text_of(
+            git(["diff-tree", "-r", "--raw", "--full-index", old.tree, new.tree], objects),
+            f"what differs in {new.label}",
+        )
+        outside: list[tuple[str, str, str]] = []
+        each: list[Change] = []
+        for line in filter(None, raw.split("\n")):
+            words, path = line[1:].split("\t", 1)
+            _, mode, _, blob, _ = words.split(" ")
+            if path.startswith(tuple(f"{folder}/" for folder in SPLIT)):
+                each.append(Change(f"{path}: as in {new.label}", ((path, mode, blob),)))
+            else:
+                outside.append((path, mode, blob))
+        each.sort(key=lambda one: (not one.files[0][0].endswith(".h"), one.files[0][0]))
+        rest = f"{new.label}: all outside of {', '.join(SPLIT)}"
+        found.append([*([Change(rest, tuple(outside))] if outside else []), *each])
+    whole = [one for each in found for one in each]
+    return whole if not wanted else _grouped(whole, wanted)
+
+
+def _grouped(whole: list[Change], wanted: int) -> list[Change]:
+    """As many, of neighbours that are one commit then."""
+    if len(whole) <= wanted:
+        return whole
+    edges = [len(whole) * place // wanted for place in range(wanted + 1)]
+    found = []
+    for low, high in pairwise(edges):
+        part = whole[low:high]
+        more = f" and {len(part) - 1} more" if len(part) > 1 else ""
+        found.append(
+            Change(f"{part[0].subject}{more}", tuple(file for one in part for file in one.files))
+        )
+    return found
+
+
+def write(
+    repository: Path, plain: Sequence[Source], fix: bytes, *, commits: int = 0, broken: int = 0
+) -> History:
+    """The history of these releases, the oldest first, in a new bare repository."""
+    kept = [changes.patched_with(one, fix, "the check", one.label) for one in plain]
+    after = changes_of(kept, max(0, commits - 2))
+    middle = len(after) // 2
+    # From there on vmscan.c is what the release has.
+    file = "mm/vmscan.c"
+    without = {_blob(one, file): _blob(other, file) for one, other in zip(kept, plain, strict=True)}
+    now = _blob(kept[0], file)
+    for one in after[:middle]:
+        now = {path: blob for path, _, blob in one.files}.get(file, now)
+    removal = Change(REMOVAL, ((file, "100644", without[now]),))
+    later = [
+        replace(
+            one,
+            files=tuple((path, mode, without.get(blob, blob)) for path, mode, blob in one.files),
+        )
+        for one in after[middle:]
+    ]
+    whole = [*after[:middle], removal, *later]
+    objects = tuple(dict.fromkeys(place for one in (*plain, *kept) for place in one.objects))
+    _run(["git", "init", "-q", "--bare", "--template=", "-b", "history", str(repository)])
+    (repository / "objects/info").mkdir(exist_ok=True)
+    (repository / "objects/info/alternates").write_text(
+        "".join(f"{place.resolve()}\n" for place in objects)
+    )
+    first = middle - broken // 2
+    bad_ones = range(first, first + broken)
+    stream = b"".join(_stream(kept[0], whole, bad_ones, objects))
+    _run(["git", "-C", str(repository), "fast-import", "--quiet"], stream)
+    listed = _run(["git", "-C", str(repository), "rev-list", "--reverse", HEAD]).split()
+    return History(
+        listed[0],
+        listed[1 + middle],
+        listed[-1],
+        tuple(listed),
+        tuple(listed[1 + place] for place in bad_ones),
+    )
+
+
+def _stream(
+    first: Source, whole: Sequence[Change], broken: range, objects: Sequence[Path]
+) -> Iterator[bytes]:
+    yield _commit(f"{first.label}, with the check of 6.12") + f"M 040000 {first.tree} \n".encode()
+    swap = _blob(first, BROKEN)
+    for place, one in enumerate(whole):
+        yield _commit(one.subject)
+        for path, mode, blob in one.files:
+            swap = blob if path == BROKEN else swap
+            if path == BROKEN and place in broken:
+                continue
+            gone = blob == GONE
+            yield f"D {path}\n".encode() if gone else f"M {mode} {blob} {path}\n".encode()
+        if place in broken:
+            done = git(["cat-file", "blob", swap], objects)
+            text_of(done, BROKEN)
+            data = b"#error this stretch does not compile\n" + done.stdout
+            yield f"M 100644 inline {BROKEN}\ndata {len(data)}\n".encode() + data + b"\n"
+        elif place - 1 in broken:
+            yield f"M 100644 {swap} {BROKEN}\n".encode()
+
+
+def _commit(subject: str) -> bytes:
+    text = subject.encode(errors="surrogateescape")
+    return f"commit {HEAD}\n".encode() + WHO + f"data {len(text)}\n".encode() + text + b"\n"
+
+
+def _blob(source: Source, path: str) -> str:
+    return text_of(git(["rev-parse", f"{source.tree}:{path}"], source.objects), path)
+
+
+def _run(command: Sequence[str], data: bytes = b"") -> str:
+    done = subprocess.run(command, input=data, env=sources.environment(), capture_output=True)
+    return text_of(done, command[0])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Make one."""
+    parser = argparse.ArgumentParser(prog="python3 -m tests.make_debian_history")
+    parser.description = __doc__
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("repository", type=Path)
+    parser.add_argument("--series", default="7.2")
+    parser.add_argument("--commits", type=int, default=0, metavar="N", help="in all")
+    parser.add_argument("--broken", type=int, default=0, metavar="N")
+    parser.add_argument("--mirror", metavar="URL")
+    asked = parser.parse_args(arguments)
+    made = write(
+        asked.repository,
+        releases(asked.series, asked.mirror),
+        FIX.read_bytes(),
+        commits=asked.commits,
+        broken=asked.broken,
+    )
+    print(f"good {made.good}\nculprit {made.culprit}\nbad {made.bad}\ncommits {len(made.commits)}")
+    for one in made.broken:
+        print(f"broken {one}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("make_debian_history", main))
