@@ -65,7 +65,10 @@ def test_without_a_description_it_is_the_desktops_gitks() -> None:
     assert found == Description("desktop", "", "gitk", ("gitk-1", "gitk-2"))
     asked = read_workload({"parameters": {"gitk": 3}}, ["gitk-1"], warnings)
     assert asked.subjects == ("gitk-1", "gitk-2", "gitk-3") and warnings == []
-    assert metrics_of(found) == METRICS and read_figures({}, warnings) == {}
+    stalled, *others = metrics_of(found)
+    assert others == list(METRICS[1:]) and read_figures({}, warnings) == {}
+    assert stalled.title == "stalled seconds per run, two gitk's added up" and stalled.primary
+    assert metrics_of(replace(found, subjects=("gitk-1",))) == METRICS
 
 
 @pytest.mark.parametrize(
@@ -175,9 +178,10 @@ def test_the_metrics_are_the_workloads_then_the_suites(tmp_path: Path) -> None:
     assert elapsed.title == "elapsed until the workload ended"
     assert elapsed.name == "workload ended after s"
     stalled = metrics_of(replace(DIRTY, primary="stalled"))
-    assert stalled[0] == PRIMARY and stalled[1].key == "time-inside"
+    assert stalled[0].key == PRIMARY.key and stalled[1].key == "time-inside"
+    assert stalled[0].title == f"{PRIMARY.title}, two heartbeats added up" and stalled[0].primary
     odd = Figure("stalled", "mine", "m", 0, "higher")
-    assert metrics_of(replace(DIRTY, figures=(odd,), primary="no-such"))[0] == PRIMARY
+    assert metrics_of(replace(DIRTY, figures=(odd,), primary="no-such"))[0] == stalled[0]
     run = load_campaign(workload_run(tmp_path / "k" / "1", figures_of(40.0))).runs[0]
     values = measure(run, found)
     assert values["time-inside"] == 40 and values["rate-inside"] == 12.8
