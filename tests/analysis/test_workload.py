@@ -66,8 +66,9 @@ def test_without_a_description_it_is_the_desktops_gitks() -> None:
     asked = read_workload({"parameters": {"gitk": 3}}, ["gitk-1"], warnings)
     assert asked.subjects == ("gitk-1", "gitk-2", "gitk-3") and warnings == []
     stalled, *others = metrics_of(found)
-    assert (stalled.key, stalled.title) == ("stalled", f"{PRIMARY.title}, two gitk's added up")
-    assert tuple(others) == METRICS[1:] and read_figures({}, warnings) == {}
+    assert others == list(METRICS[1:]) and read_figures({}, warnings) == {}
+    assert stalled.title == "stalled seconds per run, two gitk's added up" and stalled.primary
+    assert metrics_of(replace(found, subjects=("gitk-1",))) == METRICS
 
 
 @pytest.mark.parametrize(
@@ -178,6 +179,7 @@ def test_the_metrics_are_the_workloads_then_the_suites(tmp_path: Path) -> None:
     assert elapsed.name == "workload ended after s"
     stalled = metrics_of(replace(DIRTY, primary="stalled"))
     assert stalled[0].key == PRIMARY.key and stalled[1].key == "time-inside"
+    assert stalled[0].title == f"{PRIMARY.title}, two heartbeats added up" and stalled[0].primary
     odd = Figure("stalled", "mine", "m", 0, "higher")
     assert metrics_of(replace(DIRTY, figures=(odd,), primary="no-such"))[0] == stalled[0]
     run = load_campaign(workload_run(tmp_path / "k" / "1", figures_of(40.0))).runs[0]

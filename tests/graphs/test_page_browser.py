@@ -371,7 +371,7 @@ def test_a_table_that_is_wider_than_the_screen_says_so(opened: Page) -> None:
         expect(hint).to_be_visible() if is_wider else expect(hint).to_be_hidden()
         box = "document.querySelector('#verdicts').closest('.scroll')"
         assert opened.evaluate(f"{box}.scrollWidth > {box}.clientWidth + 1") == is_wider
-        assert opened.evaluate("document.documentElement.scrollWidth") <= size
+        until(opened, f"document.documentElement.scrollWidth <= {size}")
 
 
 def test_every_control_has_a_name_and_every_table_a_caption(opened: Page) -> None:

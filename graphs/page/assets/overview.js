@@ -36,11 +36,17 @@ function drawSawtooth() {
         ? { text: TIME, font: { size: 11 }, standoff: 6 } : undefined };
     layout[`yaxis${n}`] = { ...baseAxis(colours), anchor: `x${n}`, domain, nticks: 4,
       showticklabels: column === 0, rangemode: "tozero" };
-    const words = `, run ${campaign.runs[median.run].number}, ${median.name}, worst ${median.worst}`
+    const told = (name) => `, run ${campaign.runs[median.run].number}${name}, worst ${median.worst}`
       + (median.state === "completed" ? "" : `, ${median.state}`);
-    fit("", 0); // sets the font that is measured
     const panelWidth = ($("sawtooth").clientWidth - 52) / across - 8;
-    const room = panelWidth - pencil.measureText(words).width - 12;
+    const roomBeside = (words) => {
+      fit("", 0); // sets the font that is measured
+      return panelWidth - pencil.measureText(words).width - 12;
+    };
+    // Where there is little room a whole label says more than the stream's name.
+    let words = told(`, ${median.name}`);
+    if (fit(label, roomBeside(words), true) !== label) words = told("");
+    const room = roomBeside(words);
     layout.annotations.push({ xref: `x${n} domain`, yref: `y${n} domain`, x: 0, y: 1,
       xanchor: "left", yanchor: "bottom", showarrow: false, align: "left", yshift: -1,
       font: { size: 11, color: colours.text },
