@@ -5,7 +5,6 @@ Proxy and certificate settings of the host's apt configuration stay in force; ev
 against Debian's archive keys. setup.package_lists says which kernels there are.
 """
 
-import hashlib
 import re
 import subprocess
 from collections.abc import Sequence
@@ -140,11 +139,6 @@ def host_settings(prefixes: Sequence[str]) -> list[str]:
     return [line for line in dump.splitlines() if line.startswith(tuple(prefixes))]
 
 
-def _sha256(path: Path) -> str:
-    with open(path, "rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
-
-
 def download(package: Package) -> Path:
     """Fetch one .deb into the cache, checked against the signed lists' hash; return its path.
 
@@ -152,7 +146,7 @@ def download(package: Package) -> Path:
     """
     target = home() / "archives" / package.uri.rsplit("/", 1)[1]
     with cache.lock("apt"):
-        if target.exists() and _sha256(target) == package.sha256:
+        if target.exists() and cache.file_digest(target) == package.sha256:
             return target
         target.unlink(missing_ok=True)
         aside = target.with_name(target.name + ".part")
@@ -163,7 +157,7 @@ def download(package: Package) -> Path:
                 *("-q", "download-file", uri, str(aside), f"SHA256:{package.sha256}"),
                 what=f"downloading {target.name}",
             )
-            if _sha256(aside) != package.sha256:
+            if cache.file_digest(aside) != package.sha256:
                 raise UserError(f"{target.name} did not arrive whole", hint="try again")
             aside.rename(target)
         except UserError as error:

@@ -94,6 +94,11 @@ def _keep_digest(target: Path, text: str) -> None:
 def _digest_of(path: Path, changing: Collection[str] = ()) -> str:
     if path.is_dir():
         return tree_digest(path, changing)
+    return file_digest(path)
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hex digits."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -151,8 +156,7 @@ def tree_digest(folder: Path, changing: Collection[str] = ()) -> str:
                 total.update(b"link" + bytes(path.readlink()))
                 continue
             total.update(b"x" if path.stat().st_mode & stat.S_IXUSR else b"-")
-            with open(path, "rb") as file:
-                total.update(hashlib.file_digest(file, "sha256").digest())
+            total.update(bytes.fromhex(file_digest(path)))
     return total.hexdigest()
 
 

@@ -6,7 +6,6 @@ kernel build tree, and what setup.trees builds: git:PATH@REV, debian-source:VERS
 """
 
 import argparse
-import hashlib
 import os
 import re
 import struct
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from contract import values
 from errors import Exit, UserError, run_command
-from setup import apt, built_tree, debian, mirrors, package_lists
+from setup import apt, built_tree, cache, debian, mirrors, package_lists
 from setup.trees import specs
 from setup.trees.progress import Progress, Shown
 
@@ -54,11 +53,6 @@ class Kernel:
     config_digest: str | None
     package: str | None = None
     log: Path | None = None
-
-
-def _digest(path: Path) -> str:
-    with open(path, "rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def image_release(image: Path) -> str:
@@ -107,8 +101,8 @@ def _kernel(
         image,
         modules,
         config,
-        _digest(image),
-        _digest(config) if config else None,
+        cache.file_digest(image),
+        cache.file_digest(config) if config else None,
         package,
     )
 
@@ -255,7 +249,7 @@ def _built(spec: str, mirror: str | None, progress: Callable[[Progress], None]) 
         built.modules,
         built.config,
         built.digest,
-        _digest(built.config),
+        cache.file_digest(built.config),
         exact or None,
         built.log,
     )

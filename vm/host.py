@@ -48,6 +48,15 @@ def _host() -> tuple[float, float]:
     return (sum(ticks) - idle) / tick, sum(ticks) / tick
 
 
+def cpu_seconds(pid: int) -> float:
+    """What a process and those of its children that ended have used, from /proc/PID/stat.
+
+    OSError if it is gone.
+    """
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
 def _ours() -> float:
     used = 0.0
     for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):

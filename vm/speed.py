@@ -13,6 +13,7 @@ from pathlib import Path
 from setup import cache
 from vm.emulator import SUITE, Emulator
 from vm.guest import append
+from vm.host import cpu_seconds
 from vm.machine import DidNotStart, Machine, running
 from vm.probe import SCRATCH, cpu_model
 from vm.qemu import Spec
@@ -101,11 +102,9 @@ def busy_seconds(console: bytes) -> float | None:
 def _cpu_seconds(machine: Machine) -> float:
     """CPU time of QEMU so far: what else this machine does meanwhile is not in it."""
     try:
-        stat = Path(f"/proc/{machine.process.pid}/stat").read_text()
+        return cpu_seconds(machine.process.pid)
     except OSError:
         return 0.0
-    fields = stat.rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _file(root: Path, qemu: str) -> Path:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from errors import UserError
+from vm.host import cpu_seconds
 
 SAMPLE_S = 0.1
 
@@ -54,7 +55,7 @@ def measured(command: Sequence[str], stages: dict[str, str]) -> Cost:
             last = line.strip()
             found = next((words for words in stages if words and last.startswith(words)), None)
             if found is not None:
-                now, used = time.monotonic(), _cpu(child.pid)
+                now, used = time.monotonic(), cpu_seconds(child.pid)
                 seconds[stage] += now - since
                 cpu[stage] += used - spent
                 stage, since, spent = stages[found], now, used
@@ -70,12 +71,6 @@ def measured(command: Sequence[str], stages: dict[str, str]) -> Cost:
     if missing := set(stages) - reached:
         raise UserError(f"{' '.join(command)} never said {sorted(missing)[0]!r}")
     return Cost(seconds, cpu, peaks[0])
-
-
-def _cpu(pid: int) -> float:
-    """Seconds that the process and those of its children that ended have used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def _watch(pid: int, over: threading.Event, peaks: list[float]) -> None:

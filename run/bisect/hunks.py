@@ -14,7 +14,7 @@ from pathlib import Path
 from contract.values import path as user_path
 from errors import Exit, UserError
 from setup.trees import debian_source, sources
-from setup.trees.sources import Source, git, text_of
+from setup.trees.sources import Source, git, make_repository, text_of
 
 HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
 IDENTITY = b"committer suite <> 1257163200 +0000\n"
@@ -46,12 +46,14 @@ def make_history(repository: Path, old: Source, new: Source, paths: Sequence[str
         raise UserError(
             f"{old.label} and {new.label} do not differ in {' '.join(paths)}", status=Exit.USAGE
         )
-    _run(["git", "init", "-q", "--bare", "--template=", str(repository)])
+    make_repository(repository)
     (repository / "objects/info").mkdir(exist_ok=True)
     alternates = "".join(f"{place.resolve()}\n" for place in objects)
     (repository / "objects/info/alternates").write_text(alternates)
     stream = b"".join(_stream(old.tree, f"{old.label} as it is", changes))
-    _run(["git", "-C", str(repository), "fast-import", "--quiet", "--force"], stream)
+    command = ["git", "-C", str(repository), "fast-import", "--quiet", "--force"]
+    done = subprocess.run(command, input=stream, env=sources.environment(), capture_output=True)
+    text_of(done, "making the history of hunks")
     return len(changes)
 
 
@@ -127,10 +129,3 @@ def _stream(tree: str, first: str, changes: Sequence[Change]) -> Iterator[bytes]
 def _commit(message: str) -> bytes:
     text = message.encode(errors="surrogateescape")
     return b"commit %s\n%sdata %d\n%s\n" % (HEAD.encode(), IDENTITY, len(text), text)
-
-
-def _run(command: Sequence[str], data: bytes = b"") -> None:
-    done = subprocess.run(command, input=data, env=sources.environment(), capture_output=True)
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines() or ["it printed nothing"]
-        raise UserError(f"making the history of hunks: {said[-1]}")

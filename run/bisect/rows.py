@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The kernels between a good and a bad one, in a row: commits of a tree, or what Debian has."""
 
-import os
-import subprocess
 from collections.abc import Sequence
 
 from contract.values import path as user_path
@@ -11,8 +9,8 @@ from errors import Exit, UserError
 from run.bisect.state import REVERT, Step
 from setup import debian, package_lists
 from setup.trees import specs
+from setup.trees.sources import SHORT, user_git
 
-SHORT = 12
 FORMAT = "--format=%H%x00%P%x00%s"
 
 
@@ -25,14 +23,7 @@ class Tree:
 
     def git(self, *arguments: str) -> str:
         """What git prints; UserError with its last line if it fails."""
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        done = subprocess.run(
-            ["git", "-C", str(self._path), *arguments],
-            env={**clean, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C.UTF-8"},
-            capture_output=True,
-            text=True,
-            errors="replace",
-        )
+        done = user_git(self._path, *arguments, errors="replace")
         if done.returncode:
             said = (done.stderr.strip() or "it printed nothing").splitlines()[-1]
             raise UserError(f"git in {self._path}: {said.removeprefix('fatal: ')}")

@@ -7,7 +7,6 @@ the host is in the result: not its name, its user, its time, its compiler or a f
 """
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
@@ -125,11 +124,6 @@ def _key(source: Source, config: Config) -> str:
     return cache.key(FORMAT, *how, source.tree, *config.parts)
 
 
-def _digest(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _cpus() -> int:
     return len(os.sched_getaffinity(0))
 
@@ -203,7 +197,7 @@ class _Build:
         (folder / LOG).write_text("".join(self._log))
         facts = _Facts(
             (self._out / "include/config/kernel.release").read_text().strip(),
-            _digest(folder / IMAGE),
+            cache.file_digest(folder / IMAGE),
             round(time.monotonic() - began, 1),
             steps,
         )

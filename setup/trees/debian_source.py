@@ -16,7 +16,7 @@ from typing import IO
 
 from errors import Exit, UserError
 from setup import apt, cache, debian, package_lists
-from setup.trees.sources import Source, environment
+from setup.trees.sources import Source, environment, make_repository
 
 PREFIX = "debian-source:"
 NAME = re.compile(r"linux-source-\d+\.\d+")
@@ -116,7 +116,7 @@ def _import(deb: Path, folder: Path) -> None:
     tars = list(aside.glob("usr/src/linux-source-*.tar.xz"))
     if len(tars) != 1:
         raise UserError(f"{deb.name}: no source of a kernel inside")
-    apt.run(["git", "init", "-q", "--bare", "--template=", folder], what="git init")
+    make_repository(folder)
     command = ["git", "-c", "core.compression=1", "fast-import", "--quiet", "--depth=0"]
     env = environment({"GIT_DIR": str(folder)})
     try:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from contract.run_record import write_json
 from errors import printable
 from setup import cache
 
@@ -99,11 +100,8 @@ class Steps:
 
     def keep(self, steps: int) -> None:
         """For the next one."""
-        path = _file()
-        aside = path.with_name(f"{path.name}.new")
         with cache.writing():
-            aside.write_text(json.dumps({**self._all(), self._name: steps}))
-            aside.rename(path)
+            write_json(_file(), {**self._all(), self._name: steps})
 
     def _all(self) -> dict[str, object]:
         try:

@@ -56,17 +56,13 @@ class Source:
 def store() -> Path:
     """The bare repository in the cache that takes what is made here."""
 
-    def make(folder: Path) -> None:
-        run = subprocess.run(
-            ["git", "init", "-q", "--bare", "--template=", str(folder)],
-            env=environment(),
-            capture_output=True,
-            text=True,
-        )
-        if run.returncode:
-            raise UserError(f"git init failed: {run.stderr.strip()}")
+    return cache.built(KIND, STORE, make_repository, ("objects",))
 
-    return cache.built(KIND, STORE, make, ("objects",))
+
+def make_repository(folder: Path) -> None:
+    """An empty bare repository; UserError (3) if git cannot make it."""
+    command = ["git", "init", "-q", "--bare", "--template=", str(folder)]
+    text_of(subprocess.run(command, env=environment(), capture_output=True), "git init")
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -147,21 +143,33 @@ def _check(source: Source, name: str) -> None:
         raise UserError(f"{name} is no source of a kernel", hint=f"it has no {', '.join(MARKS)}")
 
 
-def _user_git(path: Path, *arguments: str) -> str:
-    """A git that looks at the user's repository, with the user's settings; "" if it fails."""
+def user_git(
+    path: Path, *arguments: str, errors: str = "surrogateescape"
+) -> subprocess.CompletedProcess[str]:
+    """A git that looks at the user's repository, with the user's settings; it changes nothing.
+
+    errors: what becomes of bytes that are no UTF-8 (see open()). UserError (3) if git does not
+    trust the repository.
+    """
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     done = subprocess.run(
         ["git", "-C", str(path), *arguments],
         env={**clean, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"},
         capture_output=True,
         text=True,
-        errors="surrogateescape",
+        errors=errors,
     )
     if "dubious ownership" in done.stderr:
         raise UserError(
             f"{path} belongs to another user, and git does not trust it",
             hint=f"git config --global --add safe.directory {path.resolve()}",
         )
+    return done
+
+
+def _user_git(path: Path, *arguments: str) -> str:
+    """What user_git() prints; "" if it fails."""
+    done = user_git(path, *arguments)
     return "" if done.returncode else done.stdout.strip()
 
 

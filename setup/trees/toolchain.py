@@ -6,7 +6,6 @@ kernel. Nothing of it is installed. Its programs have that folder as their root;
 /dev/null that is one, which a user namespace may mount and root may make.
 """
 
-import argparse
 import functools
 import os
 import subprocess
@@ -55,7 +54,6 @@ for name in null zero urandom; do mount --bind /dev/$name "$root/dev/$name"; don
 mount --rbind /proc "$root/proc"
 exec chroot "$root" "$@"
 """
-MAY_NOT = "run it as root, or in the container (README.md)"
 
 
 def root(mirror: str | None = None) -> Path:
@@ -125,7 +123,7 @@ def _enter(place: Path) -> tuple[str, ...]:
         if subprocess.run([*plain, *test], capture_output=True).returncode == 0:
             return plain
     last = (said.splitlines() or ["it printed nothing"])[-1]
-    raise UserError(f"entering {place} failed: {last}", hint=MAY_NOT)
+    raise UserError(f"entering {place} failed: {last}", hint=tools.MAY_NOT)
 
 
 def _make_devices(place: Path) -> None:
@@ -141,11 +139,7 @@ def _make_devices(place: Path) -> None:
 
 def main() -> int:
     """python3 -m setup.trees.toolchain: unpack them; print where they are, and their digest."""
-    parser = argparse.ArgumentParser(prog="setup.trees.toolchain", description=__doc__)
-    parser.add_argument("--mirror", metavar="URL", help="instead of the one in the host's sources")
-    print(root(parser.parse_args().mirror))
-    print(identity())
-    return 0
+    return tools.show("setup.trees.toolchain", __doc__, root, identity)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import stat
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from errors import UserError, run_command
@@ -188,7 +188,17 @@ def _check(tools: Path) -> None:
 
 def main() -> int:
     """python3 -m setup.userland.tools: unpack them; print where they are, and their digest."""
-    parser = argparse.ArgumentParser(prog="setup.userland.tools", description=__doc__)
+    return show("setup.userland.tools", __doc__, root, identity)
+
+
+def show(
+    module: str,
+    description: str | None,
+    root: Callable[[str | None], Path],
+    identity: Callable[[], str],
+) -> int:
+    """The command of a module that unpacks programs: where they are, and their digest."""
+    parser = argparse.ArgumentParser(prog=module, description=description)
     parser.add_argument("--mirror", metavar="URL", help="instead of the one in the host's sources")
     print(root(parser.parse_args().mirror))
     print(identity())
