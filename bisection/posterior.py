@@ -61,10 +61,6 @@ class Posterior:
         found[1:] *= np.repeat(each, np.diff(self.positions))
         return found
 
-    def offset_deviation(self) -> float:
-        """The mean of what a kernel's own offset deviates by, as far as the runs tell."""
-        return float((self.weights.sum(axis=0) * self.offset).sum())
-
 
 def posterior(evidence: Evidence) -> Posterior:
     """The posterior of runs that hold some at both ends."""
