@@ -64,9 +64,9 @@ def over_runs(runs: Sequence[Run], tables: Sequence[FigureTable]) -> list[Means]
 
     Unless the table says that it is one (`of_failed`).
     """
-    told = [(not whole(run), of_run(run, tables)) for run in runs if counted(run)]
+    figures = [(whole(run), of_run(run, tables)) for run in runs if counted(run)]
     return [
-        _means(table, [found for bad, found in told if table.of_failed or not bad])
+        _means(table, [of_one for is_whole, of_one in figures if table.of_failed or is_whole])
         for table in tables
     ]
 

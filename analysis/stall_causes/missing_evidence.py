@@ -17,7 +17,7 @@ MORE = 1.2  # dm-crypt's busy time by the trace, over that of /proc/diskstats
 # Since 5.16 (8cd7c588decf), and what it replaced.
 NEW_THROTTLE = "vmscan/mm_vmscan_throttled"
 OLD_THROTTLES = {"writeback/writeback_congestion_wait", "writeback/writeback_wait_iff_congested"}
-UNUSED = ("taskstats wpcopy", "taskstats irq")  # no cause is told by these clocks
+UNUSED = ("taskstats wpcopy", "taskstats irq")  # no cause is derived from these clocks
 # The trace has the time in compaction too, of all tasks together.
 COMPACTION_CLOCK, COMPACTION = "taskstats compact", "compaction_us"
 NOT_APART = "dm-crypt is not told apart from the disk"
@@ -29,9 +29,9 @@ def notes(run: Run, evidence: Evidence, machine: Machine) -> list[str]:
 
 
 def lost_by(names: list[str], evidence: Evidence) -> list[str]:
-    """Those of the names that are not available without which a cause is told less well.
+    """Which of the names that are not available would have told causes better.
 
-    A kernel has the one or the other event of throttled reclaim.
+    A kernel has either the new event of throttled reclaim or the old ones.
     """
     unused = set(UNUSED)
     if NEW_THROTTLE not in names:
@@ -73,8 +73,8 @@ def _missing(run: Run, evidence: Evidence) -> Iterator[str]:
         yield "The kernel's trace events were not counted: no reason of a throttled task."
     missing = run.fact("evidence", "not_available")
     names = [plain(name, 60) for name in missing] if isinstance(missing, list) else []
-    if told := lost_by(names, evidence):
-        yield f"Not available on this kernel: {some(told, 12)}."
+    if lost := lost_by(names, evidence):
+        yield f"Not available on this kernel: {some(lost, 12)}."
     problems = run.fact("evidence", "problems")
     if isinstance(problems, list):
         yield from (plain(problem) for problem in problems[:8])

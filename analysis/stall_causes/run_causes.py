@@ -63,15 +63,16 @@ def causes_between(run: Run, edges: Sequence[float]) -> list[dict[str, float]] |
     if evidence is None:
         return None
     names = [stream.name for stream in run.subjects]
-    each = _stalls(run, dict.fromkeys([*names, *OTHERS]))
-    stalled = sum(stall.length for stall in each)
+    all_stalls = _stalls(run, dict.fromkeys([*names, *OTHERS]))
+    stalled = sum(stall.length for stall in all_stalls)
     path = CriticalPath(evidence, Machine(run, evidence.trace), _pids(run), stalled)
-    found: list[dict[str, float]] = [{} for _ in edges[1:]]
-    for stall in each:
+    seconds_by_cause: list[dict[str, float]] = [{} for _ in edges[1:]]
+    for stall in all_stalls:
         for place, shares in path.between(stall, edges):
             for (cause, _, _), amount in shares.of.items():
-                found[place][cause] = found[place].get(cause, 0.0) + amount
-    return found
+                seconds = seconds_by_cause[place]
+                seconds[cause] = seconds.get(cause, 0.0) + amount
+    return seconds_by_cause
 
 
 def _stalls(run: Run, names: Iterable[str]) -> list[Stall]:

@@ -165,10 +165,10 @@ def _runs(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[s
             + " ".join(f"{figure[:9]:>9}" for figure in figures)
         )
     words = added_up(first_described(listed).workload)
-    said = isinstance(judged, Compared) and judged.felt and judged.primary
+    has_legend = isinstance(judged, Compared) and judged.felt and judged.primary
     parts = [
         ""
-        if said
+        if has_legend
         else "Frozen: share of the time in gaps of 1 s or more; worst: the longest gap of any "
         f"{campaign.subject}; stalled: all such gaps{words and f' of {words}'}.",
         *(f"primary: {title}." for title in sorted(about)),

@@ -104,8 +104,8 @@ def _rows(track: Track) -> Iterator[list[str]]:
         sample = point.sample
         date = [f"{point.date:%Y-%m-%d}" if point.date else "-"] if dated else []
         change = by_place.get(place)
-        said: str = change.verdict if change is not None else ""
+        verdict: str = change.verdict if change is not None else ""
         if change is not None and change.ratio:
-            said = f"{change.bound}{times(change.ratio)} times {said}"
+            verdict = f"{change.bound}{times(change.ratio)} times {verdict}"
         done = f"{ended(sample)} of {sample.runs}"
-        yield [point.label, *date, done, mean_and_sd(track.metric, sample), said]
+        yield [point.label, *date, done, mean_and_sd(track.metric, sample), verdict]

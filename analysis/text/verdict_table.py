@@ -2,8 +2,8 @@
 """The cells of tables of verdicts and metrics, for texts, pictures and the page alike.
 
 Every change is the raw ratio to the baseline, 1.25 being a quarter more; there is no percentage and
-no sign. Whether that is worse or better is said by a word, or by the verdict beside it (and by
-colour, never by colour alone), with a ? while it is not established.
+no sign. A word, or the verdict beside it, says whether that is worse or better; a colour may say it
+too, never alone. A ? behind the word says that it is not established.
 """
 
 import math

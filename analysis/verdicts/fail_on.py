@@ -9,7 +9,7 @@ from analysis.verdicts.compared import Compared
 from contract.values import VERDICTS
 from errors import UserError
 
-# A word: which runs it is about, and what is said of them.
+# A word of --fail-on: which runs it means, and the verb of the line about them.
 RUNS = {"failed": (failed, "failed"), "unfinished": (unfinished, "was not done")}
 
 
@@ -42,10 +42,10 @@ def _of_workload(compared: Compared, words: Sequence[str]) -> Iterator[str]:
     if "undecided" in words:
         for label in without_runs(compared):
             yield f"{plain(label, 60)} is undecided: it has no run that counts"
-    for word, (is_such, said) in RUNS.items():
+    for word, (is_such, verb) in RUNS.items():
         for variant in compared.variants if word in words else ():
             runs = compared.campaign.variants()[variant]
             if bad := [run for run in runs if is_such(run)]:
                 which = f"{len(bad)} of {plural(len(runs), 'run')}"
                 states = ", ".join(dict.fromkeys(run.state for run in bad))
-                yield f"{compared.labels[variant]} {said} in {which} ({states})"
+                yield f"{compared.labels[variant]} {verb} in {which} ({states})"

@@ -37,16 +37,16 @@ def felt_with(
     workload: Description,
 ) -> dict[str, Felt]:
     """Each of the variants with a run that ended and tells; `samples` are by metric."""
-    found = {}
+    words = added_up(workload)
+    felt = {}
     for variant in variants:
         frozen, elapsed = (samples[key][variant] for key in ("share-1", "elapsed"))
         if frozen.mean is None or elapsed.mean is None:
             continue
         each = [one for run in runs[variant] if counted(run) for one in run.subjects]
         longest = max(map(worst, each))
-        words = added_up(workload)
-        found[variant] = Felt(frozen.mean, longest, elapsed.mean, frozen.failed, words)
-    return found
+        felt[variant] = Felt(frozen.mean, longest, elapsed.mean, frozen.failed, words)
+    return felt
 
 
 def percent(value: float) -> str:
