@@ -212,3 +212,10 @@ def test_every_source_file_names_its_licence() -> None:
     for name in filter(None, listed):
         head = (SUITE / name).read_text().split("\n", 3)[:3]
         assert any("SPDX-License-Identifier: GPL-2.0-or-later" in line for line in head), name
+
+
+def test_what_runs_under_kvm_needs_no_package_of_the_tests() -> None:
+    # A fresh host has requirements.txt only.
+    code = "import sys; sys.modules['pytest'] = None; import tests.support.under_kvm"
+    done = subprocess.run([sys.executable, "-c", code], cwd=SUITE, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

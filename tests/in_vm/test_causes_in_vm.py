@@ -14,8 +14,9 @@ from analysis.reading.load import Run, load_campaign
 from analysis.stall_causes.causes import Card
 from analysis.stall_causes.run_causes import run_causes
 from tests.guest.stall_scenes import SCENES
+from tests.support.kernel_parameters import kernels
 from tests.support.stall_scenes_run import play
-from tests.support.vms import kernels, last_words, nothing_left
+from tests.support.vms import last_words, nothing_left
 
 pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(1500)]
 KERNELS = kernels("CAUSES_KERNELS", "debian:7.3", more=("debian:5.10",))

@@ -18,7 +18,8 @@ from contract.run_files import more_disks
 from contract.run_record import read_events
 from graphs.report import make_report
 from run.arguments import parse
-from tests.support.vms import guest, kernels, one_small_run, run_in_vm
+from tests.support.kernel_parameters import kernels
+from tests.support.vms import guest, one_small_run, run_in_vm
 
 RUN_S = 1800  # beside other work, and with a guest image to make first
 pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(RUN_S + 60)]

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.vms import kernels, one_small_run
+from tests.support.kernel_parameters import kernels
+from tests.support.vms import one_small_run
 
 RUN_S = 1800  # of the host: beside other work the guest is slower
 pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(RUN_S + 60)]

@@ -13,7 +13,8 @@ import pytest
 from contract.run_record import read_events
 from run.arguments import parse
 from tests.guest.tracing_check import FAILING_WRITES, READS
-from tests.support.vms import OWN_CLOCK, guest, kernels, run_in_vm
+from tests.support.kernel_parameters import kernels
+from tests.support.vms import OWN_CLOCK, guest, run_in_vm
 
 pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(900)]
 KERNELS = kernels("TRACE_KERNELS", "debian:7.3", more=("debian:5.10",))

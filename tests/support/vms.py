@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from contract.options import Options
 from contract.run_record import read_events
 from run import machine_lock
@@ -42,15 +40,6 @@ SMALL += ["--machine", "host", "--memory", "248M"]
 # The same on a clock of its own: nothing there is at a moment of the host's.
 COUNTED = ["--cpus", "1", "--cpu-mips", "500", "--clock", "guest"]
 OWN_CLOCK = [*SMALL, *COUNTED]
-
-
-def kernels(variable: str, *newest: str, more: tuple[str, ...] = ()) -> list[Any]:
-    """A fixture's parameters: the kernels that the variable of the environment names, in their
-    place the newest, and with `tests/run.sh --all` more of them.
-    """
-    named = os.environ.get(variable, "").split()
-    slow = [] if named else [pytest.param(each, marks=pytest.mark.slow) for each in more]
-    return [*(named or newest), *slow]
 
 
 # A fault of a kernel, but for the panics that tests bring about.
