@@ -7,7 +7,6 @@ plan.toml is a rename: a runner that is killed anywhere leaves a campaign that c
 
 import re
 import shlex
-import shutil
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -17,7 +16,7 @@ from typing import Any
 from contract import checkout
 from contract.levels import can_decide
 from contract.options import Options
-from contract.run_files import ABORTED, CONFIG, RUN_NUMBER
+from contract.run_files import ABORTED, CHANGES, CONFIG, RUN_NUMBER
 from contract.variant import Variant, exactly
 from errors import Exit, UserError
 from run.plans import machine_file, written
@@ -113,7 +112,8 @@ class Campaign:
         self._options = replace(self._options, baseline=self._baseline())
         self.make_folders(labels)
         for label, (_, kernel) in zip(labels, found, strict=True):
-            self._keep_config(label, kernel)
+            if kernel is not None:
+                self._keep_source(label, kernel)
         if self._options.machine.endswith(".toml") and not self._options.device:
             machine_file.keep(self.path, self._options.machine)
         self._set_aside_cut(labels)
@@ -222,13 +222,15 @@ class Campaign:
         else:
             refuse_another(self.path, before, entry)
 
-    def _keep_config(self, label: str, kernel: Kernel | None) -> None:
-        kept = self.path / label / CONFIG
-        if kernel is None or kernel.config is None or kept.exists():
-            return
-        aside = kept.with_name(".config.new")
-        shutil.copyfile(kernel.config, aside)
-        aside.rename(kept)
+    def _keep_source(self, label: str, kernel: Kernel) -> None:
+        """What the kernel was made with: its .config, and what was changed in its source."""
+        config = b"" if kernel.config is None else kernel.config.read_bytes()
+        for name, content in ((CONFIG, config), (CHANGES, kernel.changes)):
+            kept = self.path / label / name
+            if content and not kept.exists():
+                aside = kept.with_name(f".{name}.new")
+                aside.write_bytes(content)
+                aside.rename(kept)
 
     def _note_extension(self) -> None:
         """Note the look that was taken before a campaign grew: each later look costs level."""

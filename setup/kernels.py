@@ -40,7 +40,7 @@ class Kernel:
     """A kernel ready to boot. modules is .../lib/modules/RELEASE, None if there are none.
 
     package: the version of Debian's package or the commit that it is from, if it is from one. log:
-    of its build, if it was built here.
+    of its build, if it was built here; changes: a patch of its source, if that was changed.
     """
 
     spec: str
@@ -53,6 +53,7 @@ class Kernel:
     config_digest: str | None
     package: str | None = None
     log: Path | None = None
+    changes: bytes = b""
 
 
 def image_release(image: Path) -> str:
@@ -252,6 +253,7 @@ def _built(spec: str, mirror: str | None, progress: Callable[[Progress], None]) 
         cache.file_digest(built.config),
         exact or None,
         built.log,
+        source.changes,
     )
 
 

@@ -134,8 +134,9 @@ class Campaign:
     """All runs of a folder that have an end, and the names of those that have none.
 
     `set_aside` names the runs that were cut short and repeated; `configs`: variant -> its kernel's
-    .config; `problems`: what could not be read of plan.toml and the like; `machine`: the copy of
-    the machine's file that the plan names; `pooled`: of several campaigns, what became of each.
+    .config; `changes`: variant -> the patch of its kernel's source; `problems`: what could not be
+    read of plan.toml and the like; `machine`: the copy of the machine's file that the plan names;
+    `pooled`: of several campaigns, what became of each.
     """
 
     path: Path
@@ -144,6 +145,7 @@ class Campaign:
     set_aside: list[str] = field(default_factory=list)
     plan: Plan = field(default_factory=Plan)
     configs: dict[str, str] = field(default_factory=dict)
+    changes: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     machine: bytes = b""
     pooled: list[str] = field(default_factory=list)
@@ -197,7 +199,15 @@ def load_campaign(path: Path) -> Campaign:
     runs = without_copies([one for one in loaded if isinstance(one, Run)], found.problems)
     machine = load_machine(folder, plan, found.problems)
     return Campaign(
-        folder, runs, incomplete, found.set_aside, plan, found.configs, found.problems, machine
+        folder,
+        runs,
+        incomplete,
+        found.set_aside,
+        plan,
+        found.configs,
+        found.changes,
+        found.problems,
+        machine,
     )
 
 

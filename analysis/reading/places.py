@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from analysis.reading.files import names_in, read_file, readable
-from contract.run_files import CONFIG, EVENTS, META, REPORT, RUN_NUMBER, STATUS
+from contract.run_files import CHANGES, CONFIG, EVENTS, META, REPORT, RUN_NUMBER, STATUS
 from contract.untrusted import json_object
 
 LARGEST_FACTS = 4 << 20  # bytes of a JSON file, the plan or a kernel's .config
@@ -26,12 +26,13 @@ class Place:
 
 @dataclass(frozen=True)
 class Found:
-    """The runs in order; what is named and not counted; each variant's .config."""
+    """The runs in order; what is named and not counted; each variant's .config and patch."""
 
     runs: list[Place] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
     set_aside: list[str] = field(default_factory=list)
     configs: dict[str, str] = field(default_factory=dict)
+    changes: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -70,7 +71,7 @@ def find_runs(folder: Path) -> Found:
 
 
 def _variant(variant: str, folder: Path, found: Found) -> None:
-    """Add a variant's runs, its .config, the runs that were set aside, and links in their place."""
+    """Add a variant's runs, what made its kernel, the runs that were set aside, and links."""
     folders, files, links, strange = names_in(folder)
     found.problems.extend(_no_name(f"{variant}/{name}") for name in strange)
     numbers = sorted(filter(_is_number, folders), key=int)
@@ -80,9 +81,10 @@ def _variant(variant: str, folder: Path, found: Found) -> None:
         status = json_object(read_file(folder / name / STATUS, [], LARGEST_FACTS) or b"")
         state = "no status.json" if status is None else str(status.get("state", "unknown"))
         found.set_aside.append(f"{variant}/{name} ({state[:20]})")
-    if CONFIG in files:
-        config = read_file(folder / CONFIG, found.problems, LARGEST_FACTS)
-        found.configs[variant] = (config or b"").decode("utf-8", "replace")
+    for name, known in ((CONFIG, found.configs), (CHANGES, found.changes)):
+        if name in files:
+            content = read_file(folder / name, found.problems, LARGEST_FACTS) or b""
+            known[variant] = content.decode("utf-8", "replace")
 
 
 def _no_name(shown: str) -> str:

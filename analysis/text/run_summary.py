@@ -83,9 +83,10 @@ def _headline(run: Run) -> str:
     if not subjects:
         return f"{name} was silent for {seconds(worst(longest))} at the worst{open_words}."
     if share is None:
-        text = f"Frozen for {seconds(worst(longest))} at the worst ({name}{open_words})."
+        least = "at least " if unfinished(run) else ""
+        text = f"Frozen for {least}{seconds(worst(longest))} at the worst ({name}{open_words})."
     else:
-        words = frozen_words(share, worst(longest))
+        words = frozen_words(share, worst(longest), cut=unfinished(run))
         text = f"{words[:1].upper()}{words[1:]} ({name}{open_words})."
     if not stalled_seconds(run):
         return text

@@ -52,7 +52,8 @@ def _frozen(compared: Compared, variant: str) -> str:
 def _worst(compared: Compared, variant: str) -> str:
     if not compared.felt:
         return ""
-    return seconds(compared.felt[variant].worst) if variant in compared.felt else "-"
+    felt = compared.felt.get(variant)
+    return "-" if felt is None else (">=" if felt.cut else "") + seconds(felt.worst)
 
 
 MEAN = ""  # a head that the primary metric has a word for

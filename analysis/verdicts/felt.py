@@ -7,7 +7,7 @@ It is said before the stalled seconds, which are a sum over several programs (do
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.figures.metrics import added_up, counted
+from analysis.figures.metrics import added_up, counted, unfinished
 from analysis.figures.stalls import STALL, worst
 from analysis.reading.load import Run
 from analysis.reading.words import seconds
@@ -20,7 +20,8 @@ class Felt:
     """`frozen`: per cent of the subjects' time in gaps of 1 s or more, `elapsed`: seconds of a run.
 
     Both are means of the runs that ended. `worst`: the longest gap of any subject in any run, also
-    in those that failed, of which there are `failed`. `added_up`: what stalled seconds are.
+    in those that failed, of which there are `failed`. `added_up`: what stalled seconds are. `cut`:
+    runs were not done at their limit, so `worst` is at least so long.
     """
 
     frozen: float
@@ -28,6 +29,7 @@ class Felt:
     elapsed: float
     failed: int
     added_up: str
+    cut: bool = False
 
 
 def felt_with(
@@ -43,9 +45,10 @@ def felt_with(
         frozen, elapsed = (samples[key][variant] for key in ("share-1", "elapsed"))
         if frozen.mean is None or elapsed.mean is None:
             continue
-        each = [one for run in runs[variant] if counted(run) for one in run.subjects]
-        longest = max(map(worst, each))
-        felt[variant] = Felt(frozen.mean, longest, elapsed.mean, frozen.failed, words)
+        results = list(filter(counted, runs[variant]))
+        longest = max(worst(one) for run in results for one in run.subjects)
+        cut = any(map(unfinished, results))
+        felt[variant] = Felt(frozen.mean, longest, elapsed.mean, frozen.failed, words, cut)
     return felt
 
 
@@ -56,16 +59,21 @@ def percent(value: float) -> str:
     return "more than 99 %" if 99 < value < 100 else f"{value:.0f} %"
 
 
-def frozen_words(frozen: float, longest: float, when: str = "") -> str:
-    """'frozen for 84 % of the time, at worst for 16.4 s'; when: of which runs the share is."""
+def frozen_words(frozen: float, longest: float, when: str = "", *, cut: bool = False) -> str:
+    """'frozen for 84 % of the time, at worst for 16.4 s'; when: of which runs the share is.
+
+    cut: a run's limit ended it (or one of them), so the longest gap is at least so long.
+    """
     if longest < STALL:
         return f"never frozen (no gap of {STALL:.0f} s), the longest gap {seconds(longest)}"
-    return f"frozen for {percent(frozen)} of the time{when}, at worst for {seconds(longest)}"
+    least = "at least " if cut else ""
+    return f"frozen for {percent(frozen)} of the time{when}, at worst for {least}{seconds(longest)}"
 
 
 def felt_words(one: Felt, label: str = "", base: Felt | None = None) -> str:
     """The same of a variant, and behind it the baseline's figures."""
-    text = frozen_words(one.frozen, one.worst, " in the runs that ended" if one.failed else "")
+    when = " in the runs that ended" if one.failed or one.cut else ""
+    text = frozen_words(one.frozen, one.worst, when, cut=one.cut)
     if base is not None:
         text += f" ({label}: {percent(base.frozen)}, {seconds(base.worst)})"
     return text

@@ -145,6 +145,7 @@ class _Pool:
             [one for campaign, name in each for one in named(campaign.set_aside, name)],
             plan,
             {label: text for one in reversed(campaigns) for label, text in one.configs.items()},
+            {label: text for one in reversed(campaigns) for label, text in one.changes.items()},
             [one for campaign, name in each for one in named(campaign.problems, name)],
             pooled=self.notes,
         )

@@ -7,7 +7,7 @@ its author has. What the campaign became is in its plan.toml, which the bundle h
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from contract.levels import MARGIN
 from contract.option_rows import PARAMETERS
 from contract.option_table import ROWS
 from contract.plan import TABLES, Plan, machine_file
+from contract.run_files import CHANGES
 from contract.spelling import absent, flag, in_table, spelled
 from contract.swap import ON_DISK
 from contract.variant import RUNNING, Variant, exactly
@@ -46,7 +47,7 @@ def command(compared: Compared) -> Iterator[str]:
         if found:
             yield "The same without the plan:"
             yield from _shell(["./run_test.sh", *found])
-        yield from _obstacles(plan, has_machine=bool(machine))
+        yield from _obstacles(plan, compared.whole.changes, has_machine=bool(machine))
     else:
         yield from paragraph("No plan was recorded; kernels and parameters are below.")
     if plan.command:
@@ -170,8 +171,11 @@ def _is_label(text: str) -> bool:
     return values.LABEL.fullmatch(text) is not None
 
 
-def _obstacles(plan: Plan, *, has_machine: bool) -> Iterator[str]:
-    """What a reader has to write into the plan before it can be run elsewhere."""
+def _obstacles(plan: Plan, changes: Collection[str], *, has_machine: bool) -> Iterator[str]:
+    """What a reader has to write into the plan before it can be run elsewhere.
+
+    changes: the variants whose kernel's source was changed, with a patch in the bundle.
+    """
     labels = [one.label for one in plan.variants if not _is_label(one.label)]
     if labels:
         shown = ", ".join(plain(label, 60) for label in labels[:3])
@@ -179,13 +183,31 @@ def _obstacles(plan: Plan, *, has_machine: bool) -> Iterator[str]:
     parameters = plan.tables.get(PARAMETERS, {})
     known = parameters if isinstance(parameters, dict) else {}
     sources = [known.get(key) for key, row in in_table(PARAMETERS).items() if row.source]
-    files = [one.kernel for one in plan.variants if not one.kernel.startswith("debian:")]
+    files = [file for one in plan.variants for file in _own_files(one, one.label in changes)]
     files += [source for source in sources if isinstance(source, str) and "://" not in source]
     file = machine_file(plan.tables)
     files += [file] if file and not has_machine else []
     if files:
         shown = ", ".join(plain(file, 100) for file in dict.fromkeys(files[:4]))
         yield from paragraph(f"Of the machine that ran it, and not in this bundle: {shown}.")
+    for one in plan.variants:
+        if one.label in changes:
+            label = plain(one.label, 60)
+            yield from paragraph(
+                f"{label}: what was changed in its source is {label}/{CHANGES} of this bundle. "
+                "Write that path after patch= in plan.toml."
+            )
+
+
+def _own_files(variant: Variant, has_patch: bool) -> list[str]:
+    """What a variant's kernel is made of that only the machine has which made it."""
+    source, *words = variant.kernel.split(",")
+    if source.startswith("debian:"):
+        return []
+    if not source.startswith("debian-source:"):
+        return [variant.kernel]
+    files = [] if has_patch else [one[6:] for one in words if one.startswith("patch=")]
+    return files + [one[7:] for one in words if one.startswith("config=") and "/" in one]
 
 
 def _shell(words: list[str]) -> Iterator[str]:

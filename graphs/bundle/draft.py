@@ -11,7 +11,7 @@ from analysis.reading.words import plain, plural, some
 from analysis.text import compare_text
 from analysis.verdicts import export
 from analysis.verdicts.compared import Compared
-from contract.run_files import CONFIG, FAILURES_LOG, PLAN_FILE
+from contract.run_files import CHANGES, CONFIG, FAILURES_LOG, PLAN_FILE
 from graphs.bug_report import report
 from graphs.bug_report.mail import NAME as MAIL
 from graphs.bug_report.mail import Mail
@@ -54,9 +54,9 @@ class Draft:
             self._file(variant, path, place)
             for variant, path, place in uncounted(self.compared.whole)
         ]
-        configs = self._configs()
+        sources = self._sources()
         pictures = self._pictures()
-        room = self.room - sum(one.room for one in [*head, *named, *configs, *pictures])
+        room = self.room - sum(one.room for one in [*head, *named, *sources, *pictures])
         chosen = choose(tried, packer, room, whole=len(tried) == len(ranked))
         known = {(run.variant, run.number) for run in tried}
         chosen.left_out += [
@@ -75,7 +75,7 @@ class Draft:
         )
         first = self._text("report.txt", report.build(self.view, contents, self.redactor.text))
         mails = [] if isinstance(self.mail, str) else [self._text(MAIL, self.mail.text)]
-        body = [first, *mails, *head, *pictures, *named, *configs, *runs]
+        body = [first, *mails, *head, *pictures, *named, *sources, *runs]
         body.insert(1, packed_file("REDACTIONS.txt", redactions(body, self.redactor.given)))
         return [body[0], packed_file(MANIFEST, manifest(body, held, total)), *body[1:]]
 
@@ -103,21 +103,21 @@ class Draft:
         found = result_files.redacted(export.CAUSES_JSON, raw, self.redactor)
         return [packed_file(export.CAUSES_JSON, found, raw)] if raw else []
 
-    def _configs(self) -> list[PackedFile]:
-        """The .config of each variant, as far as there is room for them."""
+    def _sources(self) -> list[PackedFile]:
+        """The patch of each variant's source, and its .config, as far as there is room for them."""
         room, members, out = min(CONFIGS, self.room // 3), [], []
         first = () if isinstance(self.mail, str) else self.mail.variants
         by_variant = self.compared.whole.variants()
         order = sorted(by_variant, key=lambda one: self.redactor.text(one) not in first)
-        for variant in order:
-            runs = by_variant[variant]
-            if variant in self.compared.whole.configs:
-                config = self._file(variant, runs[0].path.parent / CONFIG, CONFIG)
-                if config.room <= room:
-                    members.append(config)
-                    room -= config.room
+        whole = self.compared.whole
+        for name, known in ((CHANGES, whole.changes), (CONFIG, whole.configs)):
+            for variant in filter(known.__contains__, order):
+                file = self._file(variant, by_variant[variant][0].path.parent / name, name)
+                if file.room <= room:
+                    members.append(file)
+                    room -= file.room
                 else:
-                    out.append(config.path)
+                    out.append(file.path)
         if out:
             self.remarks.append(f"Not in it for want of room: {_named(out)}.")
         return members

@@ -10,7 +10,7 @@ from analysis.verdicts.by_workload import by_workload
 from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
 from contract.plan import parse_plan
-from contract.run_files import CONFIG, PLAN_FILE
+from contract.run_files import CHANGES, CONFIG, PLAN_FILE
 from graphs.bug_report import facts
 from graphs.bundle.packed_runs import texts
 from graphs.bundle.uncounted_runs import uncounted
@@ -25,6 +25,8 @@ def learn(campaign: Campaign, runs: list[Run], redactor: Redactor) -> None:
     for variant, config in campaign.configs.items():
         redactor.learn(variant)
         result_files.learn(CONFIG, config.encode("utf-8", "replace"), redactor)
+    for patch in campaign.changes.values():
+        result_files.learn(CHANGES, patch.encode("utf-8", "replace"), redactor)
     for run in campaign.runs:
         redactor.learn_value([run.variant, run.meta, run.status])
     for run in runs:
@@ -51,6 +53,7 @@ def redacted(compared: Compared, redactor: Redactor) -> Compared:
             for name in one.variants[: facts.KERNELS]
             if name in old.configs
         },
+        changes={redactor.text(name): "" for name in old.changes},
     )
     if all(_is_clean(one, redactor) for one in compared.each):
         parts = zip(compared.each, by_workload(campaign), strict=True)

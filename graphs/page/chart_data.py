@@ -152,7 +152,7 @@ def _felt(run: Run) -> str:
     share = frozen_share(run)
     if share is None:
         return ""
-    return f"; {frozen_words(share, max(map(worst, run.subjects)))}"
+    return f"; {frozen_words(share, max(map(worst, run.subjects)), cut=unfinished(run))}"
 
 
 def _tooth(run: Run | None, index: dict[tuple[str, int], int]) -> dict[str, Any] | None:

@@ -62,14 +62,15 @@ class Memory:
             self._state.memory[name]["more_mib"] = more_mib + change
             return True
 
-    def unmatched(self) -> list[str]:
-        """The kernels whose last run had another MemAvailable than the good end's, all the same."""
-        wanted = self._state.available_kib
-        return [
-            name
-            for name, one in self._state.memory.items()
-            if abs(one["available_kib"] - wanted) > TOLERANCE_KIB
-        ]
+
+def unmatched(state: State) -> list[str]:
+    """The kernels whose last run had another MemAvailable than the good end's, all the same."""
+    wanted = state.available_kib
+    return [
+        name
+        for name, one in state.memory.items()
+        if abs(one["available_kib"] - wanted) > TOLERANCE_KIB
+    ]
 
 
 def available(run: Path) -> int | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from run.bisect.findings import WORSE
+from run.bisect.memory import unmatched
 from run.bisect.state import Stage, State, Step
 
 TEXT, LOG, MAIL = "bisect.txt", "bisect.log", "mail.txt"
@@ -105,6 +106,7 @@ def _how(state: State) -> Iterator[str]:
         "the fresh runs."
     )
     if state.available_kib:
+        odd = unmatched(state)
         moved = {name: one["more_mib"] for name, one in state.memory.items() if one.get("more_mib")}
         yield from _wrapped(
             f"Memory: each kernel began the workload with MemAvailable {state.available_kib} KiB "
@@ -115,6 +117,7 @@ def _how(state: State) -> Iterator[str]:
                 if moved
                 else "all VMs have the same size."
             )
+            + (f" These had another MemAvailable all the same: {', '.join(odd)}." if odd else "")
         )
 
 

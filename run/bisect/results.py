@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from contract.run_files import ABORTED, STATUS
+from contract.run_files import ABORTED, STATUS, UNFINISHED
 from contract.untrusted import json_object
 from errors import UserError
 from run.bisect.state import RunFacts
@@ -21,7 +21,10 @@ def run_facts(run: Path, name: str, state: str) -> RunFacts:
         why = json_object((run / STATUS).read_bytes()) or {}
         return RunFacts(place, name, state, None, counts=False, why_not=str(why.get("why")))
     found = json.loads(_printed("analysis.runs", str(run)))
-    figure = found["figure"]
+    # What was not done at its limit has a figure that is at least so much: the search has one rank
+    # for that, the worst.
+    unfinished = found["state"] == UNFINISHED
+    figure = None if unfinished else found["figure"]
     if figure is not None and found["higher_is_better"]:
         figure = 1 / max(figure, 1e-9)
     why_not = ""
@@ -29,13 +32,13 @@ def run_facts(run: Path, name: str, state: str) -> RunFacts:
         why_not = "its workload did not begin"
     elif found["disturbed"]:
         why_not = f"its observers were disturbed: {found['disturbed']}"
-    elif figure is None and not found["failed"]:
+    elif figure is None and not (found["failed"] or unfinished):
         why_not = "it has no figure"
     return RunFacts(place, name, found["state"], figure, counts=not why_not, why_not=why_not)
 
 
 def value(facts: RunFacts) -> float:
-    """The figure for the search: infinite of a run that failed."""
+    """The figure for the search: infinite of a run that failed or was not done."""
     return math.inf if facts.figure is None else facts.figure
 
 

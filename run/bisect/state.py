@@ -29,7 +29,7 @@ class Step:
 
 @dataclass
 class RunFacts:
-    """A run that counts, or would: figure: more is worse; None: it failed."""
+    """A run that counts, or would: figure: more is worse; None: it failed or was not done."""
 
     place: str  # the campaign's folder and the run's in it
     name: str  # of its kernel

@@ -71,9 +71,8 @@ def from_debian(wanted: str, *, mirror: str | None = None) -> Source:
                 file=sys.stderr,
             )
         tree = (folder / TREE).read_text().strip()
-        return Source(
-            f"v{upstream_of(package)}", tree, (folder / "objects",), package=package.version
-        )
+        label, objects = f"v{upstream_of(package)}", (folder / "objects",)
+        return Source(label, tree, objects, package=package.version, unchanged=tree)
     every = [one for one in lists.packages if NAME.fullmatch(one.name)]
     every.sort(key=lambda one: debian.version_key(one.version))
     known = dict.fromkeys(map(upstream_of, every))

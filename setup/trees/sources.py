@@ -36,7 +36,8 @@ class Source:
     `label` is the variant's name (`v7.2`, `v7.2-revert-acd22fbb9f47`, `v7.2+fix`); `tree` the id of
     its git tree; `objects` the object stores that hold it; `repository` the user's, in which
     commits are looked up, if there is one; `commit` the one it was made of; `package` the version
-    of Debian's package; `notes` are lines to tell the user.
+    of Debian's package; `notes` are lines to tell the user; `unchanged` is the tree of the commit
+    or package, before anything was changed.
     """
 
     label: str
@@ -46,11 +47,23 @@ class Source:
     commit: str = ""
     package: str = ""
     notes: tuple[str, ...] = ()
+    unchanged: str = ""
 
     @property
     def is_committed(self) -> bool:
         """Whether its commit says all that was there before it was changed."""
         return bool(self.commit) and not self.notes
+
+    @property
+    def changes(self) -> bytes:
+        """What was changed in it, as a patch; empty if nothing was."""
+        if self.unchanged in ("", self.tree):
+            return b""
+        done = git(
+            ["diff-tree", "-r", "-p", "--no-ext-diff", self.unchanged, self.tree], self.objects
+        )
+        text_of(done, f"the changes of {self.label}")
+        return done.stdout
 
 
 def store() -> Path:
@@ -116,7 +129,7 @@ def from_git(path: Path, revision: str = "") -> Source:
             status=Exit.USAGE,
         )
     label, tree = _name(path, revision, commit), _user_git(path, "rev-parse", f"{commit}^{{tree}}")
-    source = Source(label, tree, (objects,), path, commit)
+    source = Source(label, tree, (objects,), path, commit, unchanged=tree)
     if not revision:
         source = _as_it_is(source, folder)
     _check(source, str(path))

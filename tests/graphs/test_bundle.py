@@ -564,3 +564,25 @@ def test_a_machines_own_file_is_in_it(tmp_path: Path) -> None:
     assert "not in this bundle: <home-1>/mine.toml" in " ".join(
         content(packed(folder)[1])["bug-report/report.txt"].decode().split()
     )
+
+
+def test_what_was_changed_in_a_kernels_source_is_in_it(tmp_path: Path) -> None:
+    folder = make_campaign(tmp_path, 2)
+    plan = folder / "plan.toml"
+    tables = tomllib.loads(plan.read_text())
+    first, second = (one["label"] for one in tables["variant"][:2])
+    for one, more in zip(tables["variant"], ("", f",patch={HOME}/fix.patch"), strict=False):
+        one["kernel"] = f"debian-source:7.2{more}"
+    plan.write_text(tomli_w.dumps(tables))
+    (folder / second / "changes.patch").write_text(f"diff --git a/mm/x b/mm/x\n+{ALL}\n")
+    files = content(packed(folder)[1])
+    assert f"bug-report/{first}/changes.patch" not in files
+    patch = files[f"bug-report/{second}/changes.patch"]
+    assert patch.startswith(b"diff --git a/mm/x b/mm/x\n+")
+    assert not any(gone.encode() in patch.lower() for gone in GONE)
+    text = " ".join(files["bug-report/report.txt"].decode().split())
+    assert f"what was changed in its source is {second}/changes.patch of this bundle" in text
+    assert "not in this bundle" not in text
+    (folder / second / "changes.patch").unlink()
+    text = " ".join(content(packed(folder)[1])["bug-report/report.txt"].decode().split())
+    assert "not in this bundle: <home-1>/fix.patch" in text

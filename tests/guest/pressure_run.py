@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """In a guest: run_test.sh's measuring process, and after a while a live-lock that is made up.
 
-usage: pressure_run.py SECONDS [ARGUMENT…]. The gitk's, which began SECONDS before, are stopped
-while warnings fill the kernel's log, until the run has ended.
+usage: pressure_run.py SECONDS RECORDS [ARGUMENT…]. The gitk's, which began SECONDS before, are
+stopped until the run has ended, while the kernel's log gets RECORDS warnings a second.
 """
 
 import os
@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-RECORDS_PER_S = 20
 
 
 def gitks() -> list[int]:
@@ -30,7 +29,7 @@ def gitks() -> list[int]:
 
 def main() -> int:
     """The measuring process's exit status."""
-    seconds, *argv = sys.argv[1:]
+    seconds, records, *argv = sys.argv[1:]
     command = [sys.executable, "-S", "-m", "measure.one_run", *argv]
     process = subprocess.Popen(command, cwd=ROOT)
     while process.poll() is None and not gitks():
@@ -41,11 +40,12 @@ def main() -> int:
     Path("/proc/sys/kernel/printk_devkmsg").write_text("on\n")
     for pid in gitks():
         os.kill(pid, signal.SIGSTOP)
-    with open("/dev/kmsg", "wb", buffering=0) as log:
-        while process.poll() is None:
-            log.write(b"<4>pressure_run: a record of a log that fills")
-            time.sleep(1 / RECORDS_PER_S)
-    return process.returncode
+    if int(records):
+        with open("/dev/kmsg", "wb", buffering=0) as log:
+            while process.poll() is None:
+                log.write(b"<4>pressure_run: a record of a log that fills")
+                time.sleep(1 / int(records))
+    return process.wait()
 
 
 if __name__ == "__main__":

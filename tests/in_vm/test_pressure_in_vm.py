@@ -15,6 +15,7 @@ from run.arguments import parse
 from tests.support.vms import COUNTED, guest, run_in_vm
 
 pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(900)]
+RECORDS = 20  # warnings a second
 PRESSED_S = 30  # from when the gitk's are there until they are stopped
 ASKED = [
     *("--kernel", "debian:6.1", "--profile", "quick", "--accel", "tcg", "--machine", "host"),
@@ -23,7 +24,7 @@ ASKED = [
     *("--atomic-order", "2", "--atomic-rate", "1000"),
     *("--knob", "/proc/sys/vm/min_free_kbytes=64"),
 ]
-PROGRAM = f"python3 /suite/tests/guest/pressure_run.py {PRESSED_S}"
+PROGRAM = f"python3 /suite/tests/guest/pressure_run.py {PRESSED_S} {RECORDS}"
 
 
 @pytest.fixture(scope="module")

@@ -177,3 +177,14 @@ def test_a_campaign_goes_on_with_the_commit_that_its_runs_had(tree: Tree, tmp_pa
     pinned = Campaign(again, ()).pinned(again.variants[0])
     assert pinned == f"git:{tree.path}@{tree.first}"
     assert kernels.resolve(pinned).image_digest == kernel.image_digest
+
+
+def test_what_was_changed_is_kept_beside_the_config(tree: Tree, tmp_path: Path) -> None:
+    breaks = tree.change("mm/swap.c", 0, "int changed;")
+    specs = [f"git:{tree.path}@master", f"git:{tree.path}@master,revert={breaks}"]
+    options = parse([*("--kernel", specs[0], "--kernel", specs[1]), "--out", str(tmp_path / "c")])
+    found = [(one, kernels.resolve(one.kernel)) for one in options.variants]
+    plain, reverted = Campaign(options, ()).enter(found)
+    assert not (tmp_path / "c" / plain.label / "changes.patch").exists()
+    patch = (tmp_path / "c" / reverted.label / "changes.patch").read_text()
+    assert patch.startswith("diff --git a/mm/swap.c b/mm/swap.c\n") and "\n-int changed;" in patch

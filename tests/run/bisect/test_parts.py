@@ -14,7 +14,7 @@ from errors import UserError
 from run import arguments
 from run.bisect import hunks, options, rows, state
 from run.bisect.builder import Builder
-from run.bisect.memory import Memory, available
+from run.bisect.memory import Memory, available, unmatched
 from run.bisect.state import RunFacts, Stage, State, Step
 from setup import apt, package_lists
 from setup.trees import sources
@@ -160,11 +160,11 @@ def test_memory_is_that_of_the_good_end(tmp_path: Path) -> None:
     assert memory.misfits("bad", tmp_path / "bad/1", 0)
     assert memory.more_mib("bad") == 5 and memory.more_mib("other", near="bad") == 5
     assert not memory.misfits("bad", run_with(tmp_path / "bad/2", 200_100), 5)
-    assert not memory.unmatched()
+    assert not unmatched(known)
     # Of one that never fits the last is taken.
     cut = [memory.misfits("odd", run_with(tmp_path / f"odd/{n}", 190_000), 0) for n in range(5)]
     assert cut == [True, True, True, False, False]
-    assert memory.unmatched() == ["odd"]
+    assert unmatched(known) == ["odd"]
 
 
 def test_no_memory_is_known_before_the_workload(tmp_path: Path) -> None:
