@@ -7,6 +7,7 @@ The stack itself needs dm-crypt: tests/guest/crypt_lvm_check.py asserts it insid
 import contextlib
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -153,6 +154,20 @@ def test_data_without_a_signature_is_refused(image: str, where: str) -> None:
         device.claim()
         device.zero_ends()
     check_device(image, destroy_data=None)
+
+
+def test_a_disk_of_an_array_is_named(image: str) -> None:
+    """As mdadm writes it, version 1.2 (drivers/md/md.c, mdp_superblock_1 and calc_sb_1_csum)."""
+    block = bytearray(1024)
+    struct.pack_into("<IIII16s32s", block, 0, 0xA92B4EFC, 1, 0, 0, bytes(range(16)), b"box:0")
+    struct.pack_into("<QIIQII", block, 72, 1, 0, SIZE // 512, 0, 0, 1)  # raid1, of one disk
+    struct.pack_into("<QQQ", block, 128, 2048, SIZE // 512 - 2048, 8)
+    total = sum(struct.unpack("<64I", block[:256]))
+    struct.pack_into("<I", block, 216, (total & 0xFFFFFFFF) + (total >> 32))
+    with open(image, "r+b") as handle:
+        handle.seek(4096)
+        handle.write(block)
+    refused(image, "a linux_raid_member volume labelled box:0", f"--destroy-data {image}")
 
 
 def test_a_file_system_is_named_with_its_label(loop: str) -> None:
