@@ -25,6 +25,7 @@ from analysis.text.verdict_table import ratio_cell
 from analysis.text.vmstat import MEANING, TITLE
 from analysis.verdicts.choice import SHOWN, ranked_by
 from analysis.verdicts.compared import Compared
+from analysis.verdicts.felt import summed_words
 from contract.workload import STALLED
 from errors import UserError
 from graphs.page import causes, chart_data, tables, vmstat
@@ -195,10 +196,14 @@ def _heading(compared: Compared) -> str:
 
 
 def _answer(compared: Compared, variant: str) -> dict[str, str]:
-    """The sentence in its two parts: what it says, and the figures behind it."""
+    """The sentence in its two parts: what somebody meets, and the figures behind it."""
     text = compared.sentences[variant]
     one = compared.primary.get(variant)
-    place = text.find(one.why) if one and one.why else -1
+    felt = compared.felt.get(variant)
+    figures = one.why if one else ""
+    if felt is not None:
+        figures = summed_words(felt, compared.felt.get(compared.baseline) if one else None)
+    place = text.find(figures) if figures else -1
     head, rest = (text[:place].rstrip(), text[place:]) if place > 0 else (text, "")
     verdict = one.verdict if one else "baseline"
     return {

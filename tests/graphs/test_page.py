@@ -195,6 +195,16 @@ def test_every_figure_of_the_tables_is_one_of_the_text_report(
         assert value == round(sample.values[sample.numbers.index(run.number)], 1)
 
 
+def test_the_answer_begins_with_what_somebody_meets(small: Compared) -> None:
+    for variant in small.variants:
+        answer = page._answer(small, variant)
+        assert re.search(
+            r"frozen for \d+ % of the time, at worst for [^:]*\.$|s\)\.$", answer["head"]
+        )
+        assert answer["rest"].startswith(("All its stalls, in ", "Stalls of "))
+        assert f"{answer['head']} {answer['rest']}" == small.sentences[variant]
+
+
 def test_the_verdict_is_the_second_column_and_no_column_is_empty(
     small: Compared, tmp_path: Path
 ) -> None:
