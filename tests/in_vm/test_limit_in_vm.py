@@ -32,7 +32,7 @@ def test_what_goes_on_is_unfinished_and_has_a_status_of_its_own(tmp_path: Path) 
     assert status["state"] == "unfinished" and LATE in status["why"]
     assert all(stream.until >= LIMIT_S - 1 for stream in run.subjects)
     summary = (tmp_path / "c/report/summary.txt").read_text()
-    assert re.search(rf"^ +ended +unfinished: {LATE}", summary, re.MULTILINE), summary
+    assert re.search(rf"^ended +unfinished: the {LATE}", summary, re.MULTILINE), summary
     assert "unfinished" in printed
 
 
