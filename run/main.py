@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """run_test.sh on the host: makes ready, runs, reports."""
 
-import contextlib
 import os
 import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from contract.options import Options
 from contract.run_files import ABORTED, HUNG, LOST, PANICKED, REPORT, UNFINISHED
@@ -22,6 +20,8 @@ from run.campaign import Campaign
 from run.changed_kernels import built
 from run.estimates import speed_here
 from run.identity import identified
+from run.jobs.local import Local
+from run.jobs.stop_signals import Stopped
 from run.preparation import Ready, make_ready, say
 from run.run_folders import folder, refuse_another_host
 from run.runner import Outcome, Runner
@@ -31,30 +31,6 @@ from vm.guest_facts import host_facts
 from vm.qemu import GUEST
 
 KERNEL_LOST = {HUNG, PANICKED, LOST}
-
-
-class Stopped:
-    """Remembers that SIGINT, SIGTERM or SIGHUP came, from the moment it is armed."""
-
-    def __init__(self) -> None:
-        self._came = False
-
-    def __call__(self) -> bool:
-        return self._came
-
-    @contextlib.contextmanager
-    def armed(self) -> Iterator["Stopped"]:
-        """Within: the signals are a wish to stop; else SIGTERM and SIGHUP act as Ctrl-C does."""
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        before = [signal.signal(number, self._handle) for number in numbers]
-        try:
-            yield self
-        finally:
-            for number, handler in zip(numbers, before, strict=True):
-                signal.signal(number, handler)
-
-    def _handle(self, number: int, frame: Any) -> None:
-        self._came = True
 
 
 def in_vms(
@@ -81,7 +57,7 @@ def in_vms(
     }
     speed_here.measure(options, list(by_label.values()), jobs)
     with stopped.armed():
-        outcome = Runner(options, opened, by_label, jobs, stopped).go()
+        outcome = Runner(options, opened, by_label, Local(jobs), stopped).go()
     if len(prepared) < len(options.variants):
         outcome.states.append(ABORTED)  # what was asked for is not whole
     return outcome

@@ -16,7 +16,7 @@ from run.bisect.options import Asked, parse
 from run.bisect.state import State
 from run.bisect.whole import Bisect, Interrupted
 from run.identity import identified
-from run.main import Stopped
+from run.jobs.stop_signals import Stopped
 from run.preparation import say
 from setup import cache
 from vm import probe, session

@@ -20,6 +20,8 @@ from run.bisect.options import Asked
 from run.bisect.search_runs import Search
 from run.bisect.state import ENDS, FINDING, SEARCH, Stage, State, Step
 from run.campaign import Campaign
+from run.jobs.local import Local
+from run.jobs.workers import Workers
 from run.preparation import Ready, another, end_children, ending_children, make_ready, say
 from run.run_folders import refuse_another_host
 from run.runner import Runner
@@ -53,7 +55,7 @@ class Bisect:
         (self._template,) = options.variants
         self._stopped = stopped
         self._ready: dict[str, Ready] = {}
-        self._jobs = 1
+        self._workers: Workers = Local(1)
         self.state = state
         self._lock = threading.RLock()  # of the state
         self._memory = Memory(self.state, self._row.row[0], self._lock)
@@ -87,8 +89,9 @@ class Bisect:
                 f"{last} is the same binary as {first}: nothing between them is compiled",
                 hint="another configuration may: --kernel-config",
             )
-        self._jobs = clock.together(self._options, (one.guest.clock for one in made))
-        checks.check_rooms(self._options, self._jobs)
+        jobs = clock.together(self._options, (one.guest.clock for one in made))
+        checks.check_rooms(self._options, jobs)
+        self._workers = Local(jobs)
         if all(one.guest.clock == GUEST for one in made):
             machine.share()
         else:
@@ -162,7 +165,7 @@ class Bisect:
         )
         campaign.make_folders([])
         try:
-            Runner(options, campaign, entered, self._jobs, self._stopped, search).go()
+            Runner(options, campaign, entered, self._workers, self._stopped, search).go()
         finally:
             builder.end()
             end_children()
@@ -269,7 +272,7 @@ class Bisect:
             one.label: Ready(one, self._ready[one.label].guest) for one in campaign.enter(found)
         }
         oversight = Matched(self.state, self._memory, self.save, self._lock)
-        outcome = Runner(options, campaign, entered, self._jobs, self._stopped, oversight).go()
+        outcome = Runner(options, campaign, entered, self._workers, self._stopped, oversight).go()
         self._go_on()
         if outcome.left:
             raise UserError(f"{campaign.path}: {outcome.left}", hint="--resume goes on")
