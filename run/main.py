@@ -19,8 +19,8 @@ from run.bisect.options import is_asked
 from run.campaign import Campaign
 from run.changed_kernels import built
 from run.estimates import speed_here
+from run.hosts import opening
 from run.identity import identified
-from run.jobs.local import Local
 from run.jobs.stop_signals import Stopped
 from run.preparation import Ready, make_ready, say
 from run.run_folders import folder, refuse_another_host
@@ -40,8 +40,8 @@ def in_vms(
     opened = Campaign(options, command)
     prepared = make_ready(options, opened.pinned)
     ready = built.without_twins(prepared, opened.stored(), say)
-    jobs = clock.together(options, (one.guest.clock for one in ready))
-    checks.check_rooms(options, jobs)
+    where = opening.chosen(command, opened.path)
+    opening.check(where, options, [one.guest.clock for one in ready])
     if all(one.guest.clock == GUEST for one in ready):
         machine.share()
     else:
@@ -55,9 +55,14 @@ def in_vms(
         variant.label: Ready(variant, one.guest)
         for variant, one in zip(variants, ready, strict=True)
     }
-    speed_here.measure(options, list(by_label.values()), jobs)
-    with stopped.armed():
-        outcome = Runner(options, opened, by_label, Local(jobs), stopped).go()
+    entered = list(by_label.values())
+    missing = bool(opened.left())
+    doing = opening.workers(where, opened.path, options, entered, stopped, missing=missing)
+    with doing as workers:
+        if workers.here:
+            speed_here.measure(options, entered, workers.slots)
+        with stopped.armed():
+            outcome = Runner(options, opened, by_label, workers, stopped).go()
     if len(prepared) < len(options.variants):
         outcome.states.append(ABORTED)  # what was asked for is not whole
     return outcome

@@ -105,8 +105,9 @@ class Runner:
         elif self._workers.here and self._workers.slots < (self._options.jobs or 1):
             say("one run at a time: on the host's clock two would measure each other")
         with Screen() as screen:
-            if self._oversight is not None and (shown := self._oversight.shown()):
-                screen.add(shown)
+            for one in (self._oversight, self._workers):
+                if one is not None and (shown := one.shown()):
+                    screen.add(shown)
             for look in self._campaign.looks or (None,):
                 self._up_to(look, total, outcome, screen)
                 if self._stopped() or (look and self._sure(look)):
@@ -138,6 +139,7 @@ class Runner:
                 for ended in self._workers.look(LOOK_S):
                     state = self._end(ended, screen)
                     outcome.states += [] if state is None else [state]
+                screen.update()
         finally:
             self._failed = self._failed or bool(self._busy)
             self._workers.end()
@@ -222,9 +224,11 @@ class Runner:
         screen.say(f"{run}: {ended.state}: {ended.why}")
         if ended.seconds is not None:
             durations.note(self._kind(job.label), job.guest.accel, ended.seconds)
-        misfits = job.key in self._misfits
+        elsewhere = not self._workers.here
+        # What another host does can be seen only when all of it is here.
+        misfits = self._is_misfit(job, run) if elsewhere else job.key in self._misfits
         self._misfits.discard(job.key)
-        if misfits and ended.state == ABORTED and not self._stopped():
+        if misfits and (elsewhere or ended.state == ABORTED) and not self._stopped():
             self._campaign.set_aside(run)
             return None
         final = self._repeated(ended, screen)

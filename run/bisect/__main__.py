@@ -73,6 +73,7 @@ def main() -> int:
             status = Exit.INTERRUPTED
         finally:
             bisect.save()
+            bisect.close()
     text = report.write(folder, bisect.state)
     say(f"\n{text.rstrip()}\n\nAll of it is in {folder}")
     if status == Exit.INTERRUPTED:

@@ -61,6 +61,9 @@ class Local:
         if job.key in self._cancelled:
             self._cancelled[job.key].set()
 
+    def shown(self) -> None:
+        """Nothing: each run has a table of its own."""
+
     def end(self) -> None:
         """Ask all threads to end, and wait for them."""
         for cancelled in self._cancelled.values():

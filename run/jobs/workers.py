@@ -4,10 +4,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from run.jobs.job import Job
 from run.live import Display
+
+if TYPE_CHECKING:
+    from run.screen import Shown
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,9 @@ class Workers(Protocol):
 
     def cancel(self, job: Job) -> None:
         """Have a job cut short; it ends as `aborted`, in a later look."""
+
+    def shown(self) -> "Shown | None":
+        """What is on the screen beside the runs."""
 
     def end(self) -> None:
         """Have all jobs cut short that go on, and wait until they are; what they came to is lost.
