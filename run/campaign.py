@@ -19,6 +19,7 @@ from contract.options import Options
 from contract.run_files import ABORTED, CHANGES, CONFIG, RUN_NUMBER
 from contract.variant import Variant, exactly
 from errors import Exit, UserError
+from run.hosts import host_list
 from run.plans import machine_file, written
 from run.plans.entries import entry_of, refuse_another, times_before
 from run.plans.fitting import refuse_misfits
@@ -61,7 +62,7 @@ class Campaign:
         self.path = folder(options)
         self._options = options
         self.looks = options.looks
-        self._command = shlex.join(["./run_test.sh", *command])
+        self._command = shlex.join(["./run_test.sh", *host_list.without(command)])
         self._plan = read_plan(self.path)
         self._extended: list[int] = list(self._plan.get("extended", []))
         # The order in which variants entered; the folder of each is its label.

@@ -3,7 +3,7 @@
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +38,13 @@ def asked(argv: Sequence[str]) -> str | None:
     parser.add_argument("--on")
     found: str | None = parser.parse_known_args(list(argv))[0].on
     return found
+
+
+def without(argv: Iterable[str]) -> list[str]:
+    """A command line without --on: others who read it need not know our hosts, nor have them."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--on")
+    return parser.parse_known_args(list(argv))[1]
 
 
 def hosts(where: str) -> list[Host]:

@@ -146,7 +146,7 @@ class OneHost:
         if state is None:
             state = ABORTED
             said = f": {found['said']}" if found["said"] else ""
-            write_status(aside, ABORTED, f"cut short on {self.name}{said}", elapsed_s=None)
+            write_status(aside, ABORTED, f"its worker was cut short{said}", elapsed_s=None)
         why = json.loads((aside / "status.json").read_text())["why"]
         if state != ABORTED:
             differing = run_copies.settle(aside, run)

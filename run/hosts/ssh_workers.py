@@ -82,8 +82,7 @@ class SshWorkers:
         with self._lock:
             if self._pending and all(one.left_out for one in self._states):
                 task = self._pending.pop(0)
-                why = "; ".join(f"{one.host.name}: {one.left_out}" for one in self._states)
-                return [self._aborted(task, f"no host is left ({why})")]
+                return [self._aborted(task, "no host is left that can do it")]
         ended = []
         try:
             ended.append(self._ended.get(timeout=wait_s))
@@ -224,13 +223,13 @@ class SshWorkers:
         except Failed as error:
             del state.jobs[name]
             self._cut(state, task, str(error))
-            self._ended.put(self._aborted(task, f"on {state.host.name}: {error}"))
+            self._ended.put(self._aborted(task, str(error), state))
 
     def _gone(self, state: HostState, name: str, task: Task) -> None:
         """A job that its host does not know: it never got it, or somebody removed it."""
         del state.jobs[name]
         if task.seen or task.cancelled:
-            self._ended.put(self._aborted(task, f"it is gone from {state.host.name}"))
+            self._ended.put(self._aborted(task, "its host does not know it any more", state))
             return
         with self._lock:
             self._pending.insert(0, task)
@@ -283,17 +282,18 @@ class SshWorkers:
                     del state.jobs[name]
                     state.late[name] = task
                     self._cut_on.setdefault(task.key, set()).add(state.host.name)
-                    lost = f"{state.host.name} has not answered for {LOST_S:.0f} s: {why}"
-                    self._ended.put(self._aborted(task, lost))
+                    lost = f"its host has not answered for {LOST_S:.0f} s"
+                    self._ended.put(self._aborted(task, lost, state))
 
     def _say(self, text: str) -> None:
         task = next(iter(self._tasks()), None)
         if task is not None:
             task.screen.say(text)
 
-    def _aborted(self, task: Task, why: str) -> Ended:
-        """A job that left nothing: its folder says why."""
+    def _aborted(self, task: Task, why: str, state: HostState | None = None) -> Ended:
+        """A job that left nothing: its folder says why, and names no host."""
         if not task.run.exists():
             task.run.mkdir(parents=True)
             write_status(task.run, ABORTED, why, elapsed_s=None)
-        return Ended(task.job, task.run, ABORTED, why, error=UserError(why))
+        told = f"{why} (on {state.host.name})" if state else why
+        return Ended(task.job, task.run, ABORTED, told, error=UserError(told))

@@ -71,6 +71,14 @@ def test_what_does_not_go_with_other_hosts(more: list[str]) -> None:
         parse(["--on", "ssh:a", *more])
 
 
+def test_a_plan_that_is_passed_on_names_no_hosts(tmp_path: Path) -> None:
+    assert host_list.without(["--on", "ssh:a", "--runs", "2", "--on=local"]) == ["--runs", "2"]
+    argv = ["--out", str(tmp_path / "c"), "--kernel", "debian:6.1", "--on", "ssh:secret"]
+    options = parse(argv)
+    Campaign(options, argv).enter([(one, kernel("6.1")) for one in options.variants])
+    assert "secret" not in (tmp_path / "c" / "plan.toml").read_text()
+
+
 def test_the_hosts_clock_is_refused_on_other_hosts() -> None:
     options = parse([])
     opening.check("ssh:a", options, [GUEST])
