@@ -19,6 +19,7 @@ from contract.variant import Variant
 from errors import Exit, UserError, run_command
 from run.bisect import options as bisect
 from run.changed_kernels import change_options
+from run.hosts import host_list
 from run.plans import asked as asked_plan
 from run.plans.asked import AskedPlan, yielding
 from run.run_folders import folder
@@ -52,6 +53,7 @@ def parse(argv: list[str]) -> Options:
     parser = build_parser()
     change_options.add(parser)
     bisect.add_options(parser)
+    host_list.add_option(parser)
     parser.add_argument("--version", action=ShowVersion)
     for word in argv:
         if not values.is_utf8(word):
@@ -59,6 +61,7 @@ def parse(argv: list[str]) -> Options:
     parser.refuse_lost(argv)
     said = _said(parser, argv)
     bisect.refuse_alone(parser, said.alone)
+    _check_on(parser, said)
     check_variants(parser, said.alone)
     asked = [*said.named.variants, *said_variants(parser, said.alone)]
     check(parser, said.in_all, with_gitks(), [*said.stored.variants, *asked])
@@ -143,6 +146,16 @@ def _read(parser: Parser, path: Path, *, resumed: bool = False) -> AskedPlan:
     parser.parse_args(list(found.argv))
     parser.prefix = ""
     return found
+
+
+def _check_on(parser: Parser, said: Said) -> None:
+    """A usage error for what does not go with runs on other hosts."""
+    if (said.alone.on or host_list.LOCAL) == host_list.LOCAL:
+        return
+    if said.in_all.device is not None:
+        parser.error("--on is for VMs, not for --device")
+    if said.alone.jobs is not None:
+        parser.error("--jobs is of this machine: with --on give each host its slots, HOST=SLOTS")
 
 
 def _check_fail_on(parser: Parser, options: Options) -> None:

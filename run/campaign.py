@@ -8,7 +8,7 @@ plan.toml is a rename: a runner that is killed anywhere leaves a campaign that c
 import re
 import shlex
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from contract.options import Options
 from contract.run_files import ABORTED, CHANGES, CONFIG, RUN_NUMBER
 from contract.variant import Variant, exactly
 from errors import Exit, UserError
+from run.hosts import host_list
 from run.plans import machine_file, written
 from run.plans.entries import entry_of, refuse_another, times_before
 from run.plans.fitting import refuse_misfits
@@ -61,7 +62,7 @@ class Campaign:
         self.path = folder(options)
         self._options = options
         self.looks = options.looks
-        self._command = shlex.join(["./run_test.sh", *command])
+        self._command = shlex.join(["./run_test.sh", *host_list.without(command)])
         self._plan = read_plan(self.path)
         self._extended: list[int] = list(self._plan.get("extended", []))
         # The order in which variants entered; the folder of each is its label.
@@ -148,8 +149,15 @@ class Campaign:
         """
         return self._seeds_from + number + OTHER_SEEDS * times_before(self._entries, label)
 
-    def begin(self, label: str, number: int) -> tuple[Path, int]:
-        """Make that run's folder and enter it into plan.toml; it, and its place in the order."""
+    def begin(self, label: str, number: int, *, make: bool = True) -> tuple[Path, int]:
+        """Make that run's folder and enter it into plan.toml; it, and its place in the order.
+
+        make: False if its folder comes from another machine, when the run is over. It may be under
+        way there since before: then it has its place already.
+        """
+        known = [one["order"] for one in self._runs if _is_of(one, label, number)]
+        if known and not make:
+            return self.path / label / str(number), known[-1]
         order = 1 + max([len(self._runs), *(entry.get("order", 0) for entry in self._runs)])
         run = self.path / label / str(number)
         self._runs.append(
@@ -162,7 +170,8 @@ class Campaign:
             }
         )
         try:
-            run.mkdir(parents=True)
+            if make:
+                run.mkdir(parents=True)
             self._write()
         except OSError as error:
             raise UserError(
@@ -180,8 +189,8 @@ class Campaign:
         aside = run.with_name(f"{run.name}.cut-{max(taken)}")
         run.rename(aside)
         for entry in self._runs:
-            if (entry.get("variant"), entry.get("number")) == (run.parent.name, int(run.name)):
-                entry["cut"] = entry.get("cut", aside.name)
+            if _is_of(entry, run.parent.name, int(run.name)):
+                entry["cut"] = aside.name
 
     def _set_aside_cut(self, labels: list[str]) -> None:
         for label in labels:
@@ -267,3 +276,9 @@ class Campaign:
             begun=self._runs,
         )
         written.write(self.path, plan)
+
+
+def _is_of(entry: Mapping[str, Any], label: str, number: int) -> bool:
+    """Whether an entry of plan.toml is that run, and was not cut short."""
+    same = (entry.get("variant"), entry.get("number")) == (label, number)
+    return same and "cut" not in entry and "order" in entry

@@ -18,6 +18,7 @@ from run import campaign, checks, demands
 from run.arguments import parse
 from run.clock import at_once, modelled, wanted
 from run.estimates import first_estimate
+from run.hosts import host_list, opening
 from run.identity import identified
 from run.measure_command import guest_command, measure_argv
 from run.run_folders import folder
@@ -31,8 +32,8 @@ from vm.room import WORK_DISK_BYTES
 from workloads import registry
 
 
-def lines(options: Options) -> list[str]:
-    """What would be done, a step a line."""
+def lines(options: Options, where: str = host_list.LOCAL) -> list[str]:
+    """What would be done, a step a line; where: as --on has it."""
     check = subprocess.run(
         [
             str(checkout.ROOT / "setup" / "packages.sh"),
@@ -96,7 +97,7 @@ def lines(options: Options) -> list[str]:
         *(f"inside: {guest_command(one, one.variants[0], clock=clock).strip()}" for one in alike),
         f"build there: {build}",
         *workload,
-        *_order(options),
+        *_order(options, host_list.hosts(where)),
         report,
     ]
 
@@ -207,8 +208,8 @@ def _variant(variant: Variant, options: Options, kernel: str) -> str:
     return text + (f"; knobs: {knobs}" if knobs else "")
 
 
-def _order(options: Options) -> list[str]:
-    """Which runs, in which order, and how long they will take."""
+def _order(options: Options, hosts: list[host_list.Host]) -> list[str]:
+    """Which runs, in which order, where, and how long they will take."""
     todo = campaign.remaining(options)
     if not todo:
         return ["runs: nothing is missing"]
@@ -219,12 +220,18 @@ def _order(options: Options) -> list[str]:
     accel = "tcg" if clock == GUEST else options.accel
     todo_options = [of_label[label] for label, _ in todo]
     time = first_estimate.sentence(todo_options, accel, jobs, clock, options.qemu)
+    if hosts:
+        side_by_side = f"{sum(one.slots for one in hosts)} at a time"
+        time = "no time estimate for other hosts"
     shown = ", ".join(f"{label} {number}" for label, number in todo[:60])
     variants = _many(len(options.variants), "variant")
     lines = [
         f"runs: {len(todo)} ({variants}, up to {options.runs} each), {side_by_side}, {time}",
         f"order: {shown}{', …' if len(todo) > 60 else ''}",
     ]
+    if hosts:
+        named = ", ".join(f"{one.name} ({one.slots} at a time)" for one in hosts)
+        lines.append(f"done by ssh on {named}, once each has made the same short run")
     if options.looks:
         looks = ", ".join(str(look) for look in options.looks)
         lines.append(f"looked at after {looks} runs of each; ended once all is decided")
@@ -238,7 +245,10 @@ def main() -> int:
     options = identified(options)
     checks.check(options)
     print(f"dry run of: run_test.sh {shlex.join(sys.argv[1:])}")
-    for number, line in enumerate(lines(options), start=1):
+    where = opening.chosen(sys.argv[1:], folder(options))
+    if options.device is None:
+        opening.check(where, options, [wanted(options)])
+    for number, line in enumerate(lines(options, where), start=1):
         print(f"{number:3}. {line}")
     return 0
 

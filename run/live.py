@@ -8,21 +8,41 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Protocol
 
 from contract.run_files import EVENTS, GITK, latency_log
 from contract.run_record import read_event
 from errors import printable
 from run.estimates import durations
-from run.screen import Screen
+
+if TYPE_CHECKING:  # a host that only does runs has no .venv
+    from rich.table import Table
 
 FROZE_S = 2.0
 PLAIN_EVERY_S = 10.0
 RATE_WINDOW_S = 10.0
 COUNT = re.compile(r"[0-9]{1,9}")
 EARLIEST_S = 30.0  # into the workload: what its first seconds tell says little of the rest
+
+
+class Display(Protocol):
+    """Where a view is shown: a terminal (run.screen), or the log of a job on another host."""
+
+    @property
+    def live(self) -> bool:
+        """Whether tables are shown."""
+
+    def add(self, shown: "View") -> None:
+        """Show its table from now on."""
+
+    def remove(self, shown: "View") -> None:
+        """No longer."""
+
+    def update(self) -> None:
+        """Draw all tables as they are now."""
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
 
 
 class Tail:
@@ -105,7 +125,7 @@ class View:
     def __init__(
         self,
         title: str,
-        screen: Screen,
+        screen: Display,
         run_dir: Path,
         streams: Sequence[str],
         commits: int,
@@ -270,8 +290,11 @@ class View:
             text += f", frozen: {' '.join(frozen)}"
         return text
 
-    def table(self) -> Table:
+    def table(self) -> "Table":
         """The streams as they are now."""
+        from rich.table import Table
+        from rich.text import Text
+
         now = time.monotonic()
         said = printable(f"{self._title}: {self._headline(now)}")
         title = Text(said, style="table.title")

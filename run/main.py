@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """run_test.sh on the host: makes ready, runs, reports."""
 
-import contextlib
 import os
 import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from contract.options import Options
 from contract.run_files import ABORTED, HUNG, LOST, PANICKED, REPORT, UNFINISHED
@@ -21,7 +19,9 @@ from run.bisect.options import is_asked
 from run.campaign import Campaign
 from run.changed_kernels import built
 from run.estimates import speed_here
+from run.hosts import opening
 from run.identity import identified
+from run.jobs.stop_signals import Stopped
 from run.preparation import Ready, make_ready, say
 from run.run_folders import folder, refuse_another_host
 from run.runner import Outcome, Runner
@@ -33,30 +33,6 @@ from vm.qemu import GUEST
 KERNEL_LOST = {HUNG, PANICKED, LOST}
 
 
-class Stopped:
-    """Remembers that SIGINT, SIGTERM or SIGHUP came, from the moment it is armed."""
-
-    def __init__(self) -> None:
-        self._came = False
-
-    def __call__(self) -> bool:
-        return self._came
-
-    @contextlib.contextmanager
-    def armed(self) -> Iterator["Stopped"]:
-        """Within: the signals are a wish to stop; else SIGTERM and SIGHUP act as Ctrl-C does."""
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        before = [signal.signal(number, self._handle) for number in numbers]
-        try:
-            yield self
-        finally:
-            for number, handler in zip(numbers, before, strict=True):
-                signal.signal(number, handler)
-
-    def _handle(self, number: int, frame: Any) -> None:
-        self._came = True
-
-
 def in_vms(
     options: Options, stopped: Stopped, command: list[str], machine: machine_lock.Held
 ) -> Outcome:
@@ -64,8 +40,8 @@ def in_vms(
     opened = Campaign(options, command)
     prepared = make_ready(options, opened.pinned)
     ready = built.without_twins(prepared, opened.stored(), say)
-    jobs = clock.together(options, (one.guest.clock for one in ready))
-    checks.check_rooms(options, jobs)
+    where = opening.chosen(command, opened.path)
+    opening.check(where, options, [one.guest.clock for one in ready])
     if all(one.guest.clock == GUEST for one in ready):
         machine.share()
     else:
@@ -79,9 +55,14 @@ def in_vms(
         variant.label: Ready(variant, one.guest)
         for variant, one in zip(variants, ready, strict=True)
     }
-    speed_here.measure(options, list(by_label.values()), jobs)
-    with stopped.armed():
-        outcome = Runner(options, opened, by_label, jobs, stopped).go()
+    entered = list(by_label.values())
+    missing = bool(opened.left())
+    doing = opening.workers(where, opened.path, options, entered, stopped, missing=missing)
+    with doing as workers:
+        if workers.here:
+            speed_here.measure(options, entered, workers.slots)
+        with stopped.armed():
+            outcome = Runner(options, opened, by_label, workers, stopped).go()
     if len(prepared) < len(options.variants):
         outcome.states.append(ABORTED)  # what was asked for is not whole
     return outcome

@@ -1,34 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Does a campaign's runs, each in a fresh VM, as many at a time as may be; says how far it is."""
+"""Has a campaign's runs done, each in a fresh VM, as many at a time as may be."""
 
-import concurrent.futures
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from contract import checkout
 from contract.options import Options
-from contract.run_files import ABORTED, COMPLETED
-from errors import UserError
+from contract.run_files import ABORTED
 from run.campaign import Campaign
 from run.estimates import durations, first_estimate
-from run.live import View
+from run.jobs.job import Job, Streams
+from run.jobs.workers import Ended, Workers
 from run.measure_command import errand
 from run.preparation import Ready, say
 from run.screen import Screen, Shown
-from vm import session
 from vm.guest import Guest
-from vm.qemu import GUEST
 from workloads.registry import stream_names
 
-ATTEMPTS = 2  # in a row, of a run that the suite or the machine cut short
 LOOK_S = 0.5  # between two looks whether a run is over, or Ctrl-C came
 
 
@@ -72,7 +66,7 @@ class Outcome:
 
 
 class Runner:
-    """The runs of an open campaign, so many at a time (jobs).
+    """The runs of an open campaign, done by workers.
 
     ready: by label what was made ready for each variant. oversight: what else decides.
     """
@@ -82,7 +76,7 @@ class Runner:
         options: Options,
         campaign: Campaign,
         ready: Mapping[str, Ready],
-        jobs: int,
+        workers: Workers,
         stopped: Callable[[], bool],
         oversight: Oversight | None = None,
     ) -> None:
@@ -92,14 +86,14 @@ class Runner:
         self._ready = ready
         self._asked_to_stop = stopped
         self._failed = False
-        self._jobs = jobs
-        self._lock = threading.Lock()  # of the campaign, and of what is below
-        self._busy: dict[Future[str | None], tuple[str, int]] = {}
+        self._workers = workers
+        self._busy: dict[tuple[str, int], Job] = {}
+        self._misfits: set[tuple[str, int]] = set()  # of those, to be repeated with another guest
         self._cut_short: dict[tuple[str, int], int] = {}  # times, of a run that was not ended yet
         self._given_up: set[str] = set()
         # A single run is not repeated: whoever asked for it sees what cut it short.
         self._alone = campaign.asked == 1
-        self._attempts = 1 if self._alone else ATTEMPTS
+        self._attempts = 1 if self._alone else workers.attempts
         self._suite = checkout.commit()
 
     def go(self) -> Outcome:
@@ -108,11 +102,12 @@ class Runner:
         total = len(self._campaign.left())
         if not total and self._oversight is None:
             say(f"{self._campaign.path}: nothing is missing")
-        elif self._jobs < (self._options.jobs or 1):
+        elif self._workers.here and self._workers.slots < (self._options.jobs or 1):
             say("one run at a time: on the host's clock two would measure each other")
         with Screen() as screen:
-            if self._oversight is not None and (shown := self._oversight.shown()):
-                screen.add(shown)
+            for one in (self._oversight, self._workers):
+                if one is not None and (shown := one.shown()):
+                    screen.add(shown)
             for look in self._campaign.looks or (None,):
                 self._up_to(look, total, outcome, screen)
                 if self._stopped() or (look and self._sure(look)):
@@ -120,7 +115,7 @@ class Runner:
         left = len(self._campaign.left())
         if self._given_up and not self._alone:
             names = ", ".join(sorted(self._given_up))
-            outcome.left = f"given up after a run was cut short {ATTEMPTS} times: {names}"
+            outcome.left = f"given up after a run was cut short {self._attempts} times: {names}"
         elif left and self._stopped():
             outcome.left = f"interrupted; {left} of {total} runs are missing. To go on:"
         return outcome
@@ -130,42 +125,42 @@ class Runner:
 
     def _up_to(self, look: int | None, total: int, outcome: Outcome, screen: Screen) -> None:
         """The runs that are missing up to this look."""
-        with ThreadPoolExecutor(self._jobs) as pool:
-            try:
-                while True:
-                    more = self._begin_more(look, total, screen, pool)
-                    if not self._busy:
-                        if not more:
-                            return
-                        time.sleep(LOOK_S)
-                        continue
-                    done, _ = concurrent.futures.wait(self._busy, LOOK_S, FIRST_COMPLETED)
-                    for one in done:
-                        del self._busy[one]
-                        state = one.result()
-                        outcome.states += [] if state is None else [state]
-            finally:
-                self._failed = self._failed or bool(self._busy)
+        try:
+            while True:
+                more = self._begin_more(look, total, screen)
+                if not self._busy:
+                    if not more:
+                        return
+                    time.sleep(LOOK_S)
+                    continue
+                if self._stopped():
+                    for job in self._busy.values():
+                        self._workers.cancel(job)
+                for ended in self._workers.look(LOOK_S):
+                    state = self._end(ended, screen)
+                    outcome.states += [] if state is None else [state]
+                screen.update()
+        finally:
+            self._failed = self._failed or bool(self._busy)
+            self._workers.end()
 
-    def _begin_more(
-        self, look: int | None, total: int, screen: Screen, pool: ThreadPoolExecutor
-    ) -> bool:
+    def _begin_more(self, look: int | None, total: int, screen: Screen) -> bool:
         """Begin as many runs as there is room for; whether there are, or may be, more."""
         if self._stopped():
             return False
-        with self._lock:
-            left = [one for one in self._todo(look) if one not in self._busy.values()]
-            began = total - len(self._todo(None)) + len(self._busy)
-            todo: list[tuple[str, int]] | None = left
-            if self._oversight is not None and len(self._busy) < self._jobs:
-                todo = self._oversight.todo(left, list(self._busy.values()))
-        for number, one in enumerate((todo or [])[: self._jobs - len(self._busy)], began + 1):
+        left = [one for one in self._todo(look) if one not in self._busy]
+        began = total - sum(one not in self._busy for one in self._todo(None))
+        room = self._workers.slots - len(self._busy)
+        todo: list[tuple[str, int]] | None = left
+        if self._oversight is not None and room > 0:
+            todo = self._oversight.todo(left, list(self._busy))
+        for number, one in enumerate((todo or [])[:room], began + 1):
             place = f"{number} of {total}" if total > 1 else ""
-            labels = [label for label, _ in (*left, *self._busy.values())]
+            labels = [label for label, _ in (*left, *self._busy)]
             if self._oversight is not None:
                 labels = [one[0]] * self._oversight.runs_left(len(labels))
                 place = self._oversight.words(place)
-            self._busy[pool.submit(self._one, *one, place, labels, screen)] = one
+            self._begin(*one, place, labels, screen)
         return bool(todo) or (todo is not None and self._oversight is not None)
 
     def _todo(self, look: int | None) -> list[tuple[str, int]]:
@@ -175,19 +170,13 @@ class Runner:
             if label not in self._given_up
         ]
 
-    def _one(
-        self, label: str, number: int, place: str, left: list[str], screen: Screen
-    ) -> str | None:
-        """One run; its state, or None if it was cut short and is to be repeated."""
+    def _begin(self, label: str, number: int, place: str, left: list[str], screen: Screen) -> None:
+        """Submit one run."""
         variant, guest = self._ready[label]
-        misfits = False
         if self._oversight is not None:
             guest = self._oversight.fitted(label, guest)
         options = self._options.of(variant)
-        with self._lock:
-            run_dir, order = self._campaign.begin(label, number)
-            seed = self._campaign.seed(label, number)
-        kind = self._kind(label)
+        run_dir, order = self._campaign.begin(label, number, make=self._workers.here)
         about, a_run = self._about(left, guest), self._about([label], guest)
         told = [*([place] if place else []), *([f"{about} left" if place else about] * bool(about))]
         screen.say(
@@ -203,77 +192,74 @@ class Runner:
         }
         if self._oversight is not None and guest.memory != options.memory:
             facts["memory_of_vm"] = guest.memory
+        seed = self._campaign.seed(label, number)
+        job = Job(
+            label,
+            number,
+            guest,
+            errand(options, variant, clock=guest.clock, seed=seed),
+            facts,
+            Streams.of(options, stream_names(options)),
+            place,
+            f"{a_run} a run" if a_run else "",
+        )
+        self._busy[job.key] = job
+        self._workers.submit(job, run_dir, screen, lambda: self._is_misfit(job, run_dir))
 
-        def stopped() -> bool:
-            nonlocal misfits
-            if not misfits and self._oversight is not None:
-                misfits = self._oversight.misfits(label, run_dir)
-            return misfits or self._stopped()
+    def _is_misfit(self, job: Job, run: Path) -> bool:
+        """Whether a run that goes on is to be repeated with another guest."""
+        if job.key in self._misfits or self._oversight is None:
+            return job.key in self._misfits
+        if self._oversight.misfits(job.label, run):
+            self._misfits.add(job.key)
+        return job.key in self._misfits
 
-        began = time.monotonic()
-        with View(
-            f"{label} {number} ({place})" if place else label,
-            screen,
-            run_dir,
-            stream_names(options),
-            options.commits if options.gitks else 0,
-            options.passes,
-            limit_s=options.timeout,
-            own_clock=guest.clock == GUEST,
-            named=self._jobs > 1 and bool(place),
-            expected=f"{a_run} a run" if a_run else "",
-        ) as view:
-            try:
-                state, why = session.run(
-                    guest,
-                    errand(options, variant, clock=guest.clock, seed=seed),
-                    run_dir,
-                    tick=view.tick,
-                    stopped=stopped,
-                    facts=facts,
-                    so_far=view.so_far,
-                )
-            except (UserError, OSError) as error:
-                # Said in status.json too; of a campaign the other runs go on.
-                if self._alone:
-                    raise
-                state, why = ABORTED, str(error)
-        screen.say(f"{run_dir}: {state}: {why}")
-        if state == COMPLETED:
-            durations.note(kind, guest.accel, time.monotonic() - began)
-        with self._lock:
-            if misfits and state == ABORTED and not self._stopped():
-                self._campaign.set_aside(run_dir)
-                return None
-            final = self._repeated(label, number, run_dir, state, screen)
+    def _end(self, ended: Ended, screen: Screen) -> str | None:
+        """The state of a run that is over; None if it was cut short and is to be repeated."""
+        job, run = ended.job, ended.run
+        del self._busy[job.key]
+        if self._alone and ended.error is not None:
+            raise ended.error
+        # Said in status.json too; of a campaign the other runs go on.
+        screen.say(f"{run}: {ended.state}: {ended.why}")
+        if ended.seconds is not None:
+            durations.note(self._kind(job.label), job.guest.accel, ended.seconds)
+        elsewhere = not self._workers.here
+        # What another host does can be seen only when all of it is here.
+        misfits = self._is_misfit(job, run) if elsewhere else job.key in self._misfits
+        self._misfits.discard(job.key)
+        if misfits and (elsewhere or ended.state == ABORTED) and not self._stopped():
+            self._campaign.set_aside(run)
+            return None
+        final = self._repeated(ended, screen)
         if final is not None and self._oversight is not None and not self._stopped():
-            self._oversight.over(label, number, run_dir, final)
+            self._oversight.over(job.label, job.number, run, final)
         return final
 
     def _kind(self, label: str) -> dict[str, Any]:
         """What a run of this variant takes its time by."""
-        return durations.kind_of(self._options.of(self._ready[label].variant), self._jobs)
+        return durations.kind_of(self._options.of(self._ready[label].variant), self._workers.slots)
 
     def _about(self, labels: list[str], guest: Guest) -> str:
         """How long runs of these variants take in all: 'about 2 to 4 min'; empty if not known."""
+        if not self._workers.here:
+            return ""
         each = [self._options.of(self._ready[one].variant) for one in labels]
-        accel, clock, jobs = guest.accel, guest.clock, self._jobs
+        accel, clock, jobs = guest.accel, guest.clock, self._workers.slots
         found = first_estimate.spans(each, accel, jobs, clock, self._options.qemu)
         return first_estimate.words(first_estimate.in_all(found, jobs)) if found else ""
 
-    def _repeated(
-        self, label: str, number: int, run_dir: Path, state: str, screen: Screen
-    ) -> str | None:
+    def _repeated(self, ended: Ended, screen: Screen) -> str | None:
         """The state of a run that is over; None if it was cut short and is to be repeated."""
-        if state != ABORTED or self._stopped():
-            return state
-        one = label, number
-        self._cut_short[one] = 1 + self._cut_short.get(one, 0)
-        if self._cut_short[one] >= self._attempts:
-            self._given_up.add(label)
-            return state
-        screen.say(f"  once more, since it was cut short: {label} {number}")
-        self._campaign.set_aside(run_dir)
+        job = ended.job
+        if ended.state != ABORTED or self._stopped():
+            return ended.state
+        self._cut_short[job.key] = 1 + self._cut_short.get(job.key, 0)
+        if self._cut_short[job.key] >= self._attempts:
+            self._given_up.add(job.label)
+            return ended.state
+        screen.say(f"  once more, since it was cut short: {job.label} {job.number}")
+        self._campaign.set_aside(ended.run)
         return None
 
     def _sure(self, look: int) -> bool:

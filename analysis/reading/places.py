@@ -12,6 +12,7 @@ from contract.untrusted import json_object
 
 LARGEST_FACTS = 4 << 20  # bytes of a JSON file, the plan or a kernel's .config
 MARKS = (STATUS, META, EVENTS)
+OTHER_COPY = re.compile(r"[0-9]{1,9}\.differs-[0-9]{1,9}")  # of a run, from another host
 CUT_RUN = re.compile(r"[0-9]{1,9}\.cut-[0-9]{1,9}")
 
 
@@ -81,6 +82,8 @@ def _variant(variant: str, folder: Path, found: Found) -> None:
         status = json_object(read_file(folder / name / STATUS, [], LARGEST_FACTS) or b"")
         state = "no status.json" if status is None else str(status.get("state", "unknown"))
         found.set_aside.append(f"{variant}/{name} ({state[:20]})")
+    for name in sorted(filter(OTHER_COPY.fullmatch, folders), key=natural):
+        found.problems.append(f"{variant}/{name}: a second copy of a run, and not the same bytes")
     for name, known in ((CONFIG, found.configs), (CHANGES, found.changes)):
         if name in files:
             content = read_file(folder / name, found.problems, LARGEST_FACTS) or b""

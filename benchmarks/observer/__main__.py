@@ -17,8 +17,8 @@ from contract.run_record import read_events
 from errors import UserError, run_command
 from run import machine_lock
 from run.arguments import parse
+from run.jobs.stop_signals import Stopped
 from run.live import View
-from run.main import Stopped
 from run.measure_command import errand
 from run.preparation import make_ready
 from run.screen import Screen

@@ -16,7 +16,7 @@ from run.bisect.options import Asked, parse
 from run.bisect.state import State
 from run.bisect.whole import Bisect, Interrupted
 from run.identity import identified
-from run.main import Stopped
+from run.jobs.stop_signals import Stopped
 from run.preparation import say
 from setup import cache
 from vm import probe, session
@@ -73,6 +73,7 @@ def main() -> int:
             status = Exit.INTERRUPTED
         finally:
             bisect.save()
+            bisect.close()
     text = report.write(folder, bisect.state)
     say(f"\n{text.rstrip()}\n\nAll of it is in {folder}")
     if status == Exit.INTERRUPTED:

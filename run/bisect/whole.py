@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The whole of a bisect: its ends, then stage after stage until each step has its finding."""
 
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,7 +11,7 @@ from contract.levels import looks
 from contract.options import Options
 from contract.variant import Variant
 from errors import UserError
-from run import checks, clock, machine_lock
+from run import machine_lock
 from run.bisect import findings, results, rows
 from run.bisect.builder import Builder
 from run.bisect.findings import Kernels
@@ -20,6 +21,9 @@ from run.bisect.options import Asked
 from run.bisect.search_runs import Search
 from run.bisect.state import ENDS, FINDING, SEARCH, Stage, State, Step
 from run.campaign import Campaign
+from run.hosts import opening
+from run.jobs.local import Local
+from run.jobs.workers import Workers
 from run.preparation import Ready, another, end_children, ending_children, make_ready, say
 from run.run_folders import refuse_another_host
 from run.runner import Runner
@@ -53,7 +57,8 @@ class Bisect:
         (self._template,) = options.variants
         self._stopped = stopped
         self._ready: dict[str, Ready] = {}
-        self._jobs = 1
+        self._workers: Workers = Local(1)
+        self._opened = contextlib.ExitStack()
         self.state = state
         self._lock = threading.RLock()  # of the state
         self._memory = Memory(self.state, self._row.row[0], self._lock)
@@ -87,8 +92,8 @@ class Bisect:
                 f"{last} is the same binary as {first}: nothing between them is compiled",
                 hint="another configuration may: --kernel-config",
             )
-        self._jobs = clock.together(self._options, (one.guest.clock for one in made))
-        checks.check_rooms(self._options, self._jobs)
+        where = opening.chosen(self._asked.options, self.folder)
+        opening.check(where, self._options, [one.guest.clock for one in made])
         if all(one.guest.clock == GUEST for one in made):
             machine.share()
         else:
@@ -101,6 +106,12 @@ class Bisect:
                 host_facts(made[0].guest),
                 self._options.workload,
             )
+        workers = opening.workers(where, self.folder, self._options, made, self._stopped)
+        self._workers = self._opened.enter_context(workers)
+
+    def close(self) -> None:
+        """End what other hosts still do for it."""
+        self._opened.close()
 
     def ends(self) -> bool:
         """Whether the bad end is worse than the good one, by the verdict of both."""
@@ -162,7 +173,7 @@ class Bisect:
         )
         campaign.make_folders([])
         try:
-            Runner(options, campaign, entered, self._jobs, self._stopped, search).go()
+            Runner(options, campaign, entered, self._workers, self._stopped, search).go()
         finally:
             builder.end()
             end_children()
@@ -269,7 +280,7 @@ class Bisect:
             one.label: Ready(one, self._ready[one.label].guest) for one in campaign.enter(found)
         }
         oversight = Matched(self.state, self._memory, self.save, self._lock)
-        outcome = Runner(options, campaign, entered, self._jobs, self._stopped, oversight).go()
+        outcome = Runner(options, campaign, entered, self._workers, self._stopped, oversight).go()
         self._go_on()
         if outcome.left:
             raise UserError(f"{campaign.path}: {outcome.left}", hint="--resume goes on")

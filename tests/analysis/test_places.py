@@ -41,6 +41,16 @@ def test_a_run_that_was_set_aside_is_named_and_never_counted(tmp_path: Path) -> 
     assert "a/1.cut-1 (no status.json), a/1.cut-2 (aborted)" in " ".join(summary(campaign).split())
 
 
+def test_a_second_copy_of_a_run_that_differs_is_named_and_never_counted(tmp_path: Path) -> None:
+    whole: dict[str, str | bytes] = {"meta.json": json.dumps(meta("a"))}
+    for name in ("1", "1.differs-1", "2.partial-beta-7"):
+        write_run(tmp_path / "a" / name, whole)
+    campaign = load_campaign(tmp_path)
+    assert [(run.variant, run.number) for run in campaign.runs] == [("a", 1)]
+    said = " ".join(summary(campaign).split())
+    assert "a/1.differs-1: a second copy of a run, and not the same bytes" in said
+
+
 def test_a_run_knows_its_place_in_the_campaign(tmp_path: Path) -> None:
     for n, order in ((1, 7), (2, None), (3, True), (4, None)):
         facts = meta("a") if order is None else meta("a", order=order)

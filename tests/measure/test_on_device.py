@@ -23,7 +23,7 @@ from measure import machine_facts, one_run
 from monitors.launch import RecorderProcess
 from monitors.streams import Stream
 from run import arguments, on_device
-from run.main import Stopped
+from run.jobs.stop_signals import Stopped
 from run.measure_command import measure_argv
 from setup import rsync_daemon
 from setup.observers import program

@@ -21,6 +21,7 @@ from errors import Exit, UserError
 from run.arguments import parse
 from run.campaign import Campaign
 from run.clock import together
+from run.jobs.local import Local
 from run.main import exit_status
 from run.preparation import Ready
 from run.runner import Outcome, Runner
@@ -62,7 +63,7 @@ class Play:
             for variant, (_, one) in zip(campaign.enter(found), found, strict=True)
         }
         jobs = together(options, [clock])
-        self.outcome = Runner(options, campaign, ready, jobs, lambda: self.stopped).go()
+        self.outcome = Runner(options, campaign, ready, Local(jobs), lambda: self.stopped).go()
 
     def _run(
         self, guest: Any, errand: Errand, run_dir: Path, *, facts: dict[str, Any], **_: Any

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""--on: where a campaign's runs are done, and which hosts those are."""
+
+import argparse
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+LOCAL = "local"
+SSH = "ssh:"
+# No option of ssh's, and nothing that a shell would take for more than a word.
+HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@:%+-]*", re.ASCII)
+SLOTS = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
+HELP = (
+    "where runs are done: local (the default), or ssh:HOST=SLOTS,HOST=SLOTS,... or ssh:FILE with "
+    "such a host a line (docs/FLEET.md); SLOTS runs at a time there, by default 1"
+)
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host, by the name that ssh knows it by, and how many runs it does at a time."""
+
+    name: str
+    slots: int = 1
+
+
+def add_option(parser: argparse.ArgumentParser) -> None:
+    """--on, with its help."""
+    group = parser.add_argument_group("many machines (docs/FLEET.md)")
+    group.add_argument("--on", type=_checked, metavar="WHERE", help=HELP)
+
+
+def asked(argv: Sequence[str]) -> str | None:
+    """What a command line, which was parsed, says of --on; None if nothing."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--on")
+    found: str | None = parser.parse_known_args(list(argv))[0].on
+    return found
+
+
+def without(argv: Iterable[str]) -> list[str]:
+    """A command line without --on: others who read it need not know our hosts, nor have them."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--on")
+    return parser.parse_known_args(list(argv))[1]
+
+
+def hosts(where: str) -> list[Host]:
+    """The hosts of an --on; none for this machine. ValueError says what is wrong with it."""
+    if where == LOCAL:
+        return []
+    if not where.startswith(SSH) or not where.removeprefix(SSH):
+        raise ValueError(f"--on {where}: neither local nor ssh:HOSTS")
+    text = where.removeprefix(SSH)
+    lines = text.split(",")
+    if "=" not in text and Path(text).is_file():
+        read = (line.partition("#")[0] for line in Path(text).read_text().splitlines())
+        lines = ["=".join(line.split()) for line in read if line.strip()]
+    found = [_host(line) for line in lines]
+    names = [one.name for one in found]
+    if not found:
+        raise ValueError(f"--on {where}: it names no host")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"--on {where}: {twice} is named twice")
+    return found
+
+
+def _host(text: str) -> Host:
+    name, equals, slots = text.strip().partition("=")
+    if not HOST.fullmatch(name) or (equals and not SLOTS.fullmatch(slots)):
+        raise ValueError(f"--on: {text!r} is no HOST=SLOTS, as in alpha=4 or me@beta=2")
+    return Host(name, int(slots) if equals else 1)
+
+
+def _checked(where: str) -> str:
+    try:
+        hosts(where)
+    except (OSError, ValueError) as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("--on ")) from None
+    return where

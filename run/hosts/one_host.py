@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One host of a campaign: what it is sent, what it is asked, and what is fetched from it."""
+
+import contextlib
+import json
+import shlex
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from contract.run_files import ABORTED
+from contract.run_record import write_status
+from errors import UserError
+from run.hosts import sending
+from run.hosts.host_list import Host
+from run.hosts.ssh import Failed, Remote
+from run.jobs import plan_file, run_copies
+from run.jobs.job import Job
+from run.run_folders import ended
+from setup import cache
+from vm.results_memory import recover
+
+SUITES, CAMPAIGNS, STORE = "sent-suites", "campaigns", "by-digest"
+LOOK_AT = """\
+for program in python3 rsync setpriv tar unshare; do
+    command -v $program >/dev/null || { echo "$program" >&2; exit 1; }
+done
+python3 -c 'import sys; print(sys.version_info >= (3, 11))'
+mkdir -p "${XDG_CACHE_HOME:-$HOME/.cache}/desktop-freeze" || exit 1
+echo "${XDG_CACHE_HOME:-$HOME/.cache}/desktop-freeze"
+"""
+
+
+class LeftOut(Exception):
+    """Why this host can do no runs, in one line."""
+
+
+def plan_of(job: Job) -> dict[str, Any]:
+    """The plan of one job, in which each file has its place in a host's cache."""
+    plan = plan_file.of([job])
+    for one in plan["jobs"][0]["files"].values():
+        if one["name"].startswith("/"):
+            one["name"] = f"elsewhere/{one['sha256']}"
+    return plan
+
+
+def identity(plan: Mapping[str, Any], where: str) -> str:
+    """What stands for a job of the campaign in the folder where; the suite's commit does not count.
+
+    Two that have the same one would be the same run.
+    """
+    (entry,) = plan["jobs"]
+    facts = {name: value for name, value in entry["facts"].items() if name != "suite"}
+    return cache.key(where, json.dumps({**entry, "facts": facts}, sort_keys=True))
+
+
+class OneHost:
+    """A host. campaign: the campaign's name there, the same whenever it is gone on with."""
+
+    def __init__(self, host: Host, campaign: str) -> None:
+        self.name = host.name
+        self.slots = host.slots
+        self._remote = Remote(host.name)
+        self._id = campaign
+        self._cache = ""
+        self._suite = ""
+        self._sent: set[tuple[str, str]] = set()  # places in the campaign's cache, and digests
+
+    @property
+    def _campaign(self) -> str:
+        return f"{self._cache}/{CAMPAIGNS}/{self._id}"
+
+    def open(self) -> None:
+        """Send it the suite; LeftOut if it lacks a program, Unreached if it does not answer."""
+        try:
+            version, place = self._remote.run(LOOK_AT).split("\n")[:2]
+        except Failed as error:
+            raise LeftOut(f"it lacks {error}: install it there") from None
+        except ValueError:
+            raise LeftOut("its login shell prints something else than was asked for") from None
+        if version != "True":
+            raise LeftOut("its python3 is older than 3.11")
+        self._cache = place
+        digest, packed = sending.suite()
+        suites = shlex.quote(f"{place}/{SUITES}")
+        self._suite = f"{place}/{SUITES}/{digest}"
+        unpack = f"cd {suites} && d=.{digest}.$$ && mkdir $d && tar -xzf - -C $d"
+        try:
+            there = self._remote.run(f"mkdir -p {suites} && cd {suites} && ls")
+            if digest not in there.split():
+                self._remote.run(f"{unpack} && {{ mv -T $d {digest} || rm -r $d; }}", packed)
+        except Failed as error:
+            raise LeftOut(str(error)) from None
+
+    def call(self, action: str, **asked: Any) -> dict[str, Any]:
+        """One action of run.hosts.on_host; Failed, or Unreached."""
+        home = shlex.quote(f"{self._campaign}/cache")
+        script = f"mkdir -p {home} && cd {shlex.quote(self._suite)} && XDG_CACHE_HOME={home} "
+        script += 'PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" '
+        script += f"exec python3 -m run.hosts.on_host {action}"
+        try:
+            found: dict[str, Any] = json.loads(self._remote.run(script, json.dumps(asked).encode()))
+        except ValueError:
+            raise Failed(f"{action}: its answer is no JSON") from None
+        return found
+
+    def send(self, job: Job) -> None:
+        """Have all files there that a job needs, each copied once for all campaigns."""
+        needed = {
+            place: (digest, path)
+            for place, (digest, path) in sending.needed(job).items()
+            if (place, digest) not in self._sent
+        }
+        if not needed:
+            return
+        digests = sorted({digest for digest, _ in needed.values()})
+        have = set(self.call("have", digests=digests)["digests"])
+        for digest, path in dict(needed.values()).items():
+            if digest not in have:
+                there = f"{self._cache}/{STORE}/{digest}.part"
+                self._remote.send(path, there, sending.WRITTEN if path.is_dir() else ())
+        self.call("link", files={place: digest for place, (digest, _) in needed.items()})
+        self._sent |= {(place, digest) for place, (digest, _) in needed.items()}
+
+    def start(self, job: Job, plan: Mapping[str, Any], name: str) -> None:
+        """Begin it there; it goes on whatever becomes of us."""
+        self.call("start", job=name, host=self.name, label=job.label, number=job.number, plan=plan)
+
+    def fetch(self, found: Mapping[str, Any], run: Path) -> tuple[str, str, list[str] | None]:
+        """Take over what a job that is over has left, as the folder run: its state, and why.
+
+        And, if another copy was there, in what this one differs from it. The job is forgotten
+        there.
+        """
+        aside = run.with_name(
+            f".{run.name}.from-{run_copies.partial_name(1, self.name, found['job'])}"
+        )
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(parents=True)
+        if found["run"]:
+            self._remote.fetch(found["run"], aside)
+        with contextlib.suppress(UserError):
+            recover(aside)
+        state, differing = ended(aside), None
+        if state is None:
+            state = ABORTED
+            said = f": {found['said']}" if found["said"] else ""
+            write_status(aside, ABORTED, f"its worker was cut short{said}", elapsed_s=None)
+        why = json.loads((aside / "status.json").read_text())["why"]
+        if state != ABORTED:
+            differing = run_copies.settle(aside, run)
+        elif run.exists():
+            shutil.rmtree(aside)
+        else:
+            aside.rename(run)
+        self.call("forget", jobs=[found["job"]])
+        return state, why, differing
+
+    def leave(self) -> None:
+        """End all that the campaign has there, if anything, and remove what is only its own."""
+        if self._suite:
+            with contextlib.suppress(Failed):
+                self.call("leave")

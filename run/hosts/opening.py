@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Who does a campaign's runs: this machine, or the hosts of --on that have proved themselves."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from contract.options import Options
+from errors import UserError
+from run import checks, clock
+from run.hosts import host_list, kept, proof, sending
+from run.hosts.kept import Kept
+from run.hosts.one_host import LeftOut, OneHost
+from run.hosts.ssh import Failed, Unreached
+from run.hosts.ssh_workers import SshWorkers
+from run.jobs.job import Job
+from run.jobs.local import Local
+from run.jobs.workers import Workers
+from run.preparation import Ready, say
+from vm.qemu import GUEST
+
+
+def chosen(argv: Sequence[str], folder: Path) -> str:
+    """What --on says, else what the campaign in the folder was on last, else this machine."""
+    before = kept.read(folder)
+    return host_list.asked(argv) or (before.on if before else host_list.LOCAL)
+
+
+def check(where: str, options: Options, clocks: Collection[str]) -> None:
+    """UserError if this machine has no room for the runs, or other hosts cannot do them.
+
+    clocks: that the guests wait by.
+    """
+    if where == host_list.LOCAL:
+        checks.check_rooms(options, clock.together(options, clocks))
+    elif set(clocks) != {GUEST}:
+        raise UserError(
+            "--on ssh needs the guest's clock, and this is the host's: hosts differ in speed",
+            hint="leave out --on, or what asks for that clock",
+        )
+
+
+@contextlib.contextmanager
+def workers(
+    where: str,
+    folder: Path,
+    options: Options,
+    ready: list[Ready],
+    stopped: Callable[[], bool],
+    *,
+    missing: bool = True,
+) -> Iterator[Workers]:
+    """Who does the runs of a campaign (or of a bisect's) in the folder; within, and not after it.
+
+    missing: False if it lacks no run: then no host has to be there. UserError if no host can.
+    """
+    before = kept.read(folder)
+    if where != host_list.LOCAL and not missing:
+        if before is not None:
+            _leave(before, [])
+        yield Local(1)
+        return
+    if where == host_list.LOCAL:
+        if before is not None and before.on != where:
+            _leave(before, [])
+            before.on = where
+            before.write(folder)
+        yield Local(clock.together(options, (one.guest.clock for one in ready)))
+        return
+    now = before or Kept(where)
+    listed = host_list.hosts(where)
+    _leave(now, [one.name for one in listed])
+    now.on = where
+    now.write(folder)
+    job = proof.job_of(options, ready[0].variant, ready[0].guest)
+    opened = [OneHost(one, now.campaign) for one in listed]
+    ending = threading.Event()
+
+    writing = threading.Lock()  # each host has a thread that says what it has done
+
+    def done(run: Path, host: str) -> None:
+        with writing:
+            now.runs[str(run.relative_to(folder))] = host
+            now.write(folder)
+
+    try:
+        hosts = _proved(now, folder, opened, job, lambda: ending.is_set() or stopped())
+        known = {one.name: [job["job"] for job in one.call("look")["jobs"]] for one in hosts}
+        found = SshWorkers(hosts, known, folder, done)
+        try:
+            yield found
+        finally:
+            found.close()
+    except (Failed, Unreached) as error:
+        raise UserError(f"a host failed while it was made ready: {error}") from None
+    finally:
+        ending.set()
+        with ThreadPoolExecutor(len(opened)) as pool:
+            for text in filter(None, pool.map(_left, opened)):
+                say(text)
+
+
+def _proved(
+    now: Kept, folder: Path, opened: list[OneHost], job: Job, stopped: Callable[[], bool]
+) -> list[OneHost]:
+    """The hosts that do the same run as all others; UserError if there are none."""
+    say(f"making {len(opened)} host{'s' * (len(opened) > 1)} ready:")
+    with ThreadPoolExecutor(len(opened)) as pool:
+        why = dict(zip((one.name for one in opened), pool.map(_open, opened), strict=True))
+    suite, _ = sending.suite()
+    left = [one for one in opened if not why[one.name]]
+    fresh = [one for one in left if not now.proof or now.proved.get(one.name) != suite]
+    found, now.proof = proof.left_out(fresh, job, now.proof, stopped) if fresh else ({}, now.proof)
+    if stopped():
+        raise KeyboardInterrupt
+    why |= found
+    for host in opened:
+        reason = why[host.name]
+        say(f"  {host.name}: " + (f"left out: {reason}" if reason else f"{host.slots} at a time"))
+        now.proved.pop(host.name, None)
+        if not reason:
+            now.proved[host.name] = suite
+    now.write(folder)
+    good = [one for one in opened if not why[one.name]]
+    if not good:
+        raise UserError("no host of --on can do runs", hint="see above why; put one right")
+    return good
+
+
+def _open(host: OneHost) -> str:
+    """Why it cannot be used; empty if it can."""
+    try:
+        host.open()
+    except LeftOut as error:
+        return str(error)
+    except Unreached as error:
+        return f"it does not answer: {error}"
+    return ""
+
+
+def _left(host: OneHost) -> str:
+    """What is to be said of a host that could not be left with nothing of the campaign."""
+    try:
+        host.leave()
+    except Unreached:
+        return f"{host.name} does not answer: what it does goes on there to its end"
+    return ""
+
+
+def _leave(before: Kept, named: list[str]) -> None:
+    """End what hosts do that are not named any more."""
+    try:
+        listed = host_list.hosts(before.on)
+    except (OSError, ValueError):
+        return  # its file of hosts is gone
+    for one in listed:
+        if one.name not in named:
+            host = OneHost(one, before.campaign)
+            try:
+                host.open()
+                host.leave()
+            except (LeftOut, Unreached) as error:
+                say(f"{one.name}, which had runs before, is not asked for them: {error}")

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Each host proves itself before its first job: a short run has the same bytes everywhere.
+
+A run beside others at work is at times another one (docs/MACHINES.md), so that a host has TRIES.
+"""
+
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from contract.options import Options
+from contract.run_files import ABORTED, META
+from contract.untrusted import json_object
+from contract.variant import Variant
+from run.hosts.one_host import LeftOut, OneHost, identity, plan_of
+from run.hosts.ssh import Failed, Unreached
+from run.jobs.job import Job, Streams
+from run.jobs.run_copies import OF_THE_HOST
+from run.measure_command import errand
+from setup import cache
+from vm.guest import Guest
+from workloads.registry import stream_names
+
+LABEL = "proof"
+WORKLOAD_S = 10  # of the guest's, after which it is ended
+TRIES = 3
+POLL_S = 1.0
+# What meta.json says that may be why a run is another.
+TELLING = ("accelerator", "clock", "machine", "disk", "kernel", "guest")
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What a host's short run came to: the digest of each file, and what meta.json says."""
+
+    files: Mapping[str, str]
+    facts: Mapping[str, Any]
+
+
+def job_of(options: Options, variant: Variant, guest: Guest) -> Job:
+    """Seed 1 of a variant's run, ended after WORKLOAD_S."""
+    short = replace(options.of(variant), timeout=WORKLOAD_S)
+    return Job(
+        LABEL,
+        1,
+        guest,
+        errand(short, variant, clock=guest.clock),
+        {"label": LABEL, "parameters": short.parameters},
+        Streams.of(short, stream_names(short)),
+    )
+
+
+def left_out(
+    hosts: list[OneHost],
+    job: Job,
+    reference: dict[str, str],
+    stopped: Callable[[], bool],
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The hosts that do not prove themselves, and why; and what the proof of all others is.
+
+    reference: of hosts that proved themselves before; empty if none did. Else it is what most
+    hosts agree on.
+    """
+    made: dict[str, list[Proof]] = {one.name: [] for one in hosts}
+    why: dict[str, str] = {}
+    for _ in range(TRIES):
+        left = [
+            one for one in hosts if one.name not in why and not _agrees(made[one.name], reference)
+        ]
+        if not left or stopped():
+            break
+        with ThreadPoolExecutor(len(left)) as pool:
+            for host, found in zip(
+                left, pool.map(lambda one: _proof(one, job, stopped), left), strict=True
+            ):
+                if isinstance(found, str):
+                    why[host.name] = found
+                else:
+                    made[host.name].append(found)
+        reference = reference or _most(made, len(hosts) - len(why))
+    reference = reference or _first(made)
+    for name, proofs in made.items():
+        if name not in why and not _agrees(proofs, reference):
+            why[name] = _difference(proofs, reference, made)
+    return why, reference
+
+
+def _agrees(proofs: list[Proof], reference: Mapping[str, str]) -> bool:
+    return bool(reference) and any(one.files == reference for one in proofs)
+
+
+def _most(made: Mapping[str, list[Proof]], hosts: int) -> dict[str, str]:
+    """What most hosts have made, if it is two or more (or all there are); else empty."""
+    kinds = {
+        name: {tuple(sorted(one.files.items())) for one in proofs} for name, proofs in made.items()
+    }
+    votes = Counter(kind for found in kinds.values() for kind in found)
+    best, count = next(iter(votes.most_common(1)), ((), 0))
+    return dict(best) if count >= min(2, hosts) else {}
+
+
+def _first(made: Mapping[str, list[Proof]]) -> dict[str, str]:
+    """No two agree: what the first host of the list made."""
+    return next((dict(proofs[0].files) for proofs in made.values() if proofs), {})
+
+
+def _difference(
+    proofs: list[Proof], reference: Mapping[str, str], made: Mapping[str, list[Proof]]
+) -> str:
+    """In what a host's run differs, and which facts might be why."""
+    own = proofs[-1]
+    names = [n for n in sorted({*own.files, *reference}) if own.files.get(n) != reference.get(n)]
+    other = (
+        next((name, one) for name, found in made.items() for one in found if one.files == reference)
+        if any(_agrees(found, reference) for found in made.values())
+        else ("", own)
+    )
+    facts = [
+        f"{key} {mine} here, {theirs} on {other[0]}"
+        for key, mine, theirs in _differing(own.facts, other[1].facts)
+    ]
+    text = f"its proof is another run: {', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
+    return f"{text} ({'; '.join(facts) or 'with the same versions and digests'})"
+
+
+def _differing(own: Any, other: Any, key: str = "") -> list[tuple[str, Any, Any]]:
+    if isinstance(own, dict) and isinstance(other, dict):
+        found = []
+        for name in sorted({*own, *other}):
+            found += _differing(own.get(name), other.get(name), f"{key}.{name}" if key else name)
+        return found
+    return [(key, own, other)] if own != other else []
+
+
+def _proof(host: OneHost, job: Job, stopped: Callable[[], bool]) -> Proof | str:
+    """The host's proof, or why there is none."""
+    plan = plan_of(job)
+    name = f"{identity(plan, LABEL)}-{time.monotonic_ns():x}"
+    try:
+        host.send(job)
+        host.start(job, plan, name)
+        while (found := _look(host, name))["alive"]:
+            if stopped():
+                host.call("cancel", jobs=[name])
+            time.sleep(POLL_S)
+        with tempfile.TemporaryDirectory() as folder:
+            run = Path(folder) / "proof" / "1"
+            state, why, _ = host.fetch(found, run)
+            if state == ABORTED:
+                return f"its proof was cut short: {why}"
+            return _read(run)
+    except (Failed, LeftOut) as error:
+        return str(error)
+    except Unreached as error:
+        return f"it does not answer: {error}"
+
+
+def _look(host: OneHost, name: str) -> dict[str, Any]:
+    jobs: list[dict[str, Any]] = host.call("look")["jobs"]
+    return next(
+        (one for one in jobs if one["job"] == name),
+        {"alive": False, "run": "", "job": name, "said": "it is gone"},
+    )
+
+
+def _read(run: Path) -> Proof:
+    files = {
+        str(path.relative_to(run)): cache.file_digest(path)
+        for path in sorted(run.rglob("*"))
+        if path.is_file() and path.name not in OF_THE_HOST
+    }
+    meta = json_object((run / META).read_bytes()) or {}
+    return Proof(files, {name: meta.get(name) for name in TELLING})

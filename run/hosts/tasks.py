@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is known of each job that hosts are to do, and of each host."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from errors import printable
+from run.hosts.one_host import OneHost
+from run.jobs.job import Job
+from run.live import Display
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+@dataclass
+class Task:
+    """A job that was submitted. unwanted: whether it is to be cut short."""
+
+    job: Job
+    run: Path
+    screen: Display
+    unwanted: Callable[[], bool]
+    plan: Mapping[str, Any]
+    identity: str
+    cancelled: bool = False
+    seen: bool = False  # by its host's looks
+    guest_s: float | None = None  # of its workload, at the last look
+
+    @property
+    def key(self) -> tuple[Path, int]:
+        """What tells its run from all others, whichever attempt it is."""
+        return self.run.parent, self.job.number
+
+    def is_unwanted(self) -> bool:
+        """Whether it is to be cut short, whoever wants that."""
+        return self.cancelled or self.unwanted()
+
+
+@dataclass
+class HostState:
+    """A host as its thread knows it. jobs: by their names there; known: not asked for yet."""
+
+    host: OneHost
+    known: dict[str, str] = field(default_factory=dict)  # identity: name
+    jobs: dict[str, Task] = field(default_factory=dict)
+    late: dict[str, Task] = field(default_factory=dict)  # given to others meanwhile
+    answered: float = field(default_factory=time.monotonic)
+    silent: str = ""  # why it does not answer now
+    ended: int = 0  # runs with a result
+    cut_in_a_row: int = 0
+    left_out: str = ""
+
+    def row(self) -> tuple[str, str, str, str]:
+        """What is shown of it: its name, its runs and how far they are, runs done, how it is."""
+        runs = [
+            task.job.title + ("" if task.guest_s is None else f", guest {task.guest_s:.0f} s")
+            for task in list(self.jobs.values())
+        ]
+        how = self.left_out or (f"does not answer: {self.silent}" if self.silent else "")
+        return self.host.name, "\n".join(runs), str(self.ended), how
+
+
+def table_of(states: list[HostState]) -> "Table":
+    """A row for each host."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("host", "runs", "done", "", title="hosts", title_justify="left")
+    for one in states:
+        table.add_row(*(Text(printable(cell)) for cell in one.row()))
+    return table

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A run as a job: all that is needed to do it, in the words of a JSON file.
+
+Files are named by their place in the cache (an absolute path if they are elsewhere) and by their
+SHA-256: who does the job takes no others for them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from contract.options import Options
+from errors import UserError
+from setup import cache
+from setup.kernels import Kernel
+from vm import disk_model, emulator
+from vm.disk_spec import DiskModel
+from vm.guest import Errand, Guest
+
+GUEST_FILES = ("initrd", "root_image", "history_image", "music_image")
+KERNEL_FILES = ("image", "config")
+# Of a guest: what is a file, or is found again where the job is done.
+NOT_PLAIN = {"kernel", "emulator", "disk", "library", *GUEST_FILES}
+
+
+@dataclass(frozen=True)
+class Streams:
+    """What can be followed of a run: its streams, and how many commits its gitk's read."""
+
+    names: tuple[str, ...]
+    commits: int  # 0: it has no gitk's
+    passes: int
+    limit_s: float
+
+    @classmethod
+    def of(cls, options: Options, names: list[str]) -> "Streams":
+        """Of the runs of a variant with these options."""
+        commits = options.commits if options.gitks else 0
+        return cls(tuple(names), commits, options.passes, options.timeout)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a variant. facts: what else its meta.json says.
+
+    place: of the run among all ("3 of 8", "" if it is alone); expected: how long it takes, in
+    words. Both are only shown.
+    """
+
+    label: str
+    number: int
+    guest: Guest
+    errand: Errand
+    facts: Mapping[str, Any]
+    streams: Streams
+    place: str = field(default="", compare=False)
+    expected: str = field(default="", compare=False)
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What tells it from the campaign's other runs."""
+        return self.label, self.number
+
+    @property
+    def title(self) -> str:
+        """What it is called on a screen."""
+        return f"{self.label} {self.number}" + (f" ({self.place})" if self.place else "")
+
+
+def files(guest: Guest) -> dict[str, Path]:
+    """The files that a guest is made of, by what they are."""
+    found = {f"kernel {name}": getattr(guest.kernel, name) for name in KERNEL_FILES}
+    found |= {name.replace("_", " "): getattr(guest, name) for name in GUEST_FILES}
+    return {name: path for name, path in found.items() if path is not None}
+
+
+def name_in_cache(path: Path) -> str:
+    """What a file is called in a job: by its place in the cache, if it is there."""
+    path = path.absolute()
+    inside = path.is_relative_to(cache.place())
+    return str(path.relative_to(cache.place()) if inside else path)
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file: as the cache knows it, else of its bytes."""
+    kind = path.absolute().parent.parent
+    return cache.digest(path) if kind == cache.place() else cache.file_digest(path)
+
+
+def to_json(job: Job) -> dict[str, Any]:
+    """The job as JSON values; what only a screen shows is left out."""
+    guest = job.guest
+    kernel = {
+        one.name: getattr(guest.kernel, one.name)
+        for one in fields(Kernel)
+        if one.name not in (*KERNEL_FILES, "modules", "log", "changes")
+    }
+    plain = {one.name: getattr(guest, one.name) for one in fields(Guest)}
+    return {
+        "label": job.label,
+        "number": job.number,
+        "facts": dict(job.facts),
+        "streams": asdict(job.streams),
+        "errand": asdict(job.errand),
+        "kernel": kernel,
+        "guest": {name: value for name, value in plain.items() if name not in NOT_PLAIN},
+        "disk": None if guest.disk is None else asdict(guest.disk),
+        "disk_library": guest.library is not None,
+        "qemu": guest.emulator.origin,
+        "files": {
+            what: {"name": name_in_cache(path), "sha256": digest_of(path)}
+            for what, path in files(guest).items()
+        },
+    }
+
+
+def from_json(found: Mapping[str, Any]) -> Job:
+    """The job, with the files of this host's cache; UserError if one is missing or another.
+
+    KeyError, TypeError or ValueError if it is no job at all.
+    """
+    there = {what: _checked(what, one) for what, one in found["files"].items()}
+    qemu = emulator.find(found["qemu"])
+    kernel = Kernel(
+        **found["kernel"],
+        image=there["kernel image"],
+        modules=None,
+        config=there.get("kernel config"),
+    )
+    more: dict[str, Any] = {name: there.get(name.replace("_", " ")) for name in GUEST_FILES}
+    guest = Guest(
+        kernel=kernel,
+        emulator=qemu,
+        disk=DiskModel(**found["disk"]) if found["disk"] else None,
+        library=_library(qemu) if found["disk_library"] else None,
+        **more,
+        **_with_tuples(found["guest"]),
+    )
+    return Job(
+        label=found["label"],
+        number=found["number"],
+        guest=guest,
+        errand=Errand(**_with_tuples(found["errand"], but="files")),
+        facts=found["facts"],
+        streams=Streams(**_with_tuples(found["streams"])),
+    )
+
+
+def _with_tuples(values: Mapping[str, Any], but: str = "") -> dict[str, Any]:
+    return {
+        name: tuple(value) if isinstance(value, list) and name != but else value
+        for name, value in values.items()
+    }
+
+
+def _checked(what: str, one: Mapping[str, str]) -> Path:
+    path = cache.place() / one["name"]
+    try:
+        digest = cache.file_digest(path)
+    except OSError as error:
+        raise UserError(f"{what}: {path}: {error.strerror}", hint="copy it here again") from None
+    if digest != one["sha256"]:
+        raise UserError(
+            f"{what}: {path} has SHA-256 {digest[:12]}, and the plan wants {one['sha256'][:12]}",
+            hint="copy it here again",
+        )
+    return path
+
+
+def _library(qemu: emulator.Emulator) -> Path:
+    try:
+        return disk_model.library(qemu)
+    except disk_model.Unusable as error:
+        raise UserError(str(error), hint="leave this host out") from None

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Does one job on this machine."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from run.jobs.job import Job
+from run.live import Display, View
+from vm import session
+from vm.qemu import GUEST
+
+
+def do(
+    job: Job, run: Path, screen: Display, stopped: Callable[[], bool], *, beside_others: bool
+) -> tuple[str, str]:
+    """The run, in its folder, which is there: its (state, why), as status.json has them.
+
+    beside_others: the lines that it says on the screen say whose they are.
+    """
+    with View(
+        job.title,
+        screen,
+        run,
+        job.streams.names,
+        job.streams.commits,
+        job.streams.passes,
+        limit_s=job.streams.limit_s,
+        own_clock=job.guest.clock == GUEST,
+        named=beside_others,
+        expected=job.expected,
+    ) as view:
+        return session.run(
+            job.guest,
+            job.errand,
+            run,
+            tick=view.tick,
+            stopped=stopped,
+            facts=dict(job.facts),
+            so_far=view.so_far,
+        )

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""python3 -m run.one PLAN VARIANT NUMBER: does one run of a plan of jobs, on this machine.
+
+Needs nothing but this suite, python3, and the cache's files that the plan names. The run grows in
+`VARIANT/NUMBER.partial-HOST-JOB`, beside PLAN, and is renamed to `VARIANT/NUMBER` when it is over.
+A run that was cut short keeps the name of its partial folder, with its status.json.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from contract.run_files import ABORTED, HUNG, LOST, PANICKED, UNFINISHED
+from contract.values import count
+from errors import Exit, UserError, printable, run_command
+from run import machine_lock
+from run.jobs import plan_file, run_copies, work
+from run.jobs.job import Job
+from run.jobs.stop_signals import Stopped
+from run.live import View
+from setup import cache
+from vm import session
+from vm.qemu import GUEST
+
+STATUS_OF = {ABORTED: Exit.MISSING, UNFINISHED: Exit.UNFINISHED}
+STATUS_OF |= dict.fromkeys((HUNG, PANICKED, LOST), Exit.KERNEL_LOST)
+
+
+class Log:
+    """What a run says, line by line on stdout; nothing is drawn."""
+
+    live = False
+
+    def add(self, shown: View) -> None:
+        """Nothing is shown."""
+
+    def remove(self, shown: View) -> None:
+        """Nothing was."""
+
+    def update(self) -> None:
+        """Nothing is."""
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        print(printable(text), flush=True)
+
+
+def do(job: Job, folder: Path, host: str, name: str, stopped: Stopped) -> Exit:
+    """The run, in a folder of results; the exit status for how it ended.
+
+    UserError if it could not begin, or another copy of it is there that differs.
+    """
+    run = folder / job.label / str(job.number)
+    if run.exists():
+        print(f"{run}: is there already")
+        return Exit.OK
+    with run_copies.partial(run.parent, job.number, host, name) as made:
+        # Held shared: nobody measures on the host's clock beside it.
+        own_clock = job.guest.clock == GUEST
+        with machine_lock.held(own_clock, print) as machine, stopped.armed():
+            if own_clock:
+                machine.share()
+            state, why = work.do(job, made, Log(), stopped, beside_others=False)
+        print(printable(f"{run}: {state}: {why}"), flush=True)
+        if state != ABORTED:
+            differing = run_copies.settle(made, run)
+            if differing:
+                raise UserError(run_copies.difference_told(run, differing))
+            if differing is not None:
+                print(f"{run}: a second copy, the same bytes as the first")
+    return Exit.INTERRUPTED if stopped() else STATUS_OF.get(state, Exit.OK)
+
+
+def main() -> int:
+    """Parse the command line and do the run."""
+    parser = argparse.ArgumentParser(prog="run.one", description=__doc__)
+    parser.add_argument("plan", type=Path, metavar="PLAN", help="a plan of jobs (docs/FLEET.md)")
+    parser.add_argument("variant", metavar="VARIANT", help="the label of a variant in it")
+    parser.add_argument("number", type=count, metavar="NUMBER", help="which of its runs")
+    parser.add_argument(
+        "--host", default=run_copies.this_host(), help="HOST (default: this machine's name)"
+    )
+    parser.add_argument("--job", default=str(os.getpid()), help="JOB (default: the process's id)")
+    given = parser.parse_args()
+    cache.sweep(session.SCRATCH)
+    job = plan_file.read(given.plan, given.variant, given.number)
+    return int(do(job, given.plan.absolute().parent, given.host, given.job, Stopped()))
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("run.one", main))

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Hosts that are this machine: an sshd each on loopback, with a key and a cache of their own.
+
+Their VMs are played (played_session), by a settings file for each host.
+"""
+
+import contextlib
+import getpass
+import json
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.support.played_session import PLAYED
+
+SSHD = "/usr/sbin/sshd"
+PLAYER = Path(__file__).with_name("played_session.py")
+# Imported by each python3 that ssh starts: the suite that was sent knows nothing of tests.
+SITE = f"""\
+import sys
+if "run.one" in sys.orig_argv:
+    import runpy
+    runpy.run_path({str(PLAYER)!r})["install"]()
+"""
+
+
+class LoopbackHost:
+    """One of them. Its processes have its cache in their environment."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self.folder = folder
+        self.port = _free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def cache(self) -> Path:
+        """Its cache of the suite."""
+        return self.folder / "cache" / "desktop-freeze"
+
+    def play(self, **settings: Any) -> None:
+        """What its VMs do from now on."""
+        aside = self.folder / "played.new"
+        aside.write_text(json.dumps(settings))
+        aside.rename(self.folder / "played.json")
+
+    def begin(self) -> None:
+        """Start its sshd."""
+        self._process = subprocess.Popen(
+            [SSHD, "-D", "-e", "-f", str(self.folder / "sshd_config")],
+            stderr=open(self.folder / "sshd.log", "ab"),  # noqa: SIM115 (the process's own)
+        )
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
+                return
+            time.sleep(0.05)
+        raise AssertionError((self.folder / "sshd.log").read_text())
+
+    def end(self) -> None:
+        """End its sshd; what was started through it goes on."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()
+            self._process = None
+
+    def workers(self) -> list[int]:
+        """The processes that do runs on it."""
+        mark = f"XDG_CACHE_HOME={self.cache}/".encode()
+        found = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                words = path.read_bytes().split(b"\0")
+                if b"run.one" in words and mark in path.with_name("environ").read_bytes():
+                    found.append(int(path.parent.name))
+        return found
+
+    def campaigns(self) -> list[Path]:
+        """What campaigns have left on it."""
+        return list((self.cache / "campaigns").glob("*"))
+
+
+@contextlib.contextmanager
+def hosts(folder: Path, *names: str) -> Iterator[list[LoopbackHost]]:
+    """These hosts within; the environment variable that is yielded's names reach them by ssh."""
+    folder.mkdir(parents=True)
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)  # where Debian's sshd leaves its privileges
+    for key in ("host_key", "user_key"):
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)]
+        subprocess.run(command, check=True)
+    public = (folder / "host_key.pub").read_text().rpartition(" ")[0]
+    made = [LoopbackHost(name, folder / name) for name in names]
+    config, known = [], []
+    for one in made:
+        one.folder.mkdir()
+        (one.folder / "site").mkdir()
+        (one.folder / "site" / "sitecustomize.py").write_text(SITE)
+        shutil.copy(folder / "user_key.pub", one.folder / "authorized_keys")
+        settings = {
+            "XDG_CACHE_HOME": one.folder / "cache",
+            "DESKTOP_FREEZE_LOCKS": one.folder,
+            "PYTHONPATH": one.folder / "site",
+            PLAYED: one.folder / "played.json",
+        }
+        words = " ".join(f"{name}={value}" for name, value in settings.items())
+        (one.folder / "sshd_config").write_text(
+            f"Port {one.port}\nListenAddress 127.0.0.1\nHostKey {folder / 'host_key'}\n"
+            f"PidFile none\nAuthorizedKeysFile {one.folder / 'authorized_keys'}\n"
+            "StrictModes no\nUsePAM no\nPasswordAuthentication no\nMaxStartups 50\n"
+            f"SetEnv {words}\n"
+        )
+        known.append(f"[127.0.0.1]:{one.port} {public}\n")
+        config.append(f"Host {one.name}\n    Port {one.port}\n")
+        one.play()
+    (folder / "known_hosts").write_text("".join(known))
+    (folder / "ssh_config").write_text(
+        "".join(config) + f"Host *\n    HostName 127.0.0.1\n    User {getpass.getuser()}\n"
+        f"    IdentityFile {folder / 'user_key'}\n    IdentitiesOnly yes\n"
+        f"    UserKnownHostsFile {folder / 'known_hosts'}\n    StrictHostKeyChecking yes\n"
+    )
+    try:
+        for one in made:
+            one.begin()
+        yield made
+    finally:
+        for one in made:
+            one.end()
+            for pid in one.workers():
+                with contextlib.suppress(OSError):
+                    os.kill(pid, 9)
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
