@@ -33,6 +33,7 @@ REQUIRED = (
     "CONFIG_MAGIC_SYSRQ",
     "CONFIG_ACPI",
     "CONFIG_PCI",
+    "CONFIG_X86_PAT",  # the results leave by a PCI device's resource2_wc, which is there only then
     "CONFIG_VIRTIO_PCI",
     "CONFIG_VIRTIO_BLK",
     "CONFIG_VIRTIO_NET",
