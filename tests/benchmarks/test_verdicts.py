@@ -133,8 +133,9 @@ def test_the_command_prints_its_tables(folder: Path) -> None:
     assert "until sure, 5 to 20" in done.stdout and "scatters 16 times as much" in done.stdout
     lines = done.stdout.splitlines()
     (head,) = [place for place, line in enumerate(lines) if "is found in 80.0 %" in line]
-    for line in lines[head + 2 : head + 4]:
-        _, name, runs, _, minutes, _ = (cell.strip() for cell in line.split("|"))
+    rows = [[cell.strip() for cell in line.split("|")] for line in lines[head + 2 : head + 6]]
+    assert [row[2] for row in rows] == ["1.25", "1.25", "1.10", "1.10"]
+    for _, name, _, runs, _, minutes, _ in rows:
         assert name.startswith(folder.name)
         few, long = runs.split(" ")[-1], minutes.split(" ")[-1]
         assert int(long) == 2 * int(few) and ("more" in runs) == ("more" in minutes)
