@@ -35,9 +35,8 @@ class OptionTable:
 
     kernel: tuple[str, ...] = option(
         TESTED,
-        "debian:SUITE, debian:VERSION (debian:7.2), git:PATH@REV or debian-source:VERSION (built "
-        "here, docs/culprit.md), host, a bzImage or vmlinuz with its modules beside it, "
-        "PATH,modules=DIR, or a kernel build tree (default: debian:stable); "
+        "debian:SUITE, debian:VERSION (debian:7.2), host, a bzImage or vmlinuz with its "
+        "modules beside it, PATH,modules=DIR, or a kernel build tree (default: debian:stable); "
         "may be repeated. Debian's are of the flavour cloud-amd64, a third of the download with "
         "the same mm code; debian:6.12/amd64 is what desktops run, /rt-amd64 the real-time one "
         "(docs/CAMPAIGNS.md has what differs)",

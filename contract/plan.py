@@ -22,6 +22,7 @@ from contract.untrusted import toml_tables
 from contract.values import Refused
 from contract.variant import Variant
 
+CHANGES = "changes.patch"  # of a kernel's source, in its variant's folder
 MOST_LOOKS = 1000
 MOST, MOST_MEMORY = 10**9, 1 << 50  # bytes
 TABLES = (PARAMETERS, IN_MACHINE)

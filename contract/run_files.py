@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 FORMAT_VERSION = 1
 PLAN_FILE, CONFIG = "plan.toml", "config"
-CHANGES = "changes.patch"  # of a kernel's source, beside its config
 META, STATUS, EVENTS = "meta.json", "status.json", "events.jsonl"
 KERN_LOG, CONSOLE_LOG = "kern.log", "console.log"
 RUN_NUMBER = r"[1-9][0-9]{0,8}"  # what a run's folder is called, in its variant's

@@ -16,7 +16,8 @@ from typing import Any
 from contract import checkout
 from contract.levels import can_decide
 from contract.options import Options
-from contract.run_files import ABORTED, CHANGES, CONFIG, RUN_NUMBER
+from contract.plan import CHANGES
+from contract.run_files import ABORTED, CONFIG, RUN_NUMBER
 from contract.variant import Variant, exactly
 from errors import Exit, UserError
 from run.hosts import host_list

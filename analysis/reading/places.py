@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from analysis.reading.files import names_in, read_file, readable
-from contract.run_files import CHANGES, CONFIG, EVENTS, META, REPORT, RUN_NUMBER, STATUS
+from contract.plan import CHANGES
+from contract.run_files import CONFIG, EVENTS, META, REPORT, RUN_NUMBER, STATUS
 from contract.untrusted import json_object
 
 LARGEST_FACTS = 4 << 20  # bytes of a JSON file, the plan or a kernel's .config

@@ -20,8 +20,7 @@ from contract import values
 from contract.levels import MARGIN
 from contract.option_rows import PARAMETERS
 from contract.option_table import ROWS
-from contract.plan import TABLES, Plan, machine_file
-from contract.run_files import CHANGES
+from contract.plan import CHANGES, TABLES, Plan, machine_file
 from contract.spelling import absent, flag, in_table, spelled
 from contract.swap import ON_DISK
 from contract.variant import RUNNING, Variant, exactly

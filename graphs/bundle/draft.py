@@ -11,7 +11,8 @@ from analysis.reading.words import plain, plural, some
 from analysis.text import compare_text
 from analysis.verdicts import export
 from analysis.verdicts.compared import Compared
-from contract.run_files import CHANGES, CONFIG, FAILURES_LOG, PLAN_FILE
+from contract.plan import CHANGES
+from contract.run_files import CONFIG, FAILURES_LOG, PLAN_FILE
 from graphs.bug_report import report
 from graphs.bug_report.mail import NAME as MAIL
 from graphs.bug_report.mail import Mail

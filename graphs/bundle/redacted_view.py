@@ -9,8 +9,8 @@ from analysis.reading.places import LARGEST_FACTS
 from analysis.verdicts.by_workload import by_workload
 from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
-from contract.plan import parse_plan
-from contract.run_files import CHANGES, CONFIG, PLAN_FILE
+from contract.plan import CHANGES, parse_plan
+from contract.run_files import CONFIG, PLAN_FILE
 from graphs.bug_report import facts
 from graphs.bundle.packed_runs import texts
 from graphs.bundle.uncounted_runs import uncounted
