@@ -148,11 +148,13 @@ class Runner:
         """Begin as many runs as there is room for; whether there are, or may be, more."""
         if self._stopped():
             return False
+        room = self._workers.slots - len(self._busy)
+        if room <= 0:
+            return True  # what is left is read from all runs' folders: not while nothing can begin
         left = [one for one in self._todo(look) if one not in self._busy]
         began = total - sum(one not in self._busy for one in self._todo(None))
-        room = self._workers.slots - len(self._busy)
         todo: list[tuple[str, int]] | None = left
-        if self._oversight is not None and room > 0:
+        if self._oversight is not None:
             todo = self._oversight.todo(left, list(self._busy))
         for number, one in enumerate((todo or [])[:room], began + 1):
             place = f"{number} of {total}" if total > 1 else ""

@@ -251,18 +251,19 @@ def sweep(kind: str, place: Path | None = None) -> None:
 def abandoned(kind: str, place: Path | None = None) -> list[Path]:
     """The scratch folders of this kind that no process holds now."""
     folders = sorted((place or root()).glob(f"{kind}-*"))
-    return [path for path in folders if path.is_dir() and _is_free(path)]
+    return [path for path in folders if path.is_dir() and is_held(path) is False]
 
 
-def _is_free(folder: Path) -> bool:
+def is_held(path: Path) -> bool | None:
+    """Whether a process has locked it (flock); None if it is gone, or another user's."""
     try:
-        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        held = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return False  # gone meanwhile, or another user's
+        return None
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return False
+        return True
     finally:
         os.close(held)
-    return True
+    return False

@@ -34,17 +34,20 @@ def add_option(parser: argparse.ArgumentParser) -> None:
 
 def asked(argv: Sequence[str]) -> str | None:
     """What a command line, which was parsed, says of --on; None if nothing."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--on")
-    found: str | None = parser.parse_known_args(list(argv))[0].on
-    return found
+    return _split(argv)[0]
 
 
 def without(argv: Iterable[str]) -> list[str]:
     """A command line without --on: others who read it need not know our hosts, nor have them."""
+    return _split(argv)[1]
+
+
+def _split(argv: Iterable[str]) -> tuple[str | None, list[str]]:
+    """The value of --on, and the other words."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--on")
-    return parser.parse_known_args(list(argv))[1]
+    given, others = parser.parse_known_args(list(argv))
+    return given.on, others
 
 
 def hosts(where: str) -> list[Host]:

@@ -27,6 +27,7 @@ from setup import cache
 PLAN = "plan.json"
 LOG = "log"
 PID = "pid"
+STORE = "by-digest"  # in the cache of the host
 JOBS = "jobs"  # the folder of a campaign that has one for each job: plan, log, pid, results
 END_S = 30.0  # within which a worker that was asked to end does
 NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -41,7 +42,7 @@ def campaign() -> Path:
 
 def store() -> Path:
     """Where this host keeps files by their digest, for all campaigns."""
-    return campaign().parent.parent / "by-digest"
+    return campaign().parent.parent / STORE
 
 
 def have(asked: dict[str, Any]) -> dict[str, Any]:
@@ -103,9 +104,8 @@ def start(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def look(asked: dict[str, Any]) -> dict[str, Any]:
-    """{}: all jobs of the campaign that are here, and the room on its disk in bytes."""
-    free = shutil.disk_usage(campaign()).free
-    return {"jobs": [_found(folder) for folder in _jobs()], "free": free}
+    """{}: all jobs of the campaign that are here."""
+    return {"jobs": [_found(folder) for folder in _jobs()]}
 
 
 def cancel(asked: dict[str, Any]) -> dict[str, Any]:
@@ -169,17 +169,7 @@ def _last_line(path: Path) -> str:
 
 
 def _is_alive(folder: Path) -> bool:
-    try:
-        held = os.open(folder / PLAN, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(held)
-    return False
+    return cache.is_held(folder / PLAN) is True
 
 
 def _end(folders: list[Path]) -> None:

@@ -14,6 +14,7 @@ from contract.run_record import write_status
 from errors import UserError
 from run.hosts import sending
 from run.hosts.host_list import Host
+from run.hosts.on_host import STORE
 from run.hosts.ssh import Failed, Remote
 from run.jobs import plan_file, run_copies
 from run.jobs.job import Job
@@ -21,7 +22,7 @@ from run.run_folders import ended
 from setup import cache
 from vm.results_memory import recover
 
-SUITES, CAMPAIGNS, STORE = "sent-suites", "campaigns", "by-digest"
+SUITES, CAMPAIGNS = "sent-suites", "campaigns"
 LOOK_AT = """\
 for program in python3 rsync setpriv tar unshare; do
     command -v $program >/dev/null || { echo "$program" >&2; exit 1; }

@@ -17,10 +17,10 @@ from contract.options import Options
 from contract.run_files import ABORTED, META
 from contract.untrusted import json_object
 from contract.variant import Variant
-from run.hosts.one_host import LeftOut, OneHost, identity, plan_of
+from run.hosts.one_host import OneHost, identity, plan_of
 from run.hosts.ssh import Failed, Unreached
+from run.jobs import run_copies
 from run.jobs.job import Job, Streams
-from run.jobs.run_copies import OF_THE_HOST
 from run.measure_command import errand
 from setup import cache
 from vm.guest import Guest
@@ -154,7 +154,7 @@ def _proof(host: OneHost, job: Job, stopped: Callable[[], bool]) -> Proof | str:
             if state == ABORTED:
                 return f"its proof was cut short: {why}"
             return _read(run)
-    except (Failed, LeftOut) as error:
+    except Failed as error:
         return str(error)
     except Unreached as error:
         return f"it does not answer: {error}"
@@ -169,10 +169,6 @@ def _look(host: OneHost, name: str) -> dict[str, Any]:
 
 
 def _read(run: Path) -> Proof:
-    files = {
-        str(path.relative_to(run)): cache.file_digest(path)
-        for path in sorted(run.rglob("*"))
-        if path.is_file() and path.name not in OF_THE_HOST
-    }
+    files = {name: cache.file_digest(run / name) for name in run_copies.same_everywhere(run)}
     meta = json_object((run / META).read_bytes()) or {}
     return Proof(files, {name: meta.get(name) for name in TELLING})

@@ -75,14 +75,18 @@ def settle(made: Path, run: Path) -> list[str] | None:
 
 def differences(one: Path, other: Path) -> list[str]:
     """The names of the files in which two copies of a run differ, those of the host left out."""
+    names = sorted({*same_everywhere(one), *same_everywhere(other)})
+    return [name for name in names if _bytes(one / name) != _bytes(other / name)]
+
+
+def same_everywhere(run: Path) -> list[str]:
+    """The names of a run's files that are the same on every host, in order."""
     names = {
-        str(path.relative_to(folder))
-        for folder in (one, other)
-        for path in folder.rglob("*")
+        str(path.relative_to(run))
+        for path in run.rglob("*")
         if path.is_file() and not path.name.startswith(".")
     }
-    compared = sorted(names - OF_THE_HOST)
-    return [name for name in compared if _bytes(one / name) != _bytes(other / name)]
+    return sorted(names - OF_THE_HOST)
 
 
 def _bytes(path: Path) -> bytes | None:
