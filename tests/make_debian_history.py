@@ -5,10 +5,11 @@ usage: python3 -m tests.make_debian_history REPOSITORY [--series 7.2] [--commits
                                             [--mirror URL]
 
 The releases of that series that Debian has (linux-source-7.2), oldest first: a release is a commit
-with all that differs outside of mm/, fs/ and drivers/md, then one for each file that differs there,
-or as many as make N in all. In the first commit isolate_folio() has the check of 6.12 which 7.2
-lacks (docs/example/laptop-no-io-reclaim/fix.patch); in the middle a commit removes it. With
---broken so many commits around that one do not compile.
+with all that differs outside of mm/, fs/ and drivers/md, then one for each file that differs there
+(for all files of a file system, which compile together), or as many as make N in all. In the first
+commit isolate_folio() has the check of 6.12 which 7.2 lacks
+(docs/example/laptop-no-io-reclaim/fix.patch); in the middle a commit removes it. With --broken so
+many commits around that one do not compile.
 
 Prints the good end, the commit that removes the check, and the bad end.
 """
@@ -78,19 +79,28 @@ def changes_of(kept: Sequence[Source], wanted: int) -> list[Change]:
             f"what differs in {new.label}",
         )
         outside: list[tuple[str, str, str]] = []
-        each: list[Change] = []
+        parts: dict[str, list[tuple[str, str, str]]] = {}
         for line in filter(None, raw.split("\n")):
             words, path = line[1:].split("\t", 1)
             _, mode, _, blob, _ = words.split(" ")
             if path.startswith(tuple(f"{folder}/" for folder in SPLIT)):
-                each.append(Change(f"{path}: as in {new.label}", ((path, mode, blob),)))
+                parts.setdefault(_part(path), []).append((path, mode, blob))
             else:
                 outside.append((path, mode, blob))
-        each.sort(key=lambda one: (not one.files[0][0].endswith(".h"), one.files[0][0]))
+        each = [
+            Change(f"{part}: as in {new.label}", tuple(parts[part]))
+            for part in sorted(parts, key=lambda part: (not part.endswith(".h"), part))
+        ]
         rest = f"{new.label}: all outside of {', '.join(SPLIT)}"
         found.append([*([Change(rest, tuple(outside))] if outside else []), *each])
     whole = [one for each in found for one in each]
     return whole if not wanted else _grouped(whole, wanted)
+
+
+def _part(path: str) -> str:
+    """The file, or the folder of its file system."""
+    words = path.split("/")
+    return "/".join(words[:2]) if words[0] == "fs" and len(words) > 2 else path
 
 
 def _grouped(whole: list[Change], wanted: int) -> list[Change]:
