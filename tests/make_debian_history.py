@@ -8,8 +8,8 @@ The releases of that series that Debian has (linux-source-7.2), oldest first: a 
 with all that differs outside of mm/, fs/ and drivers/md, then one for each file that differs there
 (for all files of a file system, which compile together), or as many as make N in all. In the first
 commit isolate_folio() has the check of 6.12 which 7.2 lacks
-(docs/example/laptop-no-io-reclaim/fix.patch); in the middle a commit removes it. With --broken so
-many commits around that one do not compile.
+(docs/example/laptop-no-io-reclaim/fix.patch); a commit after the release in the middle
+removes it. With --broken so many commits around that one do not compile.
 
 Prints the good end, the commit that removes the check, and the bad end.
 """
@@ -66,11 +66,8 @@ def releases(series: str, mirror: str | None) -> list[Source]:
     return [debian_source.from_debian(one, mirror=mirror) for one in ordered]
 
 
-def changes_of(kept: Sequence[Source], wanted: int) -> list[Change]:
-    """The commits after the first; wanted: how many in all, 0 for one a file.
-
-    kept: the releases with the check.
-    """
+def changes_of(kept: Sequence[Source]) -> list[list[Change]]:
+    """The commits after the first, of each release. kept: the releases with the check."""
     found: list[list[Change]] = []
     for old, new in pairwise(kept):
         objects = tuple(dict.fromkeys((*old.objects, *new.objects)))
@@ -93,8 +90,23 @@ def changes_of(kept: Sequence[Source], wanted: int) -> list[Change]:
         ]
         rest = f"{new.label}: all outside of {', '.join(SPLIT)}"
         found.append([*([Change(rest, tuple(outside))] if outside else []), *each])
-    whole = [one for each in found for one in each]
-    return whole if not wanted else _grouped(whole, wanted)
+    return found
+
+
+def _halves(of_releases: Sequence[list[Change]], wanted: int) -> tuple[list[Change], list[Change]]:
+    """The commits up to the release in the middle, which is whole there, and those after it.
+
+    wanted: how many in all, 0 for each.
+    """
+    total = sum(map(len, of_releases))
+    places = range(1, len(of_releases))
+    middle = min(places, key=lambda place: abs(total - 2 * sum(map(len, of_releases[:place]))))
+    first = [one for each in of_releases[:middle] for one in each]
+    second = [one for each in of_releases[middle:] for one in each]
+    if not wanted:
+        return first, second
+    share = max(1, min(wanted - 1, round(wanted * len(first) / total)))
+    return _grouped(first, share), _grouped(second, wanted - share)
 
 
 def _part(path: str) -> str:
@@ -123,13 +135,12 @@ def write(
 ) -> History:
     """The history of these releases, the oldest first, in a new bare repository."""
     kept = [changes.patched_with(one, fix, "the check", one.label) for one in plain]
-    after = changes_of(kept, max(0, commits - 2))
-    middle = len(after) // 2
+    first, second = _halves(changes_of(kept), max(0, commits - 2))
     # From there on vmscan.c is what the release has.
     file = "mm/vmscan.c"
     without = {_blob(one, file): _blob(other, file) for one, other in zip(kept, plain, strict=True)}
     now = _blob(kept[0], file)
-    for one in after[:middle]:
+    for one in first:
         now = {path: blob for path, _, blob in one.files}.get(file, now)
     removal = Change(REMOVAL, ((file, "100644", without[now]),))
     later = [
@@ -137,17 +148,17 @@ def write(
             one,
             files=tuple((path, mode, without.get(blob, blob)) for path, mode, blob in one.files),
         )
-        for one in after[middle:]
+        for one in second
     ]
-    whole = [*after[:middle], removal, *later]
+    whole = [*first, removal, *later]
+    middle = len(first)
     objects = tuple(dict.fromkeys(place for one in (*plain, *kept) for place in one.objects))
     _run(["git", "init", "-q", "--bare", "--template=", "-b", "history", str(repository)])
     (repository / "objects/info").mkdir(exist_ok=True)
     (repository / "objects/info/alternates").write_text(
         "".join(f"{place.resolve()}\n" for place in objects)
     )
-    first = middle - broken // 2
-    bad_ones = range(first, first + broken)
+    bad_ones = range(middle - broken // 2, middle - broken // 2 + broken)
     stream = b"".join(_stream(kept[0], whole, bad_ones, objects))
     _run(["git", "-C", str(repository), "fast-import", "--quiet"], stream)
     listed = _run(["git", "-C", str(repository), "rev-list", "--reverse", HEAD]).split()

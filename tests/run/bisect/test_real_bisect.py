@@ -15,7 +15,7 @@ from tests.support.vms import command, nothing_left
 COMMITS, CULPRIT = 16, 10
 CHANGED, SUBJECT = "mm/page_io.c", "mm/page_io.c: wait before each read from swap"
 BEGIN = b"\tdelayacct_swapin_start();\n"
-SLEEP = b"\tschedule_timeout_uninterruptible(HZ / 20);\n"
+SLEEP = b"\tschedule_timeout_uninterruptible(HZ / 4);\n"
 # What compiles to the same kernel: a comment below the last line of these.
 HARMLESS = ("mm/swap.c", "mm/rmap.c", "fs/buffer.c", "block/bio.c", "drivers/md/dm.c")
 RUN = ["--profile", "quick", "--commits", "12000", "--gitk", "3", "--memory", "140M"]
