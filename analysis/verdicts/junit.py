@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The verdicts as JUnit's XML (docs/CI.md): a suite for each variant, a test for each metric.
+"""The verdicts as JUnit's XML (docs/guides/ci-nightly.md): a suite a variant, a test a metric.
 
 Of what the schemas of Ant and of Jenkins both take: no property of a test, one end of each test.
 """
