@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from contract.command_line import Parser
-from contract.option_rows import MODELLED, PLAN, PROFILED, PROFILES, Row
+from contract.option_rows import MODELLED, PROFILED, PROFILES, Row
 from contract.option_table import ROWS
 from contract.spelling import flag
 from run.bisect import options as bisect
@@ -17,8 +17,8 @@ HEAD = """\
 # Options of run_test.sh
 
 `python3 -m run.options_document` makes this page from the option table; a test compares the two.
-In brackets: the default, where the text does not say it; `VM` or `device`, if the option goes only
-with a VM or only with `--device`; the part of [plan.toml](plan-toml.md) that keeps the option.
+In brackets: the default, where the text does not say it, and `VM` or `device`, if the option goes
+only with a VM or only with `--device`.
 """
 PROFILE_HEAD = """\
 ## Profiles
@@ -87,8 +87,6 @@ def _details(row: Row) -> str:
         elif row.default and not isinstance(row.default, bool):
             words.append(str(row.default))
     words += ["VM"] * row.vm_only + ["device"] * row.device_only
-    if row.table:
-        words.append("plan" if row.table == PLAN else f"`[{row.table}]`")
     return f"[{', '.join(words)}]" if words else ""
 
 
