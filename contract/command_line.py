@@ -45,7 +45,8 @@ exit status:
     is no whole report   4 the kernel hung, panicked or was lost (results are kept and reported)
   5 a verdict, or a run, that --fail-on names   6 a run went on and was not done at its limit
   130 interrupted
-  of several the first in this order: 130, 3 (cut short), 4, 3 (no whole report), 5, 6 (docs/CI.md)
+  of several the first in this order: 130, 3 (cut short), 4, 3 (no whole report), 5, 6
+  (docs/reference/exit-statuses.md)
 """
 
 

@@ -132,7 +132,7 @@ class OptionTable:
     fail_on: tuple[str, ...] = option(
         MANY,
         f"end with status 5 if a variant's verdict, or a run, is one of these: "
-        f"{', '.join(values.FAIL_ON)}, with commas (docs/CI.md)",
+        f"{', '.join(values.FAIL_ON)}, with commas (docs/reference/exit-statuses.md)",
         values.fail_on,
         "WORD,…",
         default=(),
@@ -140,7 +140,7 @@ class OptionTable:
 
     profile: str = option(
         LOAD,
-        "how much of all: its defaults are in docs/MACHINES.md (default: standard)",
+        "how much of all: its defaults are in docs/reference/options.md (default: standard)",
         choices=tuple(sorted(PROFILES)),
         default="standard",
         table=PARAMETERS,
@@ -157,7 +157,7 @@ class OptionTable:
     )
     workload: str = option(
         LOAD,
-        "what loads the machine: desktop, or another one of docs/WORKLOADS.md",
+        "what loads the machine: desktop, or another one of docs/reference/workloads.md",
         values.workload,
         "NAME",
         default=DESKTOP,
@@ -267,7 +267,7 @@ class OptionTable:
         MACHINE,
         "auto (default): emulated, on the guest's clock, where the other options allow it, also "
         "where KVM works: such figures are the same on every host; else KVM if it works. kvm: on "
-        "the host's clock (docs/MACHINES.md)",
+        "the host's clock (docs/explain/machines-and-clocks.md)",
         choices=("auto", "kvm", "tcg"),
         default="auto",
         table=IN_MACHINE,
@@ -276,7 +276,8 @@ class OptionTable:
     )
     machine: str = option(
         MACHINE,
-        f"{', '.join(machine_model.named())}, or a file (docs/MACHINES.md; default: laptop)",
+        f"{', '.join(machine_model.named())}, or a file (docs/explain/machines-and-clocks.md; "
+        "default: laptop)",
         machine_model.known,
         "NAME|FILE.toml",
         default="laptop",
@@ -342,8 +343,8 @@ class OptionTable:
     live_lock_after: int = option(
         MACHINE,
         "end the run when all that should end prints next to nothing for S seconds while the "
-        "kernel only reclaims in vain or warns (docs/ATOMIC.md; default: 180; 0: never; not with "
-        "--no-evidence, which leaves out who looks)",
+        "kernel only reclaims in vain or warns (docs/developer/live-lock.md; default: "
+        "180; 0: never; not with --no-evidence, which leaves out who looks)",
         values.seconds_or_0,
         "S",
         default=180,

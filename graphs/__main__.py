@@ -22,7 +22,7 @@ of several, into the folder that -o names.
 --check compares a bundle's files with its manifest: status 3 and a line for each that differs.
 
 exit status: 0 the report is whole, 2 usage, 3 something is missing or cannot be compared, 5 a
-verdict or a failed run that --fail-on names, 130 interrupted (docs/CI.md).
+verdict or a failed run that --fail-on names, 130 interrupted (docs/reference/exit-statuses.md).
 """
 
 import argparse

@@ -3,10 +3,10 @@
 
 from pathlib import Path
 
+from contract.command_line import build_parser
 from contract.option_table import ROWS
 from contract.spelling import flag
 from run import options_document
-from contract.command_line import build_parser
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "options.md"
 

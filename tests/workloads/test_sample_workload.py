@@ -53,18 +53,18 @@ def test_it_registers_and_is_planned(suite: Path) -> None:
     done = subprocess.run(words, cwd=suite, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "--workload fill --load size=32M" in done.stdout
-    assert "workload: heartbeat, player, one file (size=32M)" in done.stdout
+    assert "workload: heartbeat, player, a fill (size=32M)" in done.stdout
     done = subprocess.run([sys.executable, "-c", READ], cwd=suite, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
 def test_its_program_writes_and_leaves_its_figure(suite: Path, tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
-    words = ["-S", "-m", "workloads.fill", str(3 << 20), str(tmp_path), str(figures), "--wait"]
+    words = ["-S", "-m", "workloads.fill", "3", str(tmp_path), str(figures), "--wait"]
     done = subprocess.run(
         [sys.executable, *words], cwd=suite, input="\n", capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == "ready" and len(done.stdout.splitlines()) == 4
-    assert (tmp_path / "large").stat().st_size == 3 << 20
+    assert [(tmp_path / str(n)).stat().st_size for n in range(3)] == [1 << 20] * 3
     assert json.loads(figures.read_text())["time"] > 0
