@@ -8,10 +8,10 @@ import pytest
 
 SUITE = Path(__file__).resolve().parent.parent
 # What these say of verdicts is made up or simulated, to explain them.
-EXPLAINING = {"VERDICTS.md", "CI.md"}
+EXPLAINING = {"verdicts.md", "verdict-validation.md", "compare-json.md", "CI.md"}
 PAGES = [
     SUITE / "README.md",
-    *sorted(page for page in (SUITE / "docs").glob("*.md") if page.name not in EXPLAINING),
+    *sorted(page for page in (SUITE / "docs").rglob("*.md") if page.name not in EXPLAINING),
 ]
 NO_FILE = "no file kept"
 WORD = r"(?:regressed|improved|equivalent|undecided)"

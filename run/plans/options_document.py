@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Print docs/reference/options.md: python3 -m run.options_document > docs/reference/options.md"""
+"""Print docs/reference/options.md, made from the option table."""
 
 import argparse
 import re
@@ -16,7 +16,7 @@ from run.hosts import host_list
 HEAD = """\
 # Options of run_test.sh
 
-`python3 -m run.options_document` makes this page from the option table; a test compares the two.
+`python3 -m run.plans.options_document` makes this page from the option table; a test compares them.
 In brackets: the default, where the text does not say it, and `VM` or `device`, if the option goes
 only with a VM or only with `--device`.
 """
