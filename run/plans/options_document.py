@@ -18,7 +18,7 @@ HEAD = """\
 
 `python3 -m run.plans.options_document` makes this page from the option table; a test compares them.
 In brackets: the default, where the text does not say it, and `VM` or `device`, if the option goes
-only with a VM or only with `--device`.
+only with a VM (as do all that change the machine's) or only with `--device`.
 """
 PROFILE_HEAD = """\
 ## Profiles
@@ -86,7 +86,7 @@ def _details(row: Row) -> str:
             words.append("the machine's")
         elif row.default and not isinstance(row.default, bool):
             words.append(str(row.default))
-    words += ["VM"] * row.vm_only + ["device"] * row.device_only
+    words += ["VM"] * (row.vm_only and row.default is not MODELLED) + ["device"] * row.device_only
     return f"[{', '.join(words)}]" if words else ""
 
 
