@@ -43,7 +43,8 @@ def page() -> Iterator[str]:
                 yield ""
             group = row.group
             yield f"## {_heading(group)}"
-        yield _item(" ".join([f"`{flag(name)}{_value(row)}`", _details(row)]).strip(), row.help)
+        words = f"`{flag(name)}{_value(name, row)}` {_details(row)}"
+        yield _item(words.strip(), row.help)
     yield from _added()
     yield ""
     yield PROFILE_HEAD
@@ -68,12 +69,12 @@ def _linked(text: str) -> str:
     return re.sub(r"docs/([\w/-]+\.md)", r"[docs/\1](../\1)", text)
 
 
-def _value(row: Row) -> str:
+def _value(name: str, row: Row) -> str:
     if isinstance(row.default, bool):
         return ""
     if row.choices:
         return f" {'|'.join(map(str, row.choices))}"
-    return f" {row.metavar or 'VALUE'}"
+    return f" {row.metavar or name.upper()}"
 
 
 def _details(row: Row) -> str:
