@@ -18,7 +18,7 @@ HEAD = """\
 
 `python3 -m run.plans.options_document` makes this page from the option table; a test compares them.
 In brackets: the default, where the text does not say it, and `VM` or `device`, if the option goes
-only with a VM or only with `--device`.
+only with a VM (as do all that change the machine's) or only with `--device`.
 """
 PROFILE_HEAD = """\
 ## Profiles
@@ -43,7 +43,8 @@ def page() -> Iterator[str]:
                 yield ""
             group = row.group
             yield f"## {_heading(group)}"
-        yield _item(" ".join([f"`{flag(name)}{_value(row)}`", _details(row)]).strip(), row.help)
+        words = f"`{flag(name)}{_value(name, row)}` {_details(row)}"
+        yield _item(words.strip(), row.help)
     yield from _added()
     yield ""
     yield PROFILE_HEAD
@@ -68,12 +69,12 @@ def _linked(text: str) -> str:
     return re.sub(r"docs/([\w/-]+\.md)", r"[docs/\1](../\1)", text)
 
 
-def _value(row: Row) -> str:
+def _value(name: str, row: Row) -> str:
     if isinstance(row.default, bool):
         return ""
     if row.choices:
         return f" {'|'.join(map(str, row.choices))}"
-    return f" {row.metavar or 'VALUE'}"
+    return f" {row.metavar or name.upper()}"
 
 
 def _details(row: Row) -> str:
@@ -86,7 +87,7 @@ def _details(row: Row) -> str:
             words.append("the machine's")
         elif row.default and not isinstance(row.default, bool):
             words.append(str(row.default))
-    words += ["VM"] * row.vm_only + ["device"] * row.device_only
+    words += ["VM"] * (row.vm_only and row.default is not MODELLED) + ["device"] * row.device_only
     return f"[{', '.join(words)}]" if words else ""
 
 
