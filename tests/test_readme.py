@@ -183,6 +183,18 @@ def test_the_documents_name_files_that_are_there() -> None:
     assert named > 30
 
 
+def test_the_code_names_pages_that_are_there() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=SUITE, capture_output=True, text=True).stdout
+    named = 0
+    for name in tracked.split():
+        if not name.endswith((".md", ".txt", ".png", ".json")) and "golden" not in name:
+            text = (SUITE / name).read_text(errors="replace") if (SUITE / name).is_file() else ""
+            for page in re.findall(r"\bdocs/[\w/-]+\.md\b", text):
+                named += 1
+                assert (SUITE / page).is_file() or SUITE / page == WRITTEN_ELSEWHERE, (name, page)
+    assert named > 50
+
+
 def test_the_house_has_no_room_that_the_documents_leave_out() -> None:
     tracked = subprocess.run(["git", "ls-files"], cwd=SUITE, capture_output=True, text=True).stdout
     rooms = {path.split("/")[0] for path in tracked.split() if path.endswith(".py") and "/" in path}
