@@ -18,7 +18,7 @@ HEAD = """\
 
 `python3 -m run.plans.options_document` makes this page from the option table; a test compares them.
 In brackets: the default, where the text does not say it, and `VM` or `device`, if the option goes
-only with a VM (as do all that change the machine's) or only with `--device`.
+only with a VM or only with `--device`.
 """
 PROFILE_HEAD = """\
 ## Profiles
