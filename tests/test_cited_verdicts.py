@@ -8,7 +8,7 @@ import pytest
 
 SUITE = Path(__file__).resolve().parent.parent
 # What these say of verdicts is made up or simulated, to explain them.
-EXPLAINING = {"VERDICTS.md", "verdicts.md", "verdict-validation.md", "compare-json.md"}
+EXPLAINING = {"verdicts.md", "verdict-validation.md", "compare-json.md"}
 PAGES = [
     SUITE / "README.md",
     *sorted(page for page in (SUITE / "docs").rglob("*.md") if page.name not in EXPLAINING),
@@ -71,4 +71,4 @@ SUMMARY = "[summary](example/laptop-zswap/summary.txt)"
     ],
 )
 def test_what_is_cited_without_its_file_is_found(text: str, bad: bool) -> None:
-    assert bool(uncited(SUITE / "docs" / "six-kernels.md", text)) == bad
+    assert bool(uncited(SUITE / "docs" / "any.md", text)) == bad
