@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Stamps each line of a program's output: `elapsed_s gap_s line`; see docs/FORMAT.md.
+"""Stamps each line of a program's output: `elapsed_s gap_s line`.
+
+docs/reference/results-format.md describes the format.
 
 One stream as a command; monitors/recorder serves all streams of a test from one process.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Why each stall lasted: seconds by cause, from the evidence of a run (docs/CAUSES.md).
+"""Why each stall lasted: seconds by cause, from the evidence of a run (docs/explain/causes.md).
 
 usage: python3 -m analysis.causes DIR [--worst K] [--json]
 

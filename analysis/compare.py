@@ -4,8 +4,9 @@
 usage: python3 -m analysis.compare DIR|BUNDLE... [--baseline LABEL] [--csv|--json|--junit]
                                    [--force] [--fail-on WORD,…]
 
-Several folders or bundles are pooled if their facts agree (docs/CAMPAIGNS.md). docs/VERDICTS.md
-tells what a verdict means and how often it errs, docs/CI.md every field of the JSON.
+Several folders or bundles are pooled if their facts agree (docs/guides/compare-kernels.md).
+docs/explain/verdicts.md tells what a verdict means and how often it errs,
+docs/reference/compare-json.md every field of the JSON.
 
 exit status: 0 compared, whatever the verdicts are, 2 usage, 3 something is missing or cannot be
 compared, 5 a verdict or a failed run that --fail-on names, 130 interrupted.

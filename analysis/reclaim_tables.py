@@ -3,8 +3,8 @@
 
 usage: python3 -m analysis.reclaim_tables DIR
 
-A line for each variant, the mean of its runs; docs/CAUSES.md has the columns and which event of
-which kernel each is. A figure that a kernel cannot give is `-`, never 0.
+A line for each variant, the mean of its runs; docs/explain/causes.md has the columns and
+which event of which kernel each is. A figure that a kernel cannot give is `-`, never 0.
 """
 
 import argparse

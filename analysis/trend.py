@@ -3,7 +3,7 @@
 
 usage: python3 -m analysis.trend DIR|BUNDLE... [--by version|date] [--metric KEY] [--json]
 
-docs/TREND.md tells how a change is found, how often that errs, and how soon it finds one.
+docs/reference/trend.md tells how a change is found, how often that errs, and how soon it finds one.
 """
 
 import argparse

@@ -32,7 +32,7 @@ examples:
   ./run_test.sh --swap disk --swap zram --runs 5                       compare two ways to swap
   ./run_test.sh --resume results/mine       go on with what was interrupted
   ./run_test.sh --resume results/mine --kernel debian:6.12             add a variant
-  ./run_test.sh --plan plan.toml            variants with knobs, workloads (docs/CAMPAIGNS.md)
+  ./run_test.sh --plan plan.toml            knobs, workloads (docs/reference/plan-toml.md)
   ./run_test.sh --kernel debian:6.1 --kernel debian:7.2 --stop-when-sure 20
   ./run_test.sh --kernel ~/linux            a kernel build tree
   ./run_test.sh --kernel /boot/vmlinuz-6.12 --machine ssd
@@ -45,7 +45,8 @@ exit status:
     is no whole report   4 the kernel hung, panicked or was lost (results are kept and reported)
   5 a verdict, or a run, that --fail-on names   6 a run went on and was not done at its limit
   130 interrupted
-  of several the first in this order: 130, 3 (cut short), 4, 3 (no whole report), 5, 6 (docs/CI.md)
+  of several the first in this order: 130, 3 (cut short), 4, 3 (no whole report), 5, 6
+  (docs/reference/exit-statuses.md)
 """
 
 

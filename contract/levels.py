@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How sure a verdict has to be, and which numbers of runs can be (docs/VERDICTS.md)."""
+"""How sure a verdict has to be, and which numbers of runs can be (docs/explain/verdicts.md)."""
 
 import math
 

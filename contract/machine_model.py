@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The machines that a VM can be (docs/MACHINES.md): machines/NAME.toml, or a file of the user's.
+"""The machines that a VM can be: machines/NAME.toml, or a file of the user's.
 
-A key of such a file is the default of the option of that name; those of its table `disk` are those
-of --disk-KEY.
+docs/explain/machines-and-clocks.md describes them. A key of such a file is the default of the
+option of that name; those of its table `disk` are those of --disk-KEY.
 """
 
 import os

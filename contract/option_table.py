@@ -39,7 +39,7 @@ class OptionTable:
         "modules beside it, PATH,modules=DIR, or a kernel build tree (default: debian:stable); "
         "may be repeated. Debian's are of the flavour cloud-amd64, a third of the download with "
         "the same mm code; debian:6.12/amd64 is what desktops run, /rt-amd64 the real-time one "
-        "(docs/CAMPAIGNS.md has what differs)",
+        "(docs/findings/debian-flavours.md has what differs)",
         metavar="SPEC",
         default=(),
         repeated=True,
@@ -73,8 +73,8 @@ class OptionTable:
     swap: tuple[Swap, ...] = option(
         TESTED,
         "where each --kernel here swaps to: disk (default), zram[,size=SIZE][,algorithm=NAME], "
-        "zswap[,pool=PERCENT][,algorithm=NAME] or none (docs/CAMPAIGNS.md); repeated, each "
-        "kernel is tested with each",
+        "zswap[,pool=PERCENT][,algorithm=NAME] or none (docs/guides/compare-kernels.md); "
+        "repeated, each kernel is tested with each",
         swap.read,
         "KIND",
         default=(),
@@ -105,7 +105,7 @@ class OptionTable:
     jobs: int | None = option(
         MANY,
         "runs at a time, on the guest's clock (default: one for each core, as far as memory and "
-        "disk allow; docs/CAMPAIGNS.md)",
+        "disk allow; docs/guides/compare-kernels.md)",
         values.up_to(256),
         "N",
         campaign_only=True,
@@ -132,7 +132,7 @@ class OptionTable:
     fail_on: tuple[str, ...] = option(
         MANY,
         f"end with status 5 if a variant's verdict, or a run, is one of these: "
-        f"{', '.join(values.FAIL_ON)}, with commas (docs/CI.md)",
+        f"{', '.join(values.FAIL_ON)}, with commas (docs/reference/exit-statuses.md)",
         values.fail_on,
         "WORD,…",
         default=(),
@@ -140,7 +140,7 @@ class OptionTable:
 
     profile: str = option(
         LOAD,
-        "how much of all: its defaults are in docs/MACHINES.md (default: standard)",
+        "how much of all: its defaults are in docs/reference/options.md (default: standard)",
         choices=tuple(sorted(PROFILES)),
         default="standard",
         table=PARAMETERS,
@@ -157,7 +157,7 @@ class OptionTable:
     )
     workload: str = option(
         LOAD,
-        "what loads the machine: desktop, or another one of docs/WORKLOADS.md",
+        "what loads the machine: desktop, or another one of docs/reference/workloads.md",
         values.workload,
         "NAME",
         default=DESKTOP,
@@ -241,8 +241,8 @@ class OptionTable:
     crypt: bool = option(LOAD, "LVM without dm-crypt below it", default=True, table=PARAMETERS)
     atomic_order: int = option(
         LOAD,
-        "add echoes whose replies need order-N atomic memory (docs/ATOMIC.md; no kernel from "
-        "5.10 to 7.2 takes order 3 for them)",
+        "add echoes whose replies need order-N atomic memory "
+        "(docs/findings/atomic-allocations.md; no kernel from 5.10 to 7.2 takes order 3 for them)",
         int,
         choices=(2, 3),
         default=0,
@@ -267,7 +267,7 @@ class OptionTable:
         MACHINE,
         "auto (default): emulated, on the guest's clock, where the other options allow it, also "
         "where KVM works: such figures are the same on every host; else KVM if it works. kvm: on "
-        "the host's clock (docs/MACHINES.md)",
+        "the host's clock (docs/explain/machines-and-clocks.md)",
         choices=("auto", "kvm", "tcg"),
         default="auto",
         table=IN_MACHINE,
@@ -276,7 +276,8 @@ class OptionTable:
     )
     machine: str = option(
         MACHINE,
-        f"{', '.join(machine_model.named())}, or a file (docs/MACHINES.md; default: laptop)",
+        f"{', '.join(machine_model.named())}, or a file (docs/explain/machines-and-clocks.md; "
+        "default: laptop)",
         machine_model.known,
         "NAME|FILE.toml",
         default="laptop",
@@ -342,8 +343,8 @@ class OptionTable:
     live_lock_after: int = option(
         MACHINE,
         "end the run when all that should end prints next to nothing for S seconds while the "
-        "kernel only reclaims in vain or warns (docs/ATOMIC.md; default: 180; 0: never; not with "
-        "--no-evidence, which leaves out who looks)",
+        "kernel only reclaims in vain or warns (docs/developer/live-lock.md; default: "
+        "180; 0: never; not with --no-evidence, which leaves out who looks)",
         values.seconds_or_0,
         "S",
         default=180,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""plan.toml (docs/FORMAT.md): which keys it has, and what a campaign asked for by it.
+"""plan.toml (docs/reference/plan-toml.md): which keys it has, and what a campaign asked for by it.
 
 The one reader of it: run.plans.asked refuses what a user wrote and cannot be, everybody else takes
 `parse_plan`. Damage never raises there: what cannot be believed takes its default, and is named in

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The names that a result is made of (docs/FORMAT.md): files, streams, observers, states.
+"""The names that a result is made of: files, streams, observers, states.
 
-The observers' side in C has the same names (monitors/).
+docs/reference/results-format.md describes them. The observers' side in C has the same names
+(monitors/).
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The record of one run: `events.jsonl`, and meta.json and status.json that come from it.
 
-docs/FORMAT.md describes every file and column. A guest appends to files that are on its host
-(contract.results_memory): what is written has left the guest before the guest can lose it.
+docs/reference/results-format.md describes every file and column. A guest appends to files that are
+on its host (contract.results_memory): what is written has left the guest before the guest can lose
+it.
 """
 
 import json

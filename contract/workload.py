@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a run says of its workload, `workload` of meta.json (docs/FORMAT.md).
+"""What a run says of its workload, `workload` of meta.json (docs/reference/results-format.md).
 
 A run without it is of the desktop, the only workload that there was before; unless its parameters
 name another one, which then did not live to say what it is.
@@ -13,7 +13,7 @@ Better = Literal["lower", "higher"]
 KEY, FIGURES = "workload", "figures"  # of meta.json: a description, and the numbers of the run
 DESKTOP = "desktop"
 # Of a line of a workload's own stream: KEY=VALUE … since the line before of that place, of figures
-# in its tables (docs/FORMAT.md).
+# in its tables (docs/reference/results-format.md).
 MEANWHILE = "meanwhile"
 STALLED = "stalled"  # key of the metric that the verdicts on a desktop are about
 

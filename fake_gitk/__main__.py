@@ -3,8 +3,8 @@
 
 Runs what gitk runs, keeps every commit's raw text and a table parent -> children, looks back over
 them (fake_gitk.layout), prints `pass P commits N`, discards all and starts again. Per commit it
-keeps its raw text and about 250 bytes (docs/fake_gitk.md has the figures and how they were
-measured); the same in every pass. Python's cycle collector is off: it would walk the whole heap
+keeps its raw text and about 250 bytes (docs/developer/fake-gitk.md has the figures); the
+same in every pass. Python's cycle collector is off: it would walk the whole heap
 whenever it liked, which is its own access pattern and not gitk's. Nothing here makes cycles.
 """
 

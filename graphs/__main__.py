@@ -14,15 +14,15 @@ evidence, and causes.png, if somebody stalled; timeline-VARIANT-N.png; gitk-late
 gitk-latency-smooth.png with their .gp and .dat (change them, then `gnuplot gitk-latency.gp` there;
 of other workloads than the desktop they are called sawtooth; of several workloads all but the
 timelines have the workload's name, too); index.html; bug-report.tar.gz; where a newer kernel
-regressed mail.txt (docs/BUNDLE.md). Prints the paths that it wrote.
+regressed mail.txt (docs/guides/report-upstream.md). Prints the paths that it wrote.
 Into each run's folder of DIR goes allocation-failures.log: the page allocations that failed
 there, those included that the kernel does not log.
---trend writes trend.png, trend.txt and trend.json of all these campaigns together (docs/TREND.md);
-of several, into the folder that -o names.
+--trend writes trend.png, trend.txt and trend.json of all these campaigns together
+(docs/reference/trend.md); of several, into the folder that -o names.
 --check compares a bundle's files with its manifest: status 3 and a line for each that differs.
 
 exit status: 0 the report is whole, 2 usage, 3 something is missing or cannot be compared, 5 a
-verdict or a failed run that --fail-on names, 130 interrupted (docs/CI.md).
+verdict or a failed run that --fail-on names, 130 interrupted (docs/reference/exit-statuses.md).
 """
 
 import argparse

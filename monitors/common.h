@@ -179,7 +179,7 @@ static inline uint64_t beacon_word(const struct beacon *beacon, int slot, int wo
 	return __atomic_load_n(&beacon->words[BEACON_WORDS * slot + word], __ATOMIC_ACQUIRE);
 }
 
-/* ---- lines.c: one stream's bytes as the lines of its log (docs/FORMAT.md) */
+/* ---- lines.c: one stream's bytes as the lines of its log (docs/reference/results-format.md) */
 
 #define LINE_KEPT 4096 /* bytes kept of a line */
 

@@ -214,7 +214,7 @@ class EvidenceProcess(SamplingObserver):
         """devices and priority as for the sampler; trace: also let the kernel sum its events.
 
         live_lock_s: how long the streams in finite, which should end, may say next to nothing
-        while the kernel works flat out (docs/ATOMIC.md); 0: for ever.
+        while the kernel works flat out (docs/developer/live-lock.md); 0: for ever.
         """
         words = [str(out.resolve()), str(hz), str(priority), str(int(trace)), str(live_lock_s)]
         if live_lock_s and not finite:

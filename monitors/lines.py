@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One stream's bytes as the lines of its log: escaping, cutting, stamping (docs/FORMAT.md).
+"""One stream's bytes as the lines of its log: escaping, cutting, stamping.
 
-The recorder has the same in C, lines.c; this is for latency_output.py, and to test that against.
+docs/reference/results-format.md describes it. The recorder has the same in C, lines.c; this is for
+latency_output.py, and to test that against.
 """
 
 KEPT = 4096  # bytes kept of a line

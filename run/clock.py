@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which clock a guest waits by, and whether its disk can be a model (docs/MACHINES.md)."""
+"""Which clock a guest waits by, and whether its disk can be a model.
+
+docs/explain/machines-and-clocks.md
+"""
 
 import os
 from collections.abc import Iterable

@@ -38,7 +38,7 @@ def folder(options: Options) -> Path:
 
 
 def ended(run: Path) -> str | None:
-    """How a run ended (a state of docs/FORMAT.md); None if it was cut short."""
+    """How a run ended (a state of docs/reference/results-format.md); None if it was cut short."""
     try:
         status = json_object((run / STATUS).read_bytes()) or {}
     except OSError:

@@ -30,8 +30,9 @@ kernels:
   host                                           the kernel that runs now
   PATH, or PATH,modules=DIR                      a bzImage; modules beside it, or in DIR
   DIR                                            a kernel build tree
-  git:PATH@REV, git:PATH, debian-source:7.2      built here (docs/culprit.md); each also with
-                                                 ,patch=FILE ,revert=COMMIT ,config=NAME
+  git:PATH@REV, git:PATH, debian-source:7.2      built here; each also with ,patch=FILE
+                                                 ,revert=COMMIT ,config=NAME
+                                                 (docs/guides/own-kernel-and-patches.md)
 """
 
 

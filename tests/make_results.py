@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TEST HELPER: synthetic results in the form of docs/FORMAT.md. Nothing here was measured.
+"""TEST HELPER: synthetic results as docs/reference/results-format.md has them; none is measured.
 
 usage: python3 -m tests.make_results DIR [VARIANTS [RUNS]] [--all-counters] [--hostile]
        [--evidence]

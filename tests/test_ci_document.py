@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""docs/CI.md names each exit status, each word of --fail-on and each field of compare.json."""
+"""The reference names each exit status, each word of --fail-on and each field of compare.json."""
 
 import json
 import re
@@ -14,7 +14,10 @@ from contract.values import FAIL_ON
 from errors import Exit
 from tests.make_results import make_campaign
 
-DOCUMENT = (Path(__file__).resolve().parents[1] / "docs/CI.md").read_text()
+REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
+STATUSES = (REFERENCE / "exit-statuses.md").read_text()
+GUIDE = (REFERENCE.parent / "guides" / "ci-nightly.md").read_text()
+FIELDS = (REFERENCE / "compare-json.md").read_text()
 # What their objects have as keys are keys of metrics, causes and counters.
 BY_KEY = {"samples", "causes", "exploratory", "tests", "counters", "alike"}
 
@@ -32,17 +35,18 @@ def fields(value: Any, place: str = "") -> Iterator[str]:
 
 def test_each_status_is_in_the_table() -> None:
     for status in Exit:
-        assert f"| {int(status)} | {status.name} |" in DOCUMENT
+        assert f"| {int(status)} | {status.name} |" in STATUSES
 
 
 def test_each_word_of_fail_on_is_named() -> None:
     for word in FAIL_ON:
-        assert f"`{word}`" in DOCUMENT
+        assert f"`{word}`" in STATUSES
+        assert f"`{word}`" in GUIDE
 
 
 def test_each_field_of_compare_json_is_named(tmp_path: Path) -> None:
     compared = compare(load_campaign(make_campaign(tmp_path, 2, 5, with_evidence=True)))
     found = set(fields(json.loads(export.json_text(compared))))
     assert {"ratio", "tested", "base_failed", "sentence", "values"} <= found
-    named = set(re.findall(r"`(?:variants\[\]\.|blame\.)?(\w+)(?:\[\])?`", DOCUMENT))
+    named = set(re.findall(r"`(?:variants\[\]\.|blame\.)?(\w+)(?:\[\])?`", FIELDS))
     assert found <= named, found - named

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The order of the packages, computed from the imports themselves (docs/ARCHITECTURE.md)."""
+"""The order of the packages, computed from their imports (docs/developer/architecture.md)."""
 
 import ast
 import functools
@@ -112,7 +112,7 @@ def test_no_package_and_no_module_is_in_a_circle(depth: int, within: str) -> Non
 
 
 def test_the_house_is_as_its_table_says() -> None:
-    table = (SUITE / "docs" / "ARCHITECTURE.md").read_text().partition("| package |")[2]
+    table = (SUITE / "docs/developer/architecture.md").read_text().partition("| package |")[2]
     allowed: dict[str, set[str]] = {}
     for row in table.partition("\n\n")[0].splitlines()[2:]:
         names, _, may_import = row.strip("|").split("|")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""docs/TREND.md: its output is a real trend's, its fields are those of trend.json."""
+"""The pages about trends: their output is a real trend's, their fields are those of trend.json."""
 
 import json
 import re
@@ -13,22 +13,26 @@ from analysis.trends.changes import divisions, level
 from errors import Exit
 
 SUITE = Path(__file__).resolve().parent.parent
-TREND = (SUITE / "docs" / "TREND.md").read_text()
+TREND = (SUITE / "docs" / "reference" / "trend.md").read_text()
+GUIDE = (SUITE / "docs" / "guides" / "ci-nightly.md").read_text()
 EXAMPLE = SUITE / "docs" / "example" / "laptop-trend"
 
 
 def test_the_output_shown_is_a_real_trends() -> None:
     (block,) = [
         text
-        for language, text in re.findall(r"^```(\w*)\n(.*?)^```$", TREND, re.MULTILINE | re.DOTALL)
+        for language, text in re.findall(r"^```(\w*)\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
         if not language
     ]
     assert block in (EXAMPLE / "trend.txt").read_text()
 
 
 def test_its_commands_are_there() -> None:
-    block = TREND.split("```sh\n")[1].split("```")[0]
-    for line in block.splitlines():
+    (trend,) = re.findall(r"^```sh\n(python3 -m analysis\.trend .*?)^```", GUIDE, re.M | re.S)
+    (night,) = re.findall(r"^```sh\n(\./nightly\.sh .*?)^```", GUIDE, re.M | re.S)
+    lines = (trend + night).splitlines()
+    assert len(lines) == 3
+    for line in lines:
         words = shlex.split(line)
         program = [sys.executable, *words[1:3]] if words[0] == "python3" else words[:1]
         done = subprocess.run([*program, "--help"], cwd=SUITE, capture_output=True, text=True)
@@ -36,7 +40,7 @@ def test_its_commands_are_there() -> None:
 
 
 def test_every_field_of_the_export_is_in_its_table() -> None:
-    tables = TREND.split("## `--json`")[1].split("\n## ")[0]
+    tables = TREND.split("## The fields of `--json`")[1].split("\n## ")[0]
     documented = set(re.findall(r"`(\w+)(?:\[\])?`", tables))
 
     def keys(value: Any) -> set[str]:
@@ -58,4 +62,4 @@ def test_the_level_is_the_documents() -> None:
 
 
 def test_the_status_is_the_documents() -> None:
-    assert f"| {Exit.FAILED_ON} | the last change of a track is a regression" in TREND
+    assert f"| {Exit.FAILED_ON} | the last change of a track is a regression" in GUIDE

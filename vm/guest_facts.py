@@ -39,7 +39,7 @@ def _disk_facts(guest: Guest) -> dict[str, Any]:
     of_disk: dict[str, Any] = {"model": "virtio-blk, sparse file"}
     if guest.disk is not None:
         of_disk = {
-            "model": "virtio-blk, a model of a disk (docs/MACHINES.md)",
+            "model": "virtio-blk, a model of a disk (docs/explain/machines-and-clocks.md)",
             "kind": "rotating" if guest.disk.rotates else "flash",
             "parallel": guest.disk.parallel,
             "depth": guest.disk.depth,

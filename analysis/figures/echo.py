@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What became of the atomic load's echoes: the last line of stream `echo` (docs/ATOMIC.md)."""
+"""What became of the atomic load's echoes: the last line of stream `echo`.
+
+docs/findings/atomic-allocations.md describes the load.
+"""
 
 import re
 from dataclasses import dataclass

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a workload said of its tables' figures while it ran, a line each second (docs/FORMAT.md)."""
+"""What a workload said of its tables' figures while it ran, a line each second.
+
+docs/reference/results-format.md
+"""
 
 import math
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One figure a run for each metric (docs/VERDICTS.md): the suite's own, and the workload's.
+"""One figure a run for each metric (docs/explain/verdicts.md): the suite's own, and the workload's.
 
 None means not available, it never means zero. A run that failed (`failed`) is infinite, the worst
 rank there is, for every metric of what the user felt; what the machine moved until it died says

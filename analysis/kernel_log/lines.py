@@ -3,9 +3,10 @@
 
 Undone are the prefixes of dmesg (plain, -r, -T, -x, -d, --time-format), the console with
 CONFIG_PRINTK_CALLER (15ff2069cb7f), /dev/kmsg (Documentation/ABI/testing/dev-kmsg), syslog,
-journalctl (-o short, short-iso, short-monotonic, …) and this suite's kern.log (docs/FORMAT.md);
-and the ways in which they hold a message of several lines: rsyslog's #012, kmsg's \\x0a, indented
-lines. What another program than the kernel said in the same log is no message.
+journalctl (-o short, short-iso, short-monotonic, …) and this suite's kern.log
+(docs/reference/results-format.md); and the ways in which they hold a message of several lines:
+rsyslog's #012, kmsg's \\x0a, indented lines. What another program than the kernel said in the same
+log is no message.
 """
 
 import re

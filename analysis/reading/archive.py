@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A bundle (docs/BUNDLE.md) back to a folder; it may come from a stranger who means harm.
+"""A bundle back to a folder; it may come from a stranger who means harm.
+
+docs/reference/redaction.md says what is read of it.
 
 Only plain files and folders with plain names come out of it, to a folder that nobody else can read
 and that is gone when the program ends. Everything else, and more than a bundle can hold, is a

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One *.tsv of counters (docs/FORMAT.md), of which only the columns that are asked for are read.
+"""One *.tsv of counters, of which only the columns that are asked for are read.
+
+docs/reference/results-format.md has the columns.
 
 A kernel has 200 counters and a figure needs ten. Every cell is looked at all the same, so that
 damage is named; an undamaged file is looked at as a whole, a damaged one row by row.

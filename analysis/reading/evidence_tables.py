@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The evidence of a run: tasks.tsv, blocked.tsv, trace.tsv, allocfail.tsv, reclaim.tsv.
 
-docs/FORMAT.md has every column. Damage never raises: it is named in `problems`, a line for each
-kind of it. A cell that is empty or no number is NaN; a column that is not there is no clock.
+docs/reference/results-format.md has every column. Damage never raises: it is named in `problems`, a
+line for each kind of it. A cell that is empty or no number is NaN; a column that is not there is no
+clock.
 """
 
 import functools

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The facts that runs must have in common before anybody compares them (docs/VERDICTS.md)."""
+"""The facts that runs must have in common before anybody compares them.
+
+docs/explain/verdicts.md
+"""
 
 import json
 from collections.abc import Iterable

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""From the bytes of one result file to arrays (docs/FORMAT.md), and what had to be left out.
+"""From the bytes of one result file to arrays, and what had to be left out.
+
+docs/reference/results-format.md has what a file holds.
 
 A dying machine cuts files anywhere. What cannot be believed is left out and said in `problems`, one
 line for each kind of damage: a figure is right, or it is said that it may not be.

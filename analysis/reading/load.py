@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The only reader of results (docs/FORMAT.md): a campaign's folder, or one run's, to arrays.
+"""The only reader of results: a campaign's folder, or one run's, to arrays.
+
+docs/reference/results-format.md has what they hold.
 
 Damage never raises: it is named in `Run.warnings` and `Campaign.problems`. What the user can put
 right (no such folder, an unknown format version, nothing in it) raises UserError.
@@ -73,7 +75,7 @@ class Run:
 
     @property
     def state(self) -> str:
-        """How the run ended: a state of docs/FORMAT.md."""
+        """How the run ended: a state of docs/reference/results-format.md."""
         return str(self.status.get("state", "unknown"))
 
     @property

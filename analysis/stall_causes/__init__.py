@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a stall waited for (docs/CAUSES.md)."""
+"""What a stall waited for (docs/explain/causes.md)."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a run lacks as evidence of its causes, a sentence each (docs/CAUSES.md)."""
+"""What a run lacks as evidence of its causes, a sentence each (docs/explain/causes.md)."""
 
 from collections.abc import Iterator
 

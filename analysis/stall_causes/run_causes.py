@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Why each stall lasted: seconds by cause, from the evidence of a run (docs/CAUSES.md)."""
+"""Why each stall lasted: seconds by cause, from the evidence of a run (docs/explain/causes.md)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The table of 2010 for any kernel: how often and how long page allocator and kswapd stalled.
 
-A line for each variant, the mean of its runs; docs/CAUSES.md has the columns and which event of
-which kernel each is. A figure that a kernel cannot give is `-`, never 0.
+A line for each variant, the mean of its runs; docs/explain/causes.md has the columns and
+which event of which kernel each is. A figure that a kernel cannot give is `-`, never 0.
 """
 
 from collections.abc import Callable, Iterator

@@ -12,7 +12,7 @@ TREND_VERSION = 1
 
 
 def json_text(trend: Trend) -> str:
-    """One object: each track with its points and changes (docs/TREND.md)."""
+    """One object: each track with its points and changes (docs/reference/trend.md)."""
     found = {
         "format": TREND_VERSION,
         "order": trend.order,

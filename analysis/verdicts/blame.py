@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which cause a regression or an improvement comes from, where there is one (docs/VERDICTS.md)."""
+"""Which cause a regression or an improvement comes from, where there is one.
+
+docs/explain/verdicts.md
+"""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which kernel stalls more: a campaign's variants against its baseline, and how sure that is.
 
-docs/VERDICTS.md tells what a verdict means and how often it errs.
+docs/explain/verdicts.md tells what a verdict means and how often it errs.
 """
 
 import math

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What somebody in front of the machine meets with a variant: how often it is frozen, how long.
 
-It is said before the stalled seconds, which are a sum over several programs (docs/VERDICTS.md).
+It is said before the stalled seconds, which are a sum over several programs
+(docs/explain/verdicts.md).
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The verdicts as JUnit's XML (docs/CI.md): a suite for each variant, a test for each metric.
+"""The verdicts as JUnit's XML: a suite for each variant, a test for each metric.
+
+docs/reference/compare-json.md has its elements.
 
 Of what the schemas of Ant and of Jenkins both take: no property of a test, one end of each test.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Several campaigns as one: their runs are compared if their facts agree (docs/CAMPAIGNS.md).
+"""Several campaigns as one, if their facts agree (docs/guides/compare-kernels.md).
 
 On the guest's clock a run is the same on every host and in every night, so nothing but the facts
 decides whether two may be compared.

@@ -5,7 +5,7 @@ Values are 0 or more, or infinite (a run that failed; -inf where more is better)
 run that was not done at its limit it is known what its value is at least: `sample_most` and
 `base_most` are what the values are at most, inf for those. Runs are ranked by Gehan's scores then
 (Biometrika 1965): a run is above another one only if it surely is, else the two are tied.
-docs/VERDICTS.md says what was chosen and why, and how often it errs.
+docs/developer/verdict-validation.md says what was chosen and why, and how often it errs.
 """
 
 import bisect

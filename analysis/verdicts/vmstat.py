@@ -2,7 +2,7 @@
 """What the kernel did differently: each counter of /proc/vmstat, one figure a run, by ranks.
 
 Exploratory: hundreds of counters, few runs, and a kernel that does more of one thing does more of
-many. What can be concluded from so many runs is said with the table (docs/VERDICTS.md).
+many. What can be concluded from so many runs is said with the table (docs/explain/verdicts.md).
 """
 
 import math

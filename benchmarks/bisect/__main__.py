@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How often a bisect names the wrong commit, and what it costs: `python3 -m benchmarks.bisect`.
 
-Output: the table of docs/culprit.md, from 1,000 simulated searches a row (benchmarks/bisect/
+Output: docs/example/bisect-simulation.txt, from 1,000 simulated searches a row (benchmarks/bisect/
 simulate.py says how they are drawn), done by the functions that search among real kernels. The same
 seed gives the same table.
 """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Whether the kernel's counters agree with the causes: `python3 -m benchmarks.cause_witnesses DIR…`
 
-Input: campaigns of real runs, bundles, or single runs. Output: the table of docs/CAUSES.md, a row a
-cause and witness (benchmarks/cause_witnesses/counters.py): a counter of the whole machine which has
-to move when a program waits for that cause, and which the cause is not told by.
+Input: campaigns of real runs, bundles, or single runs. Output: docs/example/cause-witnesses.txt, a
+row a cause and witness (benchmarks/cause_witnesses/counters.py): a counter of the whole machine
+which has to move when a program waits for that cause, and which the cause is not told by.
 """
 
 import argparse

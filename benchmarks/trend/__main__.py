@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How often a trend errs, and how soon it finds a change: `python3 -m benchmarks.trend`.
 
-Output: the table of docs/TREND.md, from 1,000 simulated series a row (benchmarks/trend/simulate.py
-says how they are drawn), judged as analysis.trend judges real kernels. The same seed gives the same
-table.
+Output: docs/example/trend-simulation.txt, from 1,000 simulated series a row
+(benchmarks/trend/simulate.py says how they are drawn), judged as analysis.trend judges real
+kernels. The same seed gives the same table.
 """
 
 import argparse

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How often the verdicts err, and what they find: `python3 -m benchmarks.verdicts DIR...`.
 
-Input: campaigns of real runs. Output: the table of docs/VERDICTS.md, from 1,000 simulated campaigns
-a row (benchmarks/verdicts/simulate.py says how they are drawn), judged by analysis.verdicts.judge
-as analysis.compare does. The same folders and seed give the same table.
+Input: campaigns of real runs. Output: the tables of docs/developer/verdict-validation.md, from
+1,000 simulated campaigns a row (benchmarks/verdicts/simulate.py says how they are drawn), judged by
+analysis.verdicts.judge as analysis.compare does. The same folders and seed give the same table.
 """
 
 import argparse

@@ -4,7 +4,7 @@
 A simulated run stalls for a log-normal number of seconds, and takes longer the more it stalls. What
 is not done at the limit, the same for all runs, has stalled for the part of its seconds that fits.
 So when a run is cut depends on what is measured, as in real ones. Output: the table of
-docs/VERDICTS.md; the same seed gives the same table.
+docs/developer/verdict-validation.md; the same seed gives the same table.
 """
 
 import argparse

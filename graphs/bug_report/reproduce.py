@@ -166,7 +166,7 @@ def _named_by_kernel(plan: Plan) -> bool:
 
 
 def _is_label(text: str) -> bool:
-    """Whether run_test.sh takes it: one with a token in it (docs/BUNDLE.md) is none."""
+    """Whether run_test.sh takes it: not with a token in it (docs/reference/redaction.md)."""
     return values.LABEL.fullmatch(text) is not None
 
 

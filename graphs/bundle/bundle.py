@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """bug-report.tar.gz: everything that a maintainer needs, redacted, at most LIMIT bytes.
 
-The same results give the same bytes. docs/BUNDLE.md describes each file of it, and what is left
-out where not everything fits.
+The same results give the same bytes. docs/guides/report-upstream.md describes its files, and what
+is left out where not everything fits.
 """
 
 import gzip

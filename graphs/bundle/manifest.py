@@ -55,8 +55,8 @@ def redactions(packed: Iterable[PackedFile], given: Collection[str]) -> bytes:
             if token in given:
                 used.setdefault(token, Counter())[one.path] += times
     lines = [
-        "What was replaced in this bundle (docs/BUNDLE.md). The same secret has the same token in",
-        "every file. No figure was touched.",
+        "What was replaced in this bundle (docs/reference/redaction.md). The same secret has the",
+        "same token in every file. No figure was touched.",
         "",
     ]
     if not used:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Four numbers with dots: an IPv4 address that is a secret, or a version (docs/BUNDLE.md)."""
+"""Four numbers with dots: a secret IPv4 address, or a version (docs/reference/redaction.md)."""
 
 import ipaddress
 import re

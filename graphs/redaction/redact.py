@@ -2,7 +2,8 @@
 """Replaces secrets by tokens: the same secret gets the same token in every file of a bundle.
 
 First everything is shown to `learn`, which gathers names and spellings; then `text` and `value`
-replace. Both can be given what they gave before, and change nothing in it (docs/BUNDLE.md).
+replace. Both can be given what they gave before, and change nothing in it
+(docs/reference/redaction.md).
 """
 
 import re

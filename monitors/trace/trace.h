@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Reclaim, throttling, compaction, block IO and failed allocations, as the kernel sees them: sums
- * that the programs of trace.bpf.c make (docs/TRACING.md). Everything is made by trace_open(),
+ * that the programs of trace.bpf.c make (docs/developer/tracing.md). Everything is made by trace_open(),
  * before the load: then trace_cells() reads mapped memory (and, where something is in flight, a file
  * of sysfs), and trace_failures() makes one system call if there were none.
  */

@@ -34,7 +34,7 @@ class Asked:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of a bisect, with their help."""
-    group = parser.add_argument_group("which commit was it (docs/BISECT.md)")
+    group = parser.add_argument_group("which commit was it (docs/guides/culprit.md)")
     group.add_argument(
         "--bisect",
         nargs=2,

@@ -12,7 +12,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "changed kernels",
         "for --kernel git:PATH@REV (a revision of a git tree, built here), git:PATH (its work tree "
-        "as it is) and debian-source:VERSION (Debian's source, without a clone): docs/culprit.md",
+        "as it is) and debian-source:VERSION (Debian's source, without a clone): "
+        "docs/guides/own-kernel-and-patches.md",
     )
     for kind, metavar, help in (
         (

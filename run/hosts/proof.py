@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Each host proves itself before its first job: a short run has the same bytes everywhere.
 
-A run beside others at work is at times another one (docs/MACHINES.md), so that a host has TRIES.
+A run beside others at work is at times another one (docs/explain/machines-and-clocks.md), so
+that a host has TRIES.
 """
 
 import tempfile

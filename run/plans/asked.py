@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A plan.toml that is asked for (docs/CAMPAIGNS.md): read as a command line, refused if it is bad.
+"""A plan.toml that is asked for: read as a command line, refused if it is bad.
 
 Each of its keys is an option of that name. The plan.toml in a campaign's own folder is such a file
-too, with what the suite noted in it (docs/FORMAT.md).
+too, with what the suite noted in it (docs/reference/plan-toml.md).
 """
 
 import argparse

@@ -422,7 +422,7 @@ def test_the_example_of_the_document_is_the_codes_output(tmp_path: Path) -> None
     )
     compared = compare(load_campaign(tmp_path))
     shown = "\n".join(vmstat_text.section(compared, 100)).strip()
-    document = (Path(__file__).parents[2] / "docs" / "VERDICTS.md").read_text()
+    document = (Path(__file__).parents[2] / "docs/explain/verdicts.md").read_text()
     assert f"\n```\n{shown}\n```\n" in document, shown
 
 

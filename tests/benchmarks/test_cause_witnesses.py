@@ -121,12 +121,27 @@ def test_what_a_kernel_does_not_count_is_not_zero(
     assert "In no second: `file_read`, `file_write`, " in text
 
 
-def test_the_documents_table_is_the_tools_own() -> None:
+def test_the_documents_figures_are_the_tools_own() -> None:
     docs = Path(__file__).resolve().parents[2] / "docs"
     output = (docs / "example" / "cause-witnesses.txt").read_text()
     lines = [line for line in output.splitlines() if line.startswith("|")]
     assert lines[0] == f"| {' | '.join(HEAD)} |" and len(lines) > 2
-    assert "\n".join(["", *lines, ""]) in (docs / "CAUSES.md").read_text()
+    page = " ".join((docs / "explain" / "causes.md").read_text().split())
+    assert "](../example/cause-witnesses.txt)" in page
+    cited = (
+        (
+            "file_read",
+            "`pgpgin` without `pswpin`",
+            "`pgpgin` without `pswpin` moved more than in the "
+            "median second in {} of the seconds with `file_read` and in {} of those without",
+        ),
+        ("reclaim_swapout", "`pswpout`", "`pswpout` in {} with `reclaim_swapout` and {} without"),
+        ("swap_in", "`pswpin`", "`pswpin` in {} with `swap_in` and {} without"),
+    )
+    for cause, witness, words in cited:
+        (row,) = [line for line in lines if line.startswith(f"| `{cause}` | {witness} |")]
+        cells = [cell.strip() for cell in row.split("|")]
+        assert words.format(cells[4], cells[6]) in page, row
     keys = {line.split("`")[1] for line in lines[2:]}
     never = set(re.findall(r"`(\w+)`", output.partition("In no second: ")[2]))
     assert keys | never == set(OF) and not keys & never

@@ -42,10 +42,10 @@ def test_a_change_that_is_not_there_is_counted(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_table_of_the_document_is_whole() -> None:
     """Each row that the benchmark makes, and none that errs in more than 5 %."""
-    text = (SUITE / "docs" / "TREND.md").read_text()
-    begin = f"| {' | '.join(HEAD)} |\n"
-    assert begin in text
-    rows = text.split(begin)[1].split("\n\n")[0].splitlines()[1:]
+    text = (SUITE / "docs" / "reference" / "trend.md").read_text()
+    table = (SUITE / "docs" / "example" / "trend-simulation.txt").read_text()
+    assert table.startswith(f"| {' | '.join(HEAD)} |\n")
+    rows = table.splitlines()[2:]
     truths = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
     expected = [[str(s.nights), f"{100 * s.scatter:g} %", truth] for truth, s in settings()]
     assert [row[:3] for row in truths] == expected
@@ -53,6 +53,7 @@ def test_the_table_of_the_document_is_whole() -> None:
     covered = [float(row[8].rstrip(" %")) for row in truths if row[8] and "1.1 times" not in row[2]]
     assert min(covered) >= 95 and f"{INTERVAL:g}" in text
     assert re.search(r"python3 -m benchmarks\.trend", text)
+    assert f"[all {len(rows)} rows](../example/trend-simulation.txt)" in text
 
 
 def test_a_row_without_a_change_has_one_cell() -> None:

@@ -5,8 +5,8 @@ usage: python3 -m tests.fuzz [--seed N] [--seconds S] [--count N] [--case N] [--
 
 Each case is made of results (made ones, a stranger's, real kernels', a bundle) by its number and
 the seed alone, and read by analysis.compare, .causes, .trend, .reclaim_tables or graphs. A fault is
-a traceback, more than 30 s of CPU time or 1 GiB, a signal, another status than those of docs/CI.md,
-or an error of more than one line.
+a traceback, more than 30 s of CPU time or 1 GiB, a signal, another status than those of
+docs/reference/exit-statuses.md, or an error of more than one line.
 
 exit status: 0 no fault, 1 a fault, 2 usage
 """

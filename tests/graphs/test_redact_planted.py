@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Secrets of all kinds, planted into each file of a run: none of them is in the bundle.
 
-But for those that docs/BUNDLE.md names under "What stays in it", which are planted too.
+But for those that docs/reference/redaction.md names under "What stays in it": they are planted too.
 """
 
 import json
@@ -199,7 +199,7 @@ PATHS = [
     ("resume /export/projekt-lerche", "lerche"),
 ]
 PLANTED = [*HOSTS, *USERS, *ADDRESSES, *IDS, *SERIALS, *WORDS, *PATHS]
-# (what a line says, what of it stays in the bundle, the words of docs/BUNDLE.md that say so)
+# (what a line says, what of it stays in the bundle, the words of redaction.md that say so)
 STAYS = [
     ("seen 8.8.77.8 there", "8.8.77.8", "a public IPv4 address that nothing calls one"),
     ("input: Ottokars Headset as /devices/x", "Ottokars", "names of people, places and products"),
@@ -303,12 +303,12 @@ def test_no_planted_secret_is_in_the_bundle(name: str, tmp_path: Path) -> None:
     files = packed(folder)
     whole = "\n".join([*files, *files.values()]).lower()
     assert [needle for _, needle in PLANTED if needle.lower() in whole] == []
-    # Those that docs/BUNDLE.md names came through, so these files are in it.
+    # Those that docs/reference/redaction.md names came through, so these files are in it.
     assert [needle for _, needle, _ in STAYS if needle.lower() not in whole] == []
 
 
 def test_what_stays_is_named_in_the_docs() -> None:
-    text = " ".join((Path(__file__).parents[2] / "docs/BUNDLE.md").read_text().split())
+    text = " ".join((Path(__file__).parents[2] / "docs/reference/redaction.md").read_text().split())
     stays = text.partition("## What stays in it")[2]
     assert [words for *_, words in STAYS if words not in stays] == []
 

@@ -62,8 +62,9 @@ def same_bytes(run: Path, other: Path) -> list[str]:
 def assert_the_same_run(fleet: Fleet, jobs: tuple[MainJob, MainJob]) -> None:
     """The guests had the same bytes, and one seed makes the same run on both hosts.
 
-    Beside others at work a run is at times another one, on one host as well (docs/MACHINES.md):
-    then smaller runs are made on each, until a run of the first is a run of the other.
+    Beside others at work a run is at times another one, on one host as well
+    (docs/explain/machines-and-clocks.md): then smaller runs are made on each,
+    until a run of the first is a run of the other.
     """
     guests = [meta_of(job.run)["guest"] for job in jobs]
     assert guests[0] == guests[1]

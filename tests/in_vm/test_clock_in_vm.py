@@ -59,7 +59,7 @@ def the_same_again(first: Path, again: Callable[[Path], Path], folder: Path) -> 
     """Assert that runs are equal, file by file: two of the first and at most TRIES more.
 
     Not the first two: QEMU's clock may leap a little too far beside others at work, which is seldom
-    (docs/MACHINES.md).
+    (docs/explain/machines-and-clocks.md).
     """
     seen = [contents(first)]
     with busy(2):

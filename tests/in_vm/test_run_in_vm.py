@@ -212,7 +212,7 @@ def test_the_evidence_of_each_program_is_plausible(quick: Path) -> None:
         before = int(first["rq_us"] or 0) / 1e6 + 1.0
         for name in clocks:
             if name == "blkio_us":
-                continue  # 6.12 and 7.2 add to it what no task waited: docs/FORMAT.md
+                continue  # 6.12 and 7.2 add what no task waited: docs/explain/causes.md
             assert grown[name] <= 1.1 * elapsed + before, name
         assert grown["cpu_us"] + grown["rq_us"] <= 1.1 * elapsed + before
     for gitk in GITKS:

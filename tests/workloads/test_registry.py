@@ -202,3 +202,20 @@ def test_one_more_is_one_more_file(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert f"with {has} packages" in done.stdout  # its image is as it was
     assert "silence" not in registry.every() and find("desktop")
+
+
+def test_the_document_has_the_defaults_of_each() -> None:
+    page = (SUITE / "docs" / "reference" / "workloads.md").read_text()
+    rows = page.partition("## Defaults of the parameters\n")[2].splitlines()
+    documented = {
+        name: texts.split("; ")
+        for name, texts in (row[2:].split(": ", 1) for row in rows if row.startswith("- "))
+    }
+    assert documented.keys() == {name for name, one in every().items() if one.parameters}
+    for name, texts in documented.items():
+        known: dict[str, str] = {}
+        for profile, text in zip(("quick", "standard", "full"), texts, strict=True):
+            known |= dict(word.split("=") for word in re.findall(r"[a-z]+=\w+", text))
+            assert ",".join(f"{key}={known[key]}" for key in sorted(known)) == find(name).completed(
+                "", profile
+            )

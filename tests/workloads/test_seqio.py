@@ -173,7 +173,7 @@ def test_what_is_written_without_end_is_a_figure_at_any_time(
 
 
 def test_no_description_is_more_than_a_result_holds(load: Load) -> None:
-    """docs/FORMAT.md: at most 200 figures, 8 tables of 60 rows and 12 columns."""
+    """docs/reference/results-format.md: at most 200 figures, 8 tables of 60 rows and 12 columns."""
     load.set_up()
     for n in seqio.counts(1, 64):
         load.measure(n)
