@@ -47,6 +47,15 @@ def ended(run: Path) -> str | None:
     return state if isinstance(state, str) else None
 
 
+def why_of(run: Path) -> str:
+    """Why a run ended so, in the words of its status.json; empty if it does not say."""
+    try:
+        why = (json_object((run / STATUS).read_bytes()) or {}).get("why")
+    except OSError:
+        return ""
+    return why if isinstance(why, str) else ""
+
+
 def refuse_another_host(
     place: Path, labels: Iterable[str], facts: Mapping[str, Any], workload: str = DESKTOP
 ) -> None:

@@ -154,6 +154,7 @@ class Runner:
         left = [one for one in self._todo(look) if one not in self._busy]
         began = total - sum(one not in self._busy for one in self._todo(None))
         todo: list[tuple[str, int]] | None = left
+        self._workers.left = len(self._todo(None))
         if self._oversight is not None:
             todo = self._oversight.todo(left, list(self._busy))
         for number, one in enumerate((todo or [])[:room], began + 1):

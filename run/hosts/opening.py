@@ -19,6 +19,8 @@ from run.jobs.job import Job
 from run.jobs.local import Local
 from run.jobs.workers import Workers
 from run.preparation import Ready, say
+from run.slurm import opening as slurm_opening
+from run.slurm import options as slurm
 from vm.qemu import GUEST
 
 
@@ -37,7 +39,7 @@ def check(where: str, options: Options, clocks: Collection[str]) -> None:
         checks.check_rooms(options, clock.together(options, clocks))
     elif set(clocks) != {GUEST}:
         raise UserError(
-            "--on ssh needs the guest's clock, and this is the host's: hosts differ in speed",
+            "--on needs the guest's clock, and this is the host's: hosts differ in speed",
             hint="leave out --on, or what asks for that clock",
         )
 
@@ -71,13 +73,11 @@ def workers(
         return
     now = before or Kept(where)
     listed = host_list.hosts(where)
-    _leave(now, [one.name for one in listed])
+    if not (slurm.is_slurm(where) and slurm.is_slurm(now.on)):
+        _leave(now, [one.name for one in listed])
     now.on = where
     now.write(folder)
     job = proof.job_of(options, ready[0].variant, ready[0].guest)
-    opened = [OneHost(one, now.campaign) for one in listed]
-    ending = threading.Event()
-
     writing = threading.Lock()  # each host has a thread that says what it has done
 
     def done(run: Path, host: str) -> None:
@@ -85,6 +85,12 @@ def workers(
             now.runs[str(run.relative_to(folder))] = host
             now.write(folder)
 
+    if slurm.is_slurm(where):
+        with slurm_opening.workers(where, now, folder, job, done) as in_slurm:
+            yield in_slurm
+        return
+    opened = [OneHost(one, now.campaign) for one in listed]
+    ending = threading.Event()
     try:
         hosts = _proved(now, folder, opened, job, lambda: ending.is_set() or stopped())
         known = {one.name: [job["job"] for job in one.call("look")["jobs"]] for one in hosts}
@@ -151,6 +157,9 @@ def _left(host: OneHost) -> str:
 
 def _leave(before: Kept, named: list[str]) -> None:
     """End what hosts do that are not named any more."""
+    if slurm.is_slurm(before.on):
+        slurm_opening.leave(before)
+        return
     try:
         listed = host_list.hosts(before.on)
     except (OSError, ValueError):

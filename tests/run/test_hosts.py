@@ -17,6 +17,7 @@ from run.hosts.host_list import Host
 from run.hosts.kept import Kept
 from run.hosts.one_host import OneHost
 from run.hosts.proof import Proof
+from run.jobs import plan_file
 from setup import cache
 from tests.run.test_campaign import kernel
 from tests.support import played_jobs
@@ -46,8 +47,12 @@ def test_hosts_are_a_list_or_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        ("slurm", "neither local nor ssh:HOSTS"),
+        ("cloud", "neither local nor ssh:HOSTS nor slurm[:OPTIONS]"),
         ("ssh:", "neither local nor ssh:HOSTS"),
+        ("slurm:array=1-4", "unknown option 'array': use slots, account,"),
+        ("slurm:slots=0", "'0' is not valid for slots"),
+        ("slurm:time=1,time=2", "time is given twice"),
+        ("slurm:partition=a b", "'a b' is not valid for partition"),
         ("ssh:a=0", "'a=0' is no HOST=SLOTS"),
         ("ssh:-oProxyCommand=x", "is no HOST=SLOTS"),
         ("ssh:a;b", "is no HOST=SLOTS"),
@@ -82,7 +87,7 @@ def test_a_plan_that_is_passed_on_names_no_hosts(tmp_path: Path) -> None:
 def test_the_hosts_clock_is_refused_on_other_hosts() -> None:
     options = parse([])
     opening.check("ssh:a", options, [GUEST])
-    with pytest.raises(UserError, match="--on ssh needs the guest's clock"):
+    with pytest.raises(UserError, match="--on needs the guest's clock"):
         opening.check("ssh:a", options, [GUEST, HOST])
 
 
@@ -125,7 +130,7 @@ def test_two_jobs_are_the_same_if_their_runs_would_be() -> None:
     def identity(where: str = ".", **facts: Any) -> str:
         job = played_jobs.job(memory=facts.pop("memory", 1 << 28))
         cast(dict[str, Any], job.facts).update(facts)
-        return one_host.identity(one_host.plan_of(job), where)
+        return one_host.identity(plan_file.portable(job), where)
 
     assert identity(suite="a") == identity(suite="b")
     others = [identity(), identity("search"), identity(order=9), identity(memory=1 << 27)]

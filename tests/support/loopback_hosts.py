@@ -23,7 +23,7 @@ PLAYER = Path(__file__).with_name("played_session.py")
 # Imported by each python3 that ssh starts: the suite that was sent knows nothing of tests.
 SITE = f"""\
 import sys
-if "run.one" in sys.orig_argv:
+if {{"run.one", "run.slurm.on_node"}} & set(sys.orig_argv):
     import runpy
     runpy.run_path({str(PLAYER)!r})["install"]()
 """
@@ -35,7 +35,7 @@ class LoopbackHost:
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self.folder = folder
-        self.port = _free_port()
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -73,11 +73,13 @@ class LoopbackHost:
         """The processes that do runs on it."""
         mark = f"XDG_CACHE_HOME={self.cache}/".encode()
         found = []
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
+        # No glob of the processes' files: it fails when a process ends meanwhile.
+        for process in (one.name for one in Path("/proc").iterdir() if one.name.isdigit()):
             with contextlib.suppress(OSError):
-                words = path.read_bytes().split(b"\0")
-                if b"run.one" in words and mark in path.with_name("environ").read_bytes():
-                    found.append(int(path.parent.name))
+                words = Path("/proc", process, "cmdline").read_bytes().split(b"\0")
+                environment = Path("/proc", process, "environ").read_bytes()
+                if b"run.one" in words and mark in environment:
+                    found.append(int(process))
         return found
 
     def campaigns(self) -> list[Path]:
@@ -136,7 +138,8 @@ def hosts(folder: Path, *names: str) -> Iterator[list[LoopbackHost]]:
                     os.kill(pid, 9)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of loopback that nobody listens on now."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]

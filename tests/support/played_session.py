@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A VM that is played, for whole processes that do jobs: `install()` puts it in a session's place.
 
-What it does is in the JSON file that PLAYED names: `seconds` of a run, `state`, `bytes` that
-are another host's, `qemu`: its version, `log`: a file with a line for each run that was done. The
-seed, the guest's memory and its kernel decide the run's bytes. A proof is always done.
+What it does is in the JSON file that PLAYED names: `held`: whether runs go on until the file says
+otherwise, `free`: the runs ("6.12 1") that end nevertheless, `state`, `bytes` that are another
+host's, `qemu`: its version, `log`: a file with a line for each run that was done. The seed, the
+guest's memory and its kernel decide the run's bytes. A proof is always done. `nodes`: the same by
+the name of a node of Slurm, whose own values count there.
 """
 
 import json
@@ -25,7 +27,7 @@ def settings() -> dict[str, Any]:
     """What is to be played now."""
     path = os.environ.get(PLAYED)
     found: dict[str, Any] = json.loads(Path(path).read_text()) if path else {}
-    return found
+    return {**found, **found.get("nodes", {}).get(os.environ.get("SLURMD_NODENAME"), {})}
 
 
 def find(wanted: str = emulator.SUITE) -> Emulator:
@@ -51,10 +53,10 @@ def run(
     events = Events(run_dir / "events.jsonl")
     events.write("start", t0=1.0)
     is_proof = facts.get("label") == "proof"
-    end = time.monotonic() + (0.1 if is_proof else played.get("seconds", 0.1))
-    while time.monotonic() < end and not stopped():
+    name = f"{facts.get('label')} {errand.seed}"
+    while _is_held(name) and not is_proof and not stopped():
         tick()
-        time.sleep(0.02)
+        time.sleep(0.2)
     state = "completed" if is_proof else played.get("state", "completed")
     why = "as played"
     if stopped():
@@ -64,9 +66,14 @@ def run(
     events.close()
     if "log" in played and not is_proof and state != "aborted":
         with open(played["log"], "a") as log:
-            log.write(f"{facts['label']} {errand.seed}\n")
+            log.write(f"{name}\n")
     close(run_dir, facts, state, why)
     return state, why
+
+
+def _is_held(name: str) -> bool:
+    played = settings()
+    return played.get("held", False) and name not in played.get("free", ())
 
 
 def install() -> None:
