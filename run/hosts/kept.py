@@ -5,11 +5,11 @@ import secrets
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from contract.hosts_file import HOSTS_FILE
 from contract.run_record import write_json
 from contract.untrusted import json_object
 from errors import UserError
 
-FILE = "hosts.json"
 FORMAT = 1
 
 
@@ -28,12 +28,12 @@ class Kept:
 
     def write(self, folder: Path) -> None:
         """Put it into the folder, by a rename."""
-        write_json(folder / FILE, {"format": FORMAT, **asdict(self)})
+        write_json(folder / HOSTS_FILE, {"format": FORMAT, **asdict(self)})
 
 
 def read(folder: Path) -> Kept | None:
     """What a folder has kept; None if all its runs were done here. UserError if it is damaged."""
-    path = folder / FILE
+    path = folder / HOSTS_FILE
     try:
         found = json_object(path.read_bytes()) or {}
     except FileNotFoundError:

@@ -6,7 +6,6 @@ node's heartbeat has stopped, and its folder has not come for SETTLE_S.
 """
 
 import contextlib
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -146,8 +145,6 @@ class SlurmWorkers:
         """End all, and leave nothing in the queue that would begin."""
         self.end()
         self._drop_known()
-        if not self._away and not self._open:
-            shutil.rmtree(self._folder / submission.FOLDER, ignore_errors=True)
 
     def end(self) -> None:
         """Cancel all jobs, and wait until they are over."""

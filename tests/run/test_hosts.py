@@ -17,6 +17,7 @@ from run.hosts.host_list import Host
 from run.hosts.kept import Kept
 from run.hosts.one_host import OneHost
 from run.hosts.proof import Proof
+from run.hosts.ssh import Remote
 from run.jobs import plan_file
 from setup import cache
 from tests.run.test_campaign import kernel
@@ -99,7 +100,7 @@ def test_a_campaign_knows_where_it_was(tmp_path: Path) -> None:
     assert opening.chosen(["--resume", str(tmp_path)], tmp_path) == "ssh:a=2"
     assert opening.chosen(["--on=local"], tmp_path) == "local"
     for text in ("", "[]", '{"format": 1}', '{"format": 2}'):
-        (tmp_path / kept.FILE).write_text(text)
+        (tmp_path / kept.HOSTS_FILE).write_text(text)
         with pytest.raises(UserError, match="is damaged"):
             kept.read(tmp_path)
 
@@ -197,3 +198,17 @@ def test_a_host_alone_is_its_own_proof_and_later_ones_are_held_to_it(
     assert first.left_out() == {}
     assert Played(monkeypatch, b="222").left_out(first.reference).keys() == {"b"}
     assert Played(monkeypatch, b="21").left_out(first.reference) == {}
+
+
+def test_what_is_not_installed_here_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whoever starts it, rsync or ssh: one line, which says what to install."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    remote = Remote("alpha")
+    for program, act in (
+        ("ssh", lambda: remote.run("true")),
+        ("rsync", lambda: remote.fetch("/x", tmp_path)),
+    ):
+        with pytest.raises(UserError, match=f"^{program}: No such file .*: install it here"):
+            act()

@@ -60,7 +60,7 @@ class Campaign(FleetCampaign):
     def check(self, runs: int) -> None:
         """Nothing is left in the queue or on a node, too."""
         super().check(runs)
-        assert not (self.folder / ".slurm").exists()
+        assert [path.name for path in (self.folder / ".slurm").iterdir()] == ["proofs"]
         assert self.queue() == []
         assert wait_for(lambda: not self.workers(), 30)
         assert not list(self.scratch.glob("desktop-freeze-slurm*"))
@@ -106,7 +106,7 @@ def test_both_nodes_do_it_and_the_driver_may_be_killed(campaign: Campaign) -> No
     driver.kill()
     driver.wait()
     driver = campaign.begin(3)
-    campaign.wait(lambda: campaign.said().count("Slurm has it already") == 4)
+    campaign.wait(lambda: campaign.said().count("Slurm has it already") >= 3)
     campaign.play()
     campaign.end(driver)
     campaign.check(3)

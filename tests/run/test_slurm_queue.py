@@ -172,7 +172,7 @@ def test_a_run_is_done_when_its_folder_is_there(driver: Driver) -> None:
     assert [one.state for one in driver.look()] == ["completed"]
     assert driver.done == {"1": "n1", "2": "n2"}
     driver.workers.close()
-    assert not (driver.folder / ".slurm").exists() and not driver.queue.cancelled
+    assert not list((driver.folder / ".slurm").iterdir()) and not driver.queue.cancelled
 
 
 @pytest.mark.parametrize(
@@ -336,7 +336,7 @@ def test_cancelling_ends_what_waits_and_what_runs(driver: Driver) -> None:
     assert (over.job.number, over.state) == (1, "aborted")
     driver.workers.close()
     assert sorted(driver.queue.cancelled) == ["1_0", "1_1"]
-    assert not (driver.folder / ".slurm").exists()
+    assert not list((driver.folder / ".slurm").iterdir())
 
 
 def test_why_runs_wait_is_said_once_unless_it_passes(driver: Driver) -> None:

@@ -96,7 +96,7 @@ def test_the_driver_may_be_killed_and_nothing_is_done_twice(campaign: Campaign) 
     driver.wait()
     assert len(campaign.workers()) == 4, "the hosts go on"
     driver = campaign.begin(3)
-    campaign.wait(lambda: campaign.said().count("has it already") == 4)
+    campaign.wait(lambda: campaign.said().count("has it already") >= 3)
     campaign.play()
     campaign.end(driver)
     campaign.check(3)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Hosts that are this machine: an sshd each on loopback, with a key and a cache of their own.
 
-Their VMs are played (played_session), by a settings file for each host.
+Their VMs are played (played_session), by a settings file for each host, unless a test wants real
+ones.
 """
 
 import contextlib
@@ -88,8 +89,8 @@ class LoopbackHost:
 
 
 @contextlib.contextmanager
-def hosts(folder: Path, *names: str) -> Iterator[list[LoopbackHost]]:
-    """These hosts within; the environment variable that is yielded's names reach them by ssh."""
+def hosts(folder: Path, *names: str, played: bool = True) -> Iterator[list[LoopbackHost]]:
+    """These hosts within, known to ssh by `folder`/ssh_config. played: their VMs are."""
     folder.mkdir(parents=True)
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(exist_ok=True)  # where Debian's sshd leaves its privileges
@@ -102,7 +103,8 @@ def hosts(folder: Path, *names: str) -> Iterator[list[LoopbackHost]]:
     for one in made:
         one.folder.mkdir()
         (one.folder / "site").mkdir()
-        (one.folder / "site" / "sitecustomize.py").write_text(SITE)
+        if played:
+            (one.folder / "site" / "sitecustomize.py").write_text(SITE)
         shutil.copy(folder / "user_key.pub", one.folder / "authorized_keys")
         settings = {
             "XDG_CACHE_HOME": one.folder / "cache",
