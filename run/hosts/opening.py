@@ -11,7 +11,7 @@ from contract.options import Options
 from errors import UserError
 from run import checks, clock
 from run.hosts import host_list, kept, proof, sending
-from run.hosts.kept import Kept
+from run.hosts.kept import Kept, RunHosts
 from run.hosts.one_host import LeftOut, OneHost
 from run.hosts.ssh import Failed, Unreached
 from run.hosts.ssh_workers import SshWorkers
@@ -78,23 +78,20 @@ def workers(
     now.on = where
     now.write(folder)
     job = proof.job_of(options, ready[0].variant, ready[0].guest)
-    writing = threading.Lock()  # each host has a thread that says what it has done
-
-    def done(run: Path, host: str) -> None:
-        with writing:
-            now.runs[str(run.relative_to(folder))] = host
-            now.write(folder)
-
+    runs = RunHosts(now, folder)
     if slurm.is_slurm(where):
-        with slurm_opening.workers(where, now, folder, job, done) as in_slurm:
-            yield in_slurm
+        try:
+            with slurm_opening.workers(where, now, folder, job, runs.note) as in_slurm:
+                yield in_slurm
+        finally:
+            runs.keep()
         return
     opened = [OneHost(one, now.campaign) for one in listed]
     ending = threading.Event()
     try:
         hosts = _proved(now, folder, opened, job, lambda: ending.is_set() or stopped())
         known = {one.name: [job["job"] for job in one.call("look")["jobs"]] for one in hosts}
-        found = SshWorkers(hosts, known, folder, done)
+        found = SshWorkers(hosts, known, folder, runs.note)
         try:
             yield found
         finally:
@@ -103,6 +100,7 @@ def workers(
         raise UserError(f"a host failed while it was made ready: {error}") from None
     finally:
         ending.set()
+        runs.keep()
         with ThreadPoolExecutor(len(opened)) as pool:
             for text in filter(None, pool.map(_left, opened)):
                 say(text)

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from contract.hosts_file import HOSTS_FILE
 from errors import UserError
 from run.arguments import parse
 from run.campaign import Campaign
@@ -100,7 +101,7 @@ def test_a_campaign_knows_where_it_was(tmp_path: Path) -> None:
     assert opening.chosen(["--resume", str(tmp_path)], tmp_path) == "ssh:a=2"
     assert opening.chosen(["--on=local"], tmp_path) == "local"
     for text in ("", "[]", '{"format": 1}', '{"format": 2}'):
-        (tmp_path / kept.HOSTS_FILE).write_text(text)
+        (tmp_path / HOSTS_FILE).write_text(text)
         with pytest.raises(UserError, match="is damaged"):
             kept.read(tmp_path)
 
