@@ -73,8 +73,9 @@ class SlurmTask:
     def why_cut(self, state: str) -> str:
         """Why it ended without a result, in one line; state: as squeue had it last."""
         assert self.folder is not None
-        if not self.node and state == "FAILED":
-            return "its node lacks a folder that all have to share, or python3 (docs/FLEET.md)"
+        if not self.node and state in ("FAILED", "COMPLETED"):
+            last = self.folder.last_line or "it printed nothing: docs/FLEET.md says what nodes need"
+            return f"its worker ended before it began: {last}"
         if state in UNTOLD:
             return f"its worker was cut short: {self.folder.last_line or WHY['']}"
         return WHY.get(state, f"Slurm says {state}")

@@ -137,6 +137,8 @@ def test_what_a_silent_host_had_is_done_elsewhere_and_its_copy_is_compared(
     alpha, beta, _ = campaign.hosts
     campaign.play(held=True)
     driver = campaign.begin(1, "ssh:alpha=2,beta=1")
+    # Those that work before the hosts have proved themselves do the proof.
+    campaign.wait(lambda: "beta: 1 at a time" in campaign.said())
     campaign.wait(lambda: bool(beta.workers() and alpha.workers()))
     beta.end()
     campaign.wait(lambda: bool(list(campaign.folder.glob("*/1.cut-1"))))
