@@ -2,6 +2,7 @@
 """Who does a campaign's runs: this machine, or the hosts of --on that have proved themselves."""
 
 import contextlib
+import shutil
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,7 @@ from pathlib import Path
 from contract.options import Options
 from errors import UserError
 from run import checks, clock
-from run.hosts import host_list, kept, proof, sending
+from run.hosts import host_list, kept, proof, sending, ssh
 from run.hosts.kept import Kept, RunHosts
 from run.hosts.one_host import LeftOut, OneHost
 from run.hosts.ssh import Failed, Unreached
@@ -37,7 +38,13 @@ def check(where: str, options: Options, clocks: Collection[str]) -> None:
     """
     if where == host_list.LOCAL:
         checks.check_rooms(options, clock.together(options, clocks))
-    elif set(clocks) != {GUEST}:
+        return
+    needed = slurm_opening.PROGRAMS if slurm.is_slurm(where) else ssh.PROGRAMS
+    if missing := [one for one in needed if shutil.which(one) is None]:
+        raise UserError(
+            f"--on {where.partition(':')[0]} needs {', '.join(missing)} here", hint="install it"
+        )
+    if set(clocks) != {GUEST}:
         raise UserError(
             "--on needs the guest's clock, and this is the host's: hosts differ in speed",
             hint="leave out --on, or what asks for that clock",

@@ -14,6 +14,7 @@ from errors import UserError
 
 WRAPPER = "DESKTOP_FREEZE_SSH"
 OPTIONS = ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=15", "ServerAliveCountMax=3")
+PROGRAMS = ("rsync",)  # beside ssh, which may be a wrapper
 UNREACHED = 255  # ssh's own status
 CALL_S, COPY_S = 120.0, 3600.0  # after which a host counts as one that does not answer
 # rsync's statuses of a connection that failed, or was lost.

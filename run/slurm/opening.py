@@ -18,6 +18,8 @@ from run.slurm.controller import Controller, ControllerAway
 from run.slurm.slurm_workers import SlurmWorkers
 from setup import cache
 
+PROGRAMS = ("sbatch", "scancel", "scontrol", "squeue")
+
 
 def name_of(campaign: str) -> str:
     """What all jobs of a campaign are called in Slurm."""

@@ -93,6 +93,17 @@ def test_the_hosts_clock_is_refused_on_other_hosts() -> None:
         opening.check("ssh:a", options, [GUEST, HOST])
 
 
+@pytest.mark.parametrize(
+    ("where", "missing"), [("ssh:a", "rsync"), ("slurm", "sbatch, scancel, scontrol, squeue")]
+)
+def test_what_is_not_installed_here_is_named_before_anything_is_made(
+    where: str, missing: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError, match=f"needs {missing} here .install it"):
+        opening.check(where, parse([]), [GUEST])
+
+
 def test_a_campaign_knows_where_it_was(tmp_path: Path) -> None:
     assert opening.chosen([], tmp_path) == "local"
     one = Kept("ssh:a=2")

@@ -154,6 +154,24 @@ def test_what_a_silent_host_had_is_done_elsewhere_and_its_copy_is_compared(
     campaign.check(1)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a host a small disk")
+def test_a_full_disk_and_a_clock_that_is_two_hours_off(campaign: Campaign) -> None:
+    """What a host with a full disk begins is done by another; a wrong clock is in nobody's way."""
+    alpha, beta, _ = campaign.hosts
+    alpha.play(log=str(campaign.log), kib=64 << 10)
+    beta.play(log=str(campaign.log), seconds_off=7200)
+    alpha.end()
+    alpha.begin(disk_kib=32 << 10)
+    with contextlib.ExitStack() as back:
+        back.callback(alpha.begin)
+        back.callback(alpha.end)
+        said = campaign.go(3, "ssh:alpha,beta")
+    assert "alpha is left out: 3 runs in a row were cut short there" in said, said
+    assert "left: nothing" in said, said
+    campaign.check(3)
+    assert set(campaign.kept()["runs"].values()) == {"beta"}
+
+
 def test_hosts_that_cannot_do_runs_are_named(campaign: Campaign) -> None:
     campaign.hosts[0].end()
     with contextlib.ExitStack() as back:

@@ -50,10 +50,16 @@ class LoopbackHost:
         aside.write_text(json.dumps(settings))
         aside.rename(self.folder / "played.json")
 
-    def begin(self) -> None:
-        """Start its sshd."""
+    def begin(self, disk_kib: int = 0) -> None:
+        """Start its sshd. disk_kib: its cache is on a disk so large, which nobody else sees."""
+        command = [SSHD, "-D", "-e", "-f", str(self.folder / "sshd_config")]
+        if disk_kib:
+            (self.folder / "cache").mkdir(exist_ok=True)
+            mount = f'mount -t tmpfs -o size={disk_kib}k none "$0" && exec "$@"'
+            command = ["sh", "-c", mount, str(self.folder / "cache"), *command]
+            command = ["unshare", "--mount", *command]
         self._process = subprocess.Popen(
-            [SSHD, "-D", "-e", "-f", str(self.folder / "sshd_config")],
+            command,
             stderr=open(self.folder / "sshd.log", "ab"),  # noqa: SIM115 (the process's own)
         )
         until = time.monotonic() + 20
