@@ -273,10 +273,11 @@ class SlurmWorkers:
             made = task.partial
             with contextlib.suppress(UserError):
                 recover(made)
-            if ended(made) is None:
-                write_status(made, ABORTED, why, elapsed_s=None)
-            elif state in UNTOLD:
+            # A worker that was asked to end knows less of why than Slurm.
+            if ended(made) is not None and state in UNTOLD:
                 why = why_of(made)
+            else:
+                write_status(made, ABORTED, why, elapsed_s=None)
             made.rename(task.run)
         else:
             task.run.mkdir(parents=True)

@@ -198,6 +198,8 @@ def test_what_slurm_ends_is_cut_short_and_says_why(driver: Driver, state: str, s
     )
     partial.mkdir(parents=True)
     (partial / "events.jsonl").write_text("")
+    if state != "FAILED":
+        write_status(partial, "aborted", "interrupted by the user", elapsed_s=1.0)
     (over,) = driver.look()
     assert over.state == "aborted" and said in over.why and over.why.endswith("(on n1)")
     kept = json.loads((driver.folder / "6.12" / "1" / "status.json").read_text())
