@@ -15,7 +15,7 @@ from contract.run_files import ABORTED
 from contract.run_record import write_status
 from errors import UserError
 from run.hosts import progress
-from run.hosts.hosts_table import Ending, HostRow, table_of
+from run.hosts.hosts_table import Ending, table_of
 from run.hosts.one_host import identity
 from run.jobs import plan_file
 from run.jobs.job import Job
@@ -25,6 +25,7 @@ from run.run_folders import ended, why_of
 from run.slurm import submission
 from run.slurm.arrays import Arrays
 from run.slurm.controller import OVER, ControllerAway, Queue, QueuedTask, QueueFull
+from run.slurm.nodes import Nodes
 from run.slurm.submission import TaskFolder
 from run.slurm.tasks import BLAMELESS, UNTOLD, SlurmTask
 from vm.results_memory import recover
@@ -36,7 +37,6 @@ LOOK_S = 5.0  # between two calls of squeue
 SUBMIT_S = 5.0  # that runs are gathered for one array
 SETTLE_S = 60.0  # in which a shared folder shows what a node has written
 FULL_S = 60.0  # until sbatch is tried again after it took no more
-MOST_CUT = 3  # runs in a row that were cut short on a node, which is left out then
 KNOWN_S = 30.0  # in which a campaign that is gone on with asks for what the queue has of it
 END_S = 90.0  # in which Slurm has to end what is cancelled
 # Reasons for waiting that pass by themselves.
@@ -76,8 +76,7 @@ class SlurmWorkers:
         self._away = ""
         self._screen: Display | None = None  # of the last job, for what is about no job
         self._told: set[str] = set()
-        self._excluded: set[str] = set()
-        self._rows: dict[str, HostRow] = {}
+        self._nodes = Nodes(self._say)
         self._ending = Ending(self.slots)
 
     def submit(self, job: Job, run: Path, screen: Display, unwanted: Callable[[], bool]) -> None:
@@ -124,22 +123,8 @@ class SlurmWorkers:
 
     def table(self) -> "Table":
         """A row for each node, one for what waits, and one of how much is left."""
-        for row in self._rows.values():
-            row.runs = []
-        waiting = len(self._pending)
-        reasons = {self._away} if self._away else set()
-        for task in self._tasks:
-            if task.node:
-                self._row(task.node).runs.append((task.job.title, task.progress.words))
-            else:
-                waiting += 1
-                reasons |= {task.queued.reason} if task.queued else set()
-        queue = HostRow("(queue)", note=", ".join(sorted(reasons - {"None"})), waiting=waiting)
-        rows = [self._rows[name] for name in sorted(self._rows)]
-        return table_of([*rows, queue], self._ending.words(self.left))
-
-    def _row(self, node: str) -> HostRow:
-        return self._rows.setdefault(node, HostRow(node))
+        rows = self._nodes.rows(self._tasks, len(self._pending), self._away)
+        return table_of(rows, self._ending.words(self.left))
 
     def close(self) -> None:
         """End all, and leave nothing in the queue that would begin."""
@@ -248,8 +233,7 @@ class SlurmWorkers:
         """Its run is there."""
         node = task.node
         self._take(task)
-        row = self._row(node)
-        row.done, row.cut_in_a_row = row.done + 1, 0
+        self._nodes.finished(node)
         if task.began_at is not None:
             self._ending.note(time.monotonic() - task.began_at)
         self._done(task.run, node)
@@ -265,7 +249,7 @@ class SlurmWorkers:
         assert task.folder is not None
         node, refused = task.node, task.folder.refused
         if refused and not task.cancelled:
-            self._leave_out(node, refused)
+            self._nodes.leave_out(node, refused)
             self._again(task)
             return
         why = task.why_cut(state)
@@ -285,19 +269,8 @@ class SlurmWorkers:
         self._take(task)
         told = f"{why} (on {node})" if node else why
         if node and not task.cancelled and state not in BLAMELESS:
-            self._count_cut(node, why)
+            self._nodes.cut(node, why)
         self._over.append(Ended(task.job, task.run, ABORTED, told, error=UserError(told)))
-
-    def _count_cut(self, node: str, why: str) -> None:
-        row = self._row(node)
-        row.cut_in_a_row += 1
-        if row.cut_in_a_row >= MOST_CUT:
-            self._leave_out(node, f"{MOST_CUT} runs in a row were cut short there: {why}")
-
-    def _leave_out(self, node: str, why: str) -> None:
-        self._row(node).note = f"left out: {why}"
-        self._excluded.add(node)
-        self._say_once(f"{node} is left out: {why}")
 
     def _take(self, task: SlurmTask) -> None:
         """It is over for Slurm; a submission of which nothing is left goes."""
@@ -337,7 +310,7 @@ class SlurmWorkers:
         while self._pending:
             tasks = self._pending[: self._max_array]
             folder = self._arrays.make(tasks)
-            words = self._arrays.words(folder, tasks, self._excluded)
+            words = self._arrays.words(folder, tasks, self._nodes.excluded)
             try:
                 self._queue.submit(self._name, folder.name, len(tasks), words)
             except ControllerAway as error:
