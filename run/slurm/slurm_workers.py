@@ -17,7 +17,7 @@ from errors import UserError
 from run.hosts import progress
 from run.hosts.hosts_table import Ending, table_of
 from run.hosts.one_host import identity
-from run.jobs import plan_file
+from run.jobs import plan_file, run_copies
 from run.jobs.job import Job
 from run.jobs.workers import Ended
 from run.live import Display
@@ -65,7 +65,7 @@ class SlurmWorkers:
         self.slots, self.left = slots, 0
         self._queue, self._name, self._folder = queue, name, folder
         self._arrays, self._done = arrays, done
-        self._max_array = queue.max_array()
+        self._max_array = self._most = queue.max_array()
         self._pending: list[SlurmTask] = []
         self._tasks: list[SlurmTask] = []
         self._over: list[Ended] = []
@@ -252,6 +252,11 @@ class SlurmWorkers:
             self._nodes.leave_out(node, refused)
             self._again(task)
             return
+        if node and ended(task.partial) not in (None, ABORTED):
+            # Its worker ended, or was ended, between the last file of the run and the rename.
+            with contextlib.suppress(FileNotFoundError):
+                run_copies.settle(task.partial, task.run)
+            return
         why = task.why_cut(state)
         if node and task.partial.is_dir():
             made = task.partial
@@ -308,7 +313,7 @@ class SlurmWorkers:
     def _submit_pending(self) -> None:
         """The row as arrays, as long as the site permits."""
         while self._pending:
-            tasks = self._pending[: self._max_array]
+            tasks = self._pending[: self._most]
             folder = self._arrays.make(tasks)
             words = self._arrays.words(folder, tasks, self._nodes.excluded)
             try:
@@ -321,7 +326,7 @@ class SlurmWorkers:
                 return
             except QueueFull as error:
                 submission.remove(folder)
-                self._max_array = max(1, len(tasks) // 2)
+                self._most = max(1, len(tasks) // 2)
                 self._next_submit = time.monotonic() + FULL_S
                 self._say_once(f"Slurm takes no more runs now: {error}")
                 return
@@ -330,6 +335,7 @@ class SlurmWorkers:
                 raise
             (folder / submission.SUBMITTED).touch()
             self._follow(folder, tasks)
+            self._most = min(self._max_array, 2 * self._most)
 
     def _follow(self, folder: Path, tasks: Sequence[SlurmTask]) -> None:
         now = time.monotonic()

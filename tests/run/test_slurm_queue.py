@@ -215,6 +215,16 @@ def test_a_kernels_failure_that_beats_the_end_of_the_node_is_a_result(driver: Dr
     assert [one.state for one in driver.look()] == ["hung"]
 
 
+def test_a_whole_run_whose_worker_could_not_rename_it_is_a_result(driver: Driver) -> None:
+    driver.submit(1)
+    driver.look()
+    folder = driver.queue.set(1, "NODE_FAIL", "n1")
+    name = f"{folder.submission.name}-{folder.index}"
+    driver.result(driver.folder / "6.12" / run_copies.partial_name(1, "n1", name), "panicked")
+    (over,) = driver.look()
+    assert over.state == "panicked" and driver.done == {"1": "n1"}
+
+
 def test_a_node_whose_heart_beats_has_not_lost_its_run(
     driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
