@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from tests.support import loopback_slurm
-from tests.support.fleet_campaign import LABELS, FleetCampaign
+from tests.support.fleet_campaign import LABELS, WAIT_S, FleetCampaign
 from tests.support.loopback_hosts import SITE
 from tests.support.loopback_slurm import LoopbackSlurm
 from tests.support.played_session import PLAYED
 from tests.support.vms import wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3 * WAIT_S)]
 ALL_ONCE = sorted(f"{label} {n}" for label in LABELS for n in (1, 2, 3))
 SLURM = "slurm:slots=4,mem=200,time=60"
 
@@ -62,7 +62,7 @@ class Campaign(FleetCampaign):
         super().check(runs)
         assert [path.name for path in (self.folder / ".slurm").iterdir()] == ["proofs"]
         assert self.queue() == []
-        assert wait_for(lambda: not self.workers(), 30)
+        assert wait_for(lambda: not self.workers(), WAIT_S)
         assert not list(self.scratch.glob("desktop-freeze-slurm*"))
 
     def queue(self) -> list[str]:
@@ -184,7 +184,7 @@ def test_ctrl_c_leaves_nothing_in_the_queue(campaign: Campaign) -> None:
     driver.send_signal(signal.SIGINT)
     said = campaign.end(driver)
     assert "interrupted; 6 of 6 runs are missing" in said, said
-    assert wait_for(lambda: not campaign.queue() and not campaign.workers(), 60)
+    assert wait_for(lambda: not campaign.queue() and not campaign.workers(), WAIT_S)
     campaign.play()
     campaign.go(3)
     campaign.check(3)

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from tests.support import loopback_hosts
-from tests.support.fleet_campaign import LABELS, FleetCampaign
+from tests.support.fleet_campaign import LABELS, WAIT_S, FleetCampaign
 from tests.support.loopback_hosts import LoopbackHost
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(3 * WAIT_S),
     pytest.mark.skipif(not Path(loopback_hosts.SSHD).exists(), reason="needs openssh-server"),
 ]
 
@@ -176,7 +176,7 @@ def test_hosts_that_cannot_do_runs_are_named(campaign: Campaign) -> None:
     campaign.hosts[0].end()
     with contextlib.ExitStack() as back:
         back.callback(campaign.hosts[0].begin)
-        assert campaign.begin(1, "ssh:alpha").wait(200) != 0
+        assert campaign.begin(1, "ssh:alpha").wait(WAIT_S) != 0
     said = campaign.said()
     assert "alpha: left out: it does not answer: " in said
     assert "no host of --on can do runs" in said
