@@ -8,11 +8,13 @@ the campaign's proof: if that is another run than the first node's, it does noth
 
 import argparse
 import contextlib
+import fcntl
 import itertools
 import os
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,7 @@ from run.slurm.submission import TaskFolder
 from setup import cache
 
 BEAT_S = 5.0
+POLL_S = 1.0  # between two looks whether another task of this node has made the proof
 SCRATCH = "desktop-freeze-slurm"  # on the node's own disk
 PROOFS = "proofs"  # in .slurm of the campaign: a file for each node
 REFERENCE = "first"
@@ -97,8 +100,29 @@ def _refusal(folder: Path, node: str, stopped: Stopped) -> str:
     """Why this node can do no runs of the campaign; empty if its proof is all others'."""
     proofs = folder.parent / PROOFS
     proofs.mkdir(exist_ok=True)
+    with _alone(proofs / f"node-{node}.lock", stopped):
+        return _proved(proofs, submission.plan(folder), node, stopped)
+
+
+@contextlib.contextmanager
+def _alone(path: Path, stopped: Stopped) -> Iterator[None]:
+    """Within: no other task of this node makes the proof, where the file system has locks."""
+    with open(path, "a") as file:
+        while not stopped():
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(POLL_S)
+                continue
+            except OSError:
+                pass
+            break
+        yield
+
+
+def _proved(proofs: Path, wanted: Mapping[str, Any], node: str, stopped: Stopped) -> str:
+    """The same, from the proof that was made before, or that is made now."""
     own = proofs / f"node-{node}.json"
-    wanted = submission.plan(folder)
     known = json_object(own.read_bytes()) if own.exists() else None
     if known is not None and known.get("suite") == wanted["suite"]:
         return str(known["why"])
