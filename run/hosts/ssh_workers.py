@@ -140,7 +140,6 @@ class SshWorkers:
     def _follow(self, state: HostState) -> None:
         """A host's thread."""
         while not self._closing.is_set():
-            began = time.monotonic()
             try:
                 self._round(state)
                 if state.silent:
@@ -152,11 +151,13 @@ class SshWorkers:
                 self._failure, state.silent = error, str(error)
                 return
             # A host that is slow to answer is not kept busy with answering.
-            self._closing.wait(max(LOOK_S, time.monotonic() - began))
+            self._closing.wait(max(LOOK_S, state.look_s))
 
     def _round(self, state: HostState) -> None:
         """Look at a host: take over what ended, end what is unwanted, begin what has room."""
+        began = time.monotonic()
         found = {one["job"]: one for one in state.host.call("look")["jobs"]}
+        state.look_s = time.monotonic() - began
         for name, task in list(state.jobs.items()):
             one = found.get(name)
             task.seen = task.seen or one is not None

@@ -48,6 +48,7 @@ class HostState:
     jobs: dict[str, Task] = field(default_factory=dict)
     late: dict[str, Task] = field(default_factory=dict)  # given to others meanwhile
     answered: float = field(default_factory=time.monotonic)
+    look_s: float = 0.0  # that the last look took
     silent: str = ""  # why it does not answer now
     ended: int = 0  # runs with a result
     cut_in_a_row: int = 0
