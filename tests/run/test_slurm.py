@@ -6,6 +6,7 @@ What ends badly here (a driver, a node, the controller, a job) is ended so.
 
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,6 +73,15 @@ class Campaign(FleetCampaign):
     def going(self) -> int:
         """How many runs grow on nodes."""
         return len(list(self.folder.glob("*/*.partial-*/meta.json")))
+
+    def crash(self, node: str) -> None:
+        """End all that runs on a node, so that nobody is left to tell the controller."""
+        self.slurm.kill(node)
+        for worker in self.workers(node):
+            status = Path("/proc", str(worker), "status").read_text()
+            (parent,) = re.findall(r"^PPid:\s*(\d+)", status, re.MULTILINE)
+            for pid in (int(parent), worker):
+                os.kill(pid, signal.SIGKILL)
 
     def workers(self, node: str = "") -> list[int]:
         """The processes that do runs, on one node or on all."""
@@ -140,9 +150,7 @@ def test_what_somebody_cancels_or_kills_is_repeated(campaign: Campaign) -> None:
     os.kill(campaign.workers("n1")[0], signal.SIGKILL)
     campaign.wait(lambda: _cut(campaign, "its worker was cut short") == 1)
     campaign.wait(lambda: campaign.going() == 4)
-    slurm.kill("n2")
-    for pid in campaign.workers("n2"):
-        os.kill(pid, signal.SIGKILL)
+    campaign.crash("n2")
     campaign.wait(lambda: _cut(campaign, "its node failed") == 2)
     slurm.begin("n2")
     campaign.play()
