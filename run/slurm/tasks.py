@@ -77,5 +77,6 @@ class SlurmTask:
             last = self.folder.last_line or "it printed nothing: docs/FLEET.md says what nodes need"
             return f"its worker ended before it began: {last}"
         if state in UNTOLD:
-            return f"its worker was cut short: {self.folder.last_line or WHY['']}"
+            silent = "it printed nothing" if state else WHY[""]
+            return f"its worker was cut short: {self.folder.last_line or silent}"
         return WHY.get(state, f"Slurm says {state}")
