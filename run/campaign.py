@@ -24,12 +24,14 @@ from run.hosts import host_list
 from run.plans import machine_file, written
 from run.plans.entries import entry_of, refuse_another, times_before
 from run.plans.fitting import refuse_misfits
+from run.plans.journal import Journal
 from run.plans.stored import by_workload, read_plan, variants_of
 from run.run_folders import completed, ended, folder, numbered, schedule, targets
 from setup.kernels import Kernel
 from setup.trees import specs
 from vm.results_memory import recover
 
+JOURNAL = ".begun.jsonl"  # runs that plan.toml does not have yet
 OTHER_SEEDS = 1000  # no variant has so many runs
 
 
@@ -69,6 +71,11 @@ class Campaign:
         # The order in which variants entered; the folder of each is its label.
         self._entries: list[dict[str, Any]] = list(self._plan.get("variant", []))
         self._runs: list[dict[str, Any]] = list(self._plan.get("run", []))
+        self._journal = Journal(self.path / JOURNAL, len(self._runs))
+        orders = {one.get("order") for one in self._runs}
+        self._runs += [one for one in self._journal.read() if one.get("order") not in orders]
+        self._is_written = True  # but for what the journal has
+        self._done: dict[str, set[int]] = {}  # by variant: runs that have a result
         self._targets: dict[str, int] = {}
         refuse_misfits(self.path, options, self._plan)
 
@@ -138,7 +145,10 @@ class Campaign:
 
     def left(self, up_to: int | None = None) -> list[tuple[str, int]]:
         """(label, number) of the runs still to do, in order; up to so many of each variant."""
-        done = {label: completed(self.path / label) for label in self.labels}
+        for label in self.labels:
+            known = self._done.get(label, set())
+            self._done[label] = completed(self.path / label, known)
+        done = self._done
         runs = {label: min(n, up_to or n) for label, n in self._targets.items()}
         return schedule(self.labels, runs, done)
 
@@ -161,24 +171,29 @@ class Campaign:
             return self.path / label / str(number), known[-1]
         order = 1 + max([len(self._runs), *(entry.get("order", 0) for entry in self._runs)])
         run = self.path / label / str(number)
-        self._runs.append(
-            {
-                "variant": label,
-                "number": number,
-                "order": order,
-                "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-                "suite": checkout.commit(),
-            }
-        )
+        entry = {
+            "variant": label,
+            "number": number,
+            "order": order,
+            "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            "suite": checkout.commit(),
+        }
+        self._runs.append(entry)
         try:
             if make:
                 run.mkdir(parents=True)
-            self._write()
+            if not (self._is_written and self._journal.append(entry)):
+                self._write()
         except OSError as error:
             raise UserError(
                 f"cannot write results: {error}", hint="name a folder that can be: --out"
             ) from error
         return run, order
+
+    def keep(self) -> None:
+        """Have all that was begun in plan.toml itself."""
+        if not (self._is_written and self._journal.is_empty):
+            self._write()
 
     def set_aside(self, run: Path) -> None:
         """Rename a run that was cut short to <n>.cut-<k>: kept, but not in its repeat's way."""
@@ -189,6 +204,8 @@ class Campaign:
             taken += [int(number) + 1] if re.fullmatch(RUN_NUMBER, number) else []
         aside = run.with_name(f"{run.name}.cut-{max(taken)}")
         run.rename(aside)
+        self._done.get(run.parent.name, set()).discard(int(run.name))
+        self._is_written = False
         for entry in self._runs:
             if _is_of(entry, run.parent.name, int(run.name)):
                 entry["cut"] = aside.name
@@ -277,6 +294,8 @@ class Campaign:
             begun=self._runs,
         )
         written.write(self.path, plan)
+        self._journal.clear(len(self._runs))
+        self._is_written = True
 
 
 def _is_of(entry: Mapping[str, Any], label: str, number: int) -> bool:

@@ -97,7 +97,7 @@ def lines(options: Options, where: str = host_list.LOCAL) -> list[str]:
         *(f"inside: {guest_command(one, one.variants[0], clock=clock).strip()}" for one in alike),
         f"build there: {build}",
         *workload,
-        *_order(options, host_list.hosts(where)),
+        *_order(options, where),
         report,
     ]
 
@@ -208,7 +208,7 @@ def _variant(variant: Variant, options: Options, kernel: str) -> str:
     return text + (f"; knobs: {knobs}" if knobs else "")
 
 
-def _order(options: Options, hosts: list[host_list.Host]) -> list[str]:
+def _order(options: Options, where: str) -> list[str]:
     """Which runs, in which order, where, and how long they will take."""
     todo = campaign.remaining(options)
     if not todo:
@@ -220,8 +220,9 @@ def _order(options: Options, hosts: list[host_list.Host]) -> list[str]:
     accel = "tcg" if clock == GUEST else options.accel
     todo_options = [of_label[label] for label, _ in todo]
     time = first_estimate.sentence(todo_options, accel, jobs, clock, options.qemu)
-    if hosts:
-        side_by_side = f"{sum(one.slots for one in hosts)} at a time"
+    hosts = host_list.hosts(where)
+    if where != host_list.LOCAL:
+        side_by_side = f"{host_list.slots(where)} at a time"
         time = "no time estimate for other hosts"
     shown = ", ".join(f"{label} {number}" for label, number in todo[:60])
     variants = _many(len(options.variants), "variant")
@@ -232,6 +233,8 @@ def _order(options: Options, hosts: list[host_list.Host]) -> list[str]:
     if hosts:
         named = ", ".join(f"{one.name} ({one.slots} at a time)" for one in hosts)
         lines.append(f"done by ssh on {named}, once each has made the same short run")
+    elif where != host_list.LOCAL:
+        lines.append("done by Slurm, on nodes that have made the same short run")
     if options.looks:
         looks = ", ".join(str(look) for look in options.looks)
         lines.append(f"looked at after {looks} runs of each; ended once all is decided")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The run folders of a campaign: which runs they hold, and which are still to do."""
 
+import os
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,15 @@ def ended(run: Path) -> str | None:
     return state if isinstance(state, str) else None
 
 
+def why_of(run: Path) -> str:
+    """Why a run ended so, in the words of its status.json; empty if it does not say."""
+    try:
+        why = (json_object((run / STATUS).read_bytes()) or {}).get("why")
+    except OSError:
+        return ""
+    return why if isinstance(why, str) else ""
+
+
 def refuse_another_host(
     place: Path, labels: Iterable[str], facts: Mapping[str, Any], workload: str = DESKTOP
 ) -> None:
@@ -82,16 +92,23 @@ def _at(facts: Any, keys: Iterable[str]) -> Any:
 
 def numbered(variant: Path) -> dict[int, Path]:
     """The run folders of a variant by number."""
-    if not variant.is_dir():
+    try:
+        with os.scandir(variant) as entries:
+            names = [one.name for one in entries if one.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
         return {}
-    folders = (path for path in variant.iterdir() if path.is_dir())
-    return {int(path.name): path for path in folders if re.fullmatch(RUN_NUMBER, path.name)}
+    return {int(name): variant / name for name in names if re.fullmatch(RUN_NUMBER, name)}
 
 
-def completed(variant: Path) -> set[int]:
-    """Numbers of the runs that have a result; a hang, a panic, an OOM kill is one."""
+def completed(variant: Path, known: Container[int] = ()) -> set[int]:
+    """Numbers of the runs that have a result; a hang, a panic, an OOM kill is one.
+
+    known: those of which that is known, so that their status.json is not read again.
+    """
     return {
-        number for number, run in numbered(variant).items() if ended(run) not in (None, ABORTED)
+        number
+        for number, run in numbered(variant).items()
+        if number in known or ended(run) not in (None, ABORTED)
     }
 
 

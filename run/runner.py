@@ -108,10 +108,13 @@ class Runner:
             for one in (self._oversight, self._workers):
                 if one is not None and (shown := one.shown()):
                     screen.add(shown)
-            for look in self._campaign.looks or (None,):
-                self._up_to(look, total, outcome, screen)
-                if self._stopped() or (look and self._sure(look)):
-                    break
+            try:
+                for look in self._campaign.looks or (None,):
+                    self._up_to(look, total, outcome, screen)
+                    if self._stopped() or (look and self._sure(look)):
+                        break
+            finally:
+                self._campaign.keep()
         left = len(self._campaign.left())
         if self._given_up and not self._alone:
             names = ", ".join(sorted(self._given_up))
@@ -151,9 +154,12 @@ class Runner:
         room = self._workers.slots - len(self._busy)
         if room <= 0:
             return True  # what is left is read from all runs' folders: not while nothing can begin
-        left = [one for one in self._todo(look) if one not in self._busy]
-        began = total - sum(one not in self._busy for one in self._todo(None))
+        everything = self._todo(None)
+        up_to = everything if look is None else self._todo(look)
+        left = [one for one in up_to if one not in self._busy]
+        began = total - sum(one not in self._busy for one in everything)
         todo: list[tuple[str, int]] | None = left
+        self._workers.left = len(everything)
         if self._oversight is not None:
             todo = self._oversight.todo(left, list(self._busy))
         for number, one in enumerate((todo or [])[:room], began + 1):

@@ -6,8 +6,10 @@ from typing import Any
 
 from analysis.reading.files import names_in, read_file
 from analysis.reading.places import LARGEST_FACTS
+from contract.hosts_file import HOSTS_FILE, RUNS
 from contract.plan import Plan, parse_plan
 from contract.run_files import FORMAT_VERSION, PLAN_FILE
+from contract.untrusted import json_object
 from errors import UserError
 
 
@@ -27,6 +29,18 @@ def load_machine(folder: Path, plan: Plan, problems: list[str]) -> bytes:
     name = plan.machine_copy
     there = bool(name) and name in names_in(folder).files
     return read_file(folder / name, problems, LARGEST_FACTS) or b"" if there else b""
+
+
+def load_hosts(folder: Path, problems: list[str]) -> dict[str, str]:
+    """Which host did a run, by "VARIANT/NUMBER"; empty if all were done on one machine."""
+    if HOSTS_FILE not in names_in(folder).files:
+        return {}
+    found = json_object(read_file(folder / HOSTS_FILE, problems, LARGEST_FACTS) or b"") or {}
+    runs = found.get(RUNS)
+    if not isinstance(runs, dict):
+        problems.append(f"{HOSTS_FILE}: damaged, which host did which run is not known")
+        return {}
+    return {run: host for run, host in runs.items() if isinstance(host, str) and host}
 
 
 def check_format(path: Path, value: dict[str, Any]) -> None:

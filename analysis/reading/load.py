@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from analysis.reading.archive import unpacked
-from analysis.reading.campaign_files import check_format, load_machine, load_plan
+from analysis.reading.campaign_files import check_format, load_hosts, load_machine, load_plan
 from analysis.reading.copies import without_copies
 from analysis.reading.counter_tables import Table, load_table
 from analysis.reading.files import LARGEST_LOG, names_in, read_file, read_lines
@@ -138,7 +138,7 @@ class Campaign:
     `set_aside` names the runs that were cut short and repeated; `configs`: variant -> its kernel's
     .config; `changes`: variant -> the patch of its kernel's source; `problems`: what could not be
     read of plan.toml and the like; `machine`: the copy of the machine's file that the plan names;
-    `pooled`: of several campaigns, what became of each.
+    `pooled`: of several campaigns, what became of each; `hosts`: "variant/number" -> who did it.
     """
 
     path: Path
@@ -151,12 +151,17 @@ class Campaign:
     problems: list[str] = field(default_factory=list)
     machine: bytes = b""
     pooled: list[str] = field(default_factory=list)
+    hosts: dict[str, str] = field(default_factory=dict)
 
     @property
     def subject(self) -> str:
         """What one of the streams is called whose silences count, where all runs agree in it."""
         names = {run.workload.subject for run in self.runs if run.described}
         return names.pop() if len(names) == 1 else SOME_SUBJECT
+
+    def host_of(self, run: Run) -> str:
+        """The host that did a run; empty if nobody says."""
+        return self.hosts.get(f"{run.variant}/{run.number}", "")
 
     def variants(self) -> dict[str, list[Run]]:
         """Runs by variant, both in order."""
@@ -210,6 +215,7 @@ def load_campaign(path: Path) -> Campaign:
         found.changes,
         found.problems,
         machine,
+        hosts=load_hosts(folder, found.problems),
     )
 
 

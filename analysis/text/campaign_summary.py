@@ -24,7 +24,7 @@ from analysis.reading.load import Campaign, Run, first_described
 from analysis.reading.streams import Stream
 from analysis.reading.words import plain, plural, seconds, some
 from analysis.text import causes as causes_text
-from analysis.text import layout, workload_tables
+from analysis.text import hosts, layout, workload_tables
 from analysis.text.compare_text import together
 from analysis.text.layout import WIDTH, grid, paragraph
 from analysis.text.machine import references, swaps
@@ -74,6 +74,8 @@ def _of_one(
     yield from _tables(campaign, judged)
     yield from _causes(campaign, judged, causes)
     yield from _runs(campaign, judged)
+    if lines := list(hosts.section(campaign, display_labels(campaign), WIDTH)):
+        yield from [*lines, ""]
     for note in _notes(campaign, judged, causes):
         yield from paragraph(f"- {plain(note, 2000)}", "  ")
 

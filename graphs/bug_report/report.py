@@ -15,7 +15,7 @@ from analysis.reading.facts import on_disk
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run, first_described
 from analysis.reading.words import a, number_word, plain, plural, several
-from analysis.text import compare_text, workload_tables
+from analysis.text import compare_text, hosts, workload_tables
 from analysis.text.layout import WIDTH, grid, paragraph
 from analysis.text.machine import memory
 from analysis.text.verdict_table import IN_REPORT, mean_and_sd, verdict_rows
@@ -93,6 +93,7 @@ def _facts(compared: Compared, clean: Clean) -> list[Section]:
         ("Kernels", facts.kernels(compared)),
         ("Machine and workload", facts.machine(compared)),
         ("How the runs ended", facts.ends(compared, clean)),
+        ("Hosts", hosts.section(compared.campaign, compared.labels, WIDTH, named=False)),
         ("Notes", _notes(compared)),
     ]
 

@@ -21,6 +21,7 @@ from analysis.reading.words import plain, plural
 from analysis.text import compare_text, workload_tables
 from analysis.text.campaign_summary import tally
 from analysis.text.compare_text import direction, heading
+from analysis.text.hosts import LEGEND as HOSTS_LEGEND
 from analysis.text.verdict_table import ratio_cell
 from analysis.text.vmstat import MEANING, TITLE
 from analysis.verdicts.choice import SHOWN, ranked_by
@@ -113,6 +114,8 @@ def _workload(environment: Environment, compared: Compared, named: bool) -> Part
         machine=tables.machine(compared),
         properties=tables.variants(compared),
         ends=(ends := tables.ends(compared)),
+        hosts=tables.hosts(compared),
+        hosts_legend=HOSTS_LEGEND,
         busy_known=any(end.busy != "-" for end in ends),
         configs=campaign["configs"],
         causes=causes.causes_table(compared),

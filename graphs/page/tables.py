@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.figures import observer_faults
+from analysis.figures.by_host import by_host
 from analysis.figures.metrics import Metric, frozen_share
 from analysis.figures.stalls import stalled_seconds, worst
 from analysis.reading import facts
@@ -17,6 +18,7 @@ from analysis.reading import kernel_configs as configs_of
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
 from analysis.reading.words import NOT_AVAILABLE, plain, seconds
+from analysis.text import hosts as hosts_text
 from analysis.text import verdict_table
 from analysis.text.campaign_summary import run_elapsed
 from analysis.text.machine import references, swap
@@ -220,6 +222,7 @@ class End:
     worst: str
     busy: str
     warnings: list[str]
+    host: str
 
 
 def ends(compared: Compared) -> list[End]:
@@ -242,11 +245,21 @@ def ends(compared: Compared) -> list[End]:
                 plain(warning, 300)
                 for warning in [*_of_observers(run), *told.get(run.path, []), *run.warnings[:20]]
             ],
+            plain(compared.campaign.host_of(run), 40),
         )
         for index, run in enumerate(compared.campaign.runs)
     ]
     runs = compared.campaign.runs
     return sorted(found, key=lambda end: (runs[end.index].order or 10**9, end.index))
+
+
+def hosts(compared: Compared) -> list[tuple[str, str, str, str]]:
+    """Each host: its name, how many runs it did, their mean, and what is wrong with it, if so."""
+    found = by_host(compared.campaign)
+    return [
+        (name, str(len(one.runs)), hosts_text.mean(one), hosts_text.far(name) if one.is_far else "")
+        for name, one in zip(hosts_text.names_of(found), found, strict=True)
+    ]
 
 
 def _of_observers(run: Run) -> list[str]:

@@ -7,14 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from run.slurm import options as slurm
+
 LOCAL = "local"
 SSH = "ssh:"
 # No option of ssh's, and nothing that a shell would take for more than a word.
 HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@:%+-]*", re.ASCII)
 SLOTS = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
 HELP = (
-    "where runs are done: local (the default), or ssh:HOST=SLOTS,HOST=SLOTS,... or ssh:FILE with "
-    "such a host a line (docs/FLEET.md); SLOTS runs at a time there, by default 1"
+    "where runs are done: local (the default), ssh:HOST=SLOTS,HOST=SLOTS,... or ssh:FILE with such "
+    "a host a line, SLOTS runs at a time there, by default 1; or slurm[:slots=N,partition=P,...] "
+    "with options of sbatch, N runs at a time, by default 16 (docs/FLEET.md)"
 )
 
 
@@ -51,11 +54,17 @@ def _split(argv: Iterable[str]) -> tuple[str | None, list[str]]:
 
 
 def hosts(where: str) -> list[Host]:
-    """The hosts of an --on; none for this machine. ValueError says what is wrong with it."""
+    """The hosts of an --on ssh; none for this machine, or Slurm, which knows its own.
+
+    ValueError says what is wrong with it.
+    """
     if where == LOCAL:
         return []
+    if slurm.is_slurm(where):
+        slurm.parse(where)
+        return []
     if not where.startswith(SSH) or not where.removeprefix(SSH):
-        raise ValueError(f"--on {where}: neither local nor ssh:HOSTS")
+        raise ValueError(f"--on {where}: neither local nor ssh:HOSTS nor slurm[:OPTIONS]")
     text = where.removeprefix(SSH)
     lines = text.split(",")
     if "=" not in text and Path(text).is_file():
@@ -68,6 +77,13 @@ def hosts(where: str) -> list[Host]:
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"--on {where}: {twice} is named twice")
     return found
+
+
+def slots(where: str) -> int:
+    """How many runs other machines do at a time; 0 for this machine."""
+    if slurm.is_slurm(where):
+        return slurm.parse(where).slots
+    return sum(one.slots for one in hosts(where))
 
 
 def _host(text: str) -> Host:

@@ -2,15 +2,18 @@
 """hosts.json, in the folder of a campaign: where its runs are done, for who goes on with it."""
 
 import secrets
+import threading
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from contract.hosts_file import HOSTS_FILE
 from contract.run_record import write_json
 from contract.untrusted import json_object
 from errors import UserError
+from run.plans.journal import Journal
 
-FILE = "hosts.json"
 FORMAT = 1
+JOURNAL = ".hosts.jsonl"  # runs that hosts.json does not have yet
 
 
 @dataclass
@@ -28,12 +31,40 @@ class Kept:
 
     def write(self, folder: Path) -> None:
         """Put it into the folder, by a rename."""
-        write_json(folder / FILE, {"format": FORMAT, **asdict(self)})
+        write_json(folder / HOSTS_FILE, {"format": FORMAT, **asdict(self)})
+        Journal(folder / JOURNAL).clear(0)
+
+
+class RunHosts:
+    """Notes which host did which run: in a campaign's hosts.json, or in a journal beside it."""
+
+    def __init__(self, kept: Kept, folder: Path) -> None:
+        self._kept, self._folder = kept, folder
+        self._journal = Journal(folder / JOURNAL, len(kept.runs))
+        self._writing = threading.Lock()  # each host may have a thread
+
+    def note(self, run: Path, host: str) -> None:
+        """The host has done this run."""
+        name = str(run.relative_to(self._folder))
+        with self._writing:
+            self._kept.runs[name] = host
+            if not self._journal.append({"run": name, "host": host}):
+                self._write()
+
+    def keep(self) -> None:
+        """Have all in hosts.json itself."""
+        with self._writing:
+            if not self._journal.is_empty:
+                self._write()
+
+    def _write(self) -> None:
+        self._kept.write(self._folder)
+        self._journal.clear(len(self._kept.runs))
 
 
 def read(folder: Path) -> Kept | None:
     """What a folder has kept; None if all its runs were done here. UserError if it is damaged."""
-    path = folder / FILE
+    path = folder / HOSTS_FILE
     try:
         found = json_object(path.read_bytes()) or {}
     except FileNotFoundError:
@@ -48,4 +79,7 @@ def read(folder: Path) -> Kept | None:
         raise UserError(
             f"{path} is damaged", hint="remove it: runs that other hosts still have are repeated"
         )
-    return Kept(**values)  # type: ignore[arg-type]
+    kept = Kept(**values)  # type: ignore[arg-type]
+    for one in Journal(folder / JOURNAL).read():
+        kept.runs[str(one.get("run"))] = str(one.get("host"))
+    return kept

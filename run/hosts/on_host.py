@@ -19,9 +19,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from contract.run_files import HEARTBEAT, STATUS, latency_log
+from contract.run_files import STATUS
 from contract.untrusted import json_object
 from errors import UserError, run_command
+from run.hosts import links, progress
+from run.hosts.progress import Progress
 from setup import cache
 
 PLAN = "plan.json"
@@ -32,7 +34,6 @@ JOBS = "jobs"  # the folder of a campaign that has one for each job: plan, log, 
 END_S = 30.0  # within which a worker that was asked to end does
 NAME = re.compile(r"[A-Za-z0-9._-]+")
 DIGEST = re.compile(r"[0-9a-f]{64}")
-TAIL_BYTES = 4096
 
 
 def campaign() -> Path:
@@ -65,16 +66,7 @@ def link(asked: dict[str, Any]) -> dict[str, Any]:
             # Another campaign's driver may have copied it at the same time.
             with contextlib.suppress(FileNotFoundError):
                 part.rename(kept)
-        target = place.joinpath(*(_name(one) for one in name.split("/")))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if target.is_symlink() and target.readlink() != kept:
-            target.unlink()
-        if not target.is_symlink():
-            target.symlink_to(kept)
-        if name.count("/") == 1:
-            known = place / cache.DIGESTS / name.replace("/", "-")
-            known.parent.mkdir(exist_ok=True)
-            known.write_text(digest)
+        links.link("/".join(_name(one) for one in name.split("/")), digest, kept)
     return {}
 
 
@@ -137,6 +129,7 @@ def _found(folder: Path) -> dict[str, Any]:
     """What is known of a job, by its folder alone."""
     alive = _is_alive(folder)
     run = next(folder.glob("*/[1-9]*"), None)
+    how = progress.of_run(run) if run and alive else Progress()
     status: dict[str, Any] | None = None
     with contextlib.suppress(OSError):
         status = json_object((run / STATUS).read_bytes()) if run else None
@@ -145,27 +138,10 @@ def _found(folder: Path) -> dict[str, Any]:
         "alive": alive,
         "run": str(run) if run else "",
         "state": (status or {}).get("state", ""),
-        "said": _last_line(folder / LOG),
-        "guest_s": _guest_seconds(run) if run else None,
+        "said": progress.last_line(folder / LOG),
+        "guest_s": how.guest_s,
+        "frozen": how.frozen,
     }
-
-
-def _guest_seconds(run: Path) -> float | None:
-    """How far its workload is, by the guest's clock."""
-    try:
-        return float(_last_line(run / latency_log(HEARTBEAT)).split()[0])
-    except (IndexError, ValueError):
-        return None
-
-
-def _last_line(path: Path) -> str:
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
-            lines = file.read().decode("utf-8", "replace").strip().splitlines()
-    except OSError:
-        return ""
-    return lines[-1] if lines else ""
 
 
 def _is_alive(folder: Path) -> bool:

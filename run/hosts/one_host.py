@@ -18,7 +18,7 @@ from run.hosts.on_host import STORE
 from run.hosts.ssh import Failed, Remote
 from run.jobs import plan_file, run_copies
 from run.jobs.job import Job
-from run.run_folders import ended
+from run.run_folders import ended, why_of
 from setup import cache
 from vm.results_memory import recover
 
@@ -39,19 +39,14 @@ class LeftOut(Exception):
 
 def plan_of(job: Job) -> dict[str, Any]:
     """The plan of one job, in which each file has its place in a host's cache."""
-    plan = plan_file.of([job])
-    for one in plan["jobs"][0]["files"].values():
-        if one["name"].startswith("/"):
-            one["name"] = f"elsewhere/{one['sha256']}"
-    return plan
+    return {"format": plan_file.FORMAT, "jobs": [plan_file.portable(job)]}
 
 
-def identity(plan: Mapping[str, Any], where: str) -> str:
+def identity(entry: Mapping[str, Any], where: str) -> str:
     """What stands for a job of the campaign in the folder where; the suite's commit does not count.
 
-    Two that have the same one would be the same run.
+    entry: of its plan. Two jobs that have the same identity would be the same run.
     """
-    (entry,) = plan["jobs"]
     facts = {name: value for name, value in entry["facts"].items() if name != "suite"}
     return cache.key(where, json.dumps({**entry, "facts": facts}, sort_keys=True))
 
@@ -148,7 +143,7 @@ class OneHost:
             state = ABORTED
             said = f": {found['said']}" if found["said"] else ""
             write_status(aside, ABORTED, f"its worker was cut short{said}", elapsed_s=None)
-        why = json.loads((aside / "status.json").read_text())["why"]
+        why = why_of(aside)
         if state != ABORTED:
             differing = run_copies.settle(aside, run)
         elif run.exists():

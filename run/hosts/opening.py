@@ -2,6 +2,7 @@
 """Who does a campaign's runs: this machine, or the hosts of --on that have proved themselves."""
 
 import contextlib
+import shutil
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,8 +11,8 @@ from pathlib import Path
 from contract.options import Options
 from errors import UserError
 from run import checks, clock
-from run.hosts import host_list, kept, proof, sending
-from run.hosts.kept import Kept
+from run.hosts import host_list, kept, proof, sending, ssh
+from run.hosts.kept import Kept, RunHosts
 from run.hosts.one_host import LeftOut, OneHost
 from run.hosts.ssh import Failed, Unreached
 from run.hosts.ssh_workers import SshWorkers
@@ -19,6 +20,8 @@ from run.jobs.job import Job
 from run.jobs.local import Local
 from run.jobs.workers import Workers
 from run.preparation import Ready, say
+from run.slurm import opening as slurm_opening
+from run.slurm import options as slurm
 from vm.qemu import GUEST
 
 
@@ -35,9 +38,15 @@ def check(where: str, options: Options, clocks: Collection[str]) -> None:
     """
     if where == host_list.LOCAL:
         checks.check_rooms(options, clock.together(options, clocks))
-    elif set(clocks) != {GUEST}:
+        return
+    needed = slurm_opening.PROGRAMS if slurm.is_slurm(where) else ssh.PROGRAMS
+    if missing := [one for one in needed if shutil.which(one) is None]:
         raise UserError(
-            "--on ssh needs the guest's clock, and this is the host's: hosts differ in speed",
+            f"--on {where.partition(':')[0]} needs {', '.join(missing)} here", hint="install it"
+        )
+    if set(clocks) != {GUEST}:
+        raise UserError(
+            "--on needs the guest's clock, and this is the host's: hosts differ in speed",
             hint="leave out --on, or what asks for that clock",
         )
 
@@ -71,24 +80,25 @@ def workers(
         return
     now = before or Kept(where)
     listed = host_list.hosts(where)
-    _leave(now, [one.name for one in listed])
+    if not (slurm.is_slurm(where) and slurm.is_slurm(now.on)):
+        _leave(now, [one.name for one in listed])
     now.on = where
     now.write(folder)
     job = proof.job_of(options, ready[0].variant, ready[0].guest)
+    runs = RunHosts(now, folder)
+    if slurm.is_slurm(where):
+        try:
+            with slurm_opening.workers(where, now, folder, job, runs.note) as in_slurm:
+                yield in_slurm
+        finally:
+            runs.keep()
+        return
     opened = [OneHost(one, now.campaign) for one in listed]
     ending = threading.Event()
-
-    writing = threading.Lock()  # each host has a thread that says what it has done
-
-    def done(run: Path, host: str) -> None:
-        with writing:
-            now.runs[str(run.relative_to(folder))] = host
-            now.write(folder)
-
     try:
         hosts = _proved(now, folder, opened, job, lambda: ending.is_set() or stopped())
         known = {one.name: [job["job"] for job in one.call("look")["jobs"]] for one in hosts}
-        found = SshWorkers(hosts, known, folder, done)
+        found = SshWorkers(hosts, known, folder, runs.note)
         try:
             yield found
         finally:
@@ -97,6 +107,7 @@ def workers(
         raise UserError(f"a host failed while it was made ready: {error}") from None
     finally:
         ending.set()
+        runs.keep()
         with ThreadPoolExecutor(len(opened)) as pool:
             for text in filter(None, pool.map(_left, opened)):
                 say(text)
@@ -151,6 +162,9 @@ def _left(host: OneHost) -> str:
 
 def _leave(before: Kept, named: list[str]) -> None:
     """End what hosts do that are not named any more."""
+    if slurm.is_slurm(before.on):
+        slurm_opening.leave(before)
+        return
     try:
         listed = host_list.hosts(before.on)
     except (OSError, ValueError):

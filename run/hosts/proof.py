@@ -113,17 +113,22 @@ def _first(made: Mapping[str, list[Proof]]) -> dict[str, str]:
 def _difference(
     proofs: list[Proof], reference: Mapping[str, str], made: Mapping[str, list[Proof]]
 ) -> str:
-    """In what a host's run differs, and which facts might be why."""
+    """In what a host's run differs from the reference, of which some host made it or nobody now."""
     own = proofs[-1]
-    names = [n for n in sorted({*own.files, *reference}) if own.files.get(n) != reference.get(n)]
-    other = (
-        next((name, one) for name, found in made.items() for one in found if one.files == reference)
-        if any(_agrees(found, reference) for found in made.values())
-        else ("", own)
+    agreeing = (
+        (name, one) for name, found in made.items() for one in found if one.files == reference
     )
+    name, other = next(agreeing, ("", Proof(reference, own.facts)))
+    return difference(own, other, name)
+
+
+def difference(own: Proof, other: Proof, host: str) -> str:
+    """In what a proof differs from that of another host, and which facts might be why."""
+    both = sorted({*own.files, *other.files})
+    names = [name for name in both if own.files.get(name) != other.files.get(name)]
     facts = [
-        f"{key} {mine} here, {theirs} on {other[0]}"
-        for key, mine, theirs in _differing(own.facts, other[1].facts)
+        f"{key} {mine} here, {theirs} on {host}"
+        for key, mine, theirs in _differing(own.facts, other.facts)
     ]
     text = f"its proof is another run: {', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
     return f"{text} ({'; '.join(facts) or 'with the same versions and digests'})"
@@ -141,7 +146,7 @@ def _differing(own: Any, other: Any, key: str = "") -> list[tuple[str, Any, Any]
 def _proof(host: OneHost, job: Job, stopped: Callable[[], bool]) -> Proof | str:
     """The host's proof, or why there is none."""
     plan = plan_of(job)
-    name = f"{identity(plan, LABEL)}-{time.monotonic_ns():x}"
+    name = f"{identity(plan['jobs'][0], LABEL)}-{time.monotonic_ns():x}"
     try:
         host.send(job)
         host.start(job, plan, name)
@@ -154,7 +159,7 @@ def _proof(host: OneHost, job: Job, stopped: Callable[[], bool]) -> Proof | str:
             state, why, _ = host.fetch(found, run)
             if state == ABORTED:
                 return f"its proof was cut short: {why}"
-            return _read(run)
+            return read_proof(run)
     except Failed as error:
         return str(error)
     except Unreached as error:
@@ -169,7 +174,8 @@ def _look(host: OneHost, name: str) -> dict[str, Any]:
     )
 
 
-def _read(run: Path) -> Proof:
+def read_proof(run: Path) -> Proof:
+    """What a short run that is over has left."""
     files = {name: cache.file_digest(run / name) for name in run_copies.same_everywhere(run)}
     meta = json_object((run / META).read_bytes()) or {}
     return Proof(files, {name: meta.get(name) for name in TELLING})

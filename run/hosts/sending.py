@@ -12,6 +12,7 @@ from pathlib import Path
 
 from contract import checkout
 from run.jobs import job as jobs
+from run.jobs import plan_file
 from run.jobs.job import Job
 from setup import guest_suite, observers
 from setup.userland import tools
@@ -55,10 +56,8 @@ def needed(job: Job) -> dict[str, tuple[str, Path]]:
     found = [*jobs.files(job.guest).values(), tools.root(), observers.program()]
     found += [guest_suite.folder(job.errand.more)]
     found += [job.guest.library] if job.guest.library else []
-    return {place_of(path): (jobs.digest_of(path), path) for path in found}
-
-
-def place_of(path: Path) -> str:
-    """Where it is in the host's cache: of what is in ours the same place."""
-    name = jobs.name_in_cache(path)
-    return f"elsewhere/{jobs.digest_of(path)}" if name.startswith("/") else name
+    digests = {path: jobs.digest_of(path) for path in found}
+    return {
+        plan_file.place_of(jobs.name_in_cache(path), digest): (digest, path)
+        for path, digest in digests.items()
+    }

@@ -10,8 +10,11 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from errors import UserError
+
 WRAPPER = "DESKTOP_FREEZE_SSH"
 OPTIONS = ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=15", "ServerAliveCountMax=3")
+PROGRAMS = ("rsync",)  # beside ssh, which may be a wrapper
 UNREACHED = 255  # ssh's own status
 CALL_S, COPY_S = 120.0, 3600.0  # after which a host counts as one that does not answer
 # rsync's statuses of a connection that failed, or was lost.
@@ -40,20 +43,11 @@ class Remote:
 
     def run(self, script: str, data: bytes = b"") -> str:
         """Run a script of sh there, data on its stdin; what it printed. Unreached, or Failed."""
-        command = [*program(), self.name, f"sh -c {shlex.quote(script)}"]
-        try:
-            done = subprocess.run(
-                command, input=data, capture_output=True, timeout=CALL_S, start_new_session=True
-            )
-        except subprocess.TimeoutExpired:
-            raise Unreached(f"no answer within {CALL_S:.0f} s") from None
-        except OSError as error:
-            raise Unreached(f"{command[0]}: {error.strerror}") from None
+        done = _run([*program(), self.name, f"sh -c {shlex.quote(script)}"], data, CALL_S)
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        if done.returncode == UNREACHED:
-            raise Unreached(said[-1] if said else "ssh ended with status 255")
+        why = said[-1] if said else f"status {done.returncode}"
         if done.returncode:
-            raise Failed(said[-1] if said else f"status {done.returncode}")
+            raise (Unreached if done.returncode == UNREACHED else Failed)(why)
         return done.stdout.decode("utf-8", "replace")
 
     def send(self, path: Path, there: str, left_out: Sequence[str] = ()) -> None:
@@ -68,18 +62,22 @@ class Remote:
 
     def _rsync(self, words: list[str]) -> None:
         command = ["rsync", "-a", "-z", "-s", "--partial", "-e", shlex.join(program()), *words]
-        try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=COPY_S,
-                start_new_session=True,
-            )
-        except subprocess.TimeoutExpired:
-            raise Unreached(f"copying took longer than {COPY_S:.0f} s") from None
-        if done.returncode == 0:
-            return
+        done = _run(command, b"", COPY_S)
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         why = said[0] if said else f"rsync ended with status {done.returncode}"
-        raise (Unreached if done.returncode in RSYNC_LOST else Failed)(why)
+        if done.returncode:
+            raise (Unreached if done.returncode in RSYNC_LOST else Failed)(why)
+
+
+def _run(command: list[str], data: bytes, within_s: float) -> subprocess.CompletedProcess[bytes]:
+    """A program of this machine's; Unreached if it takes too long, UserError if it is not here."""
+    try:
+        return subprocess.run(
+            command, input=data, capture_output=True, timeout=within_s, start_new_session=True
+        )
+    except subprocess.TimeoutExpired:
+        raise Unreached(f"{command[0]}: no end within {within_s:.0f} s") from None
+    except OSError as error:
+        raise UserError(
+            f"{command[0]}: {error.strerror}", hint="--on ssh needs it: install it here"
+        ) from None

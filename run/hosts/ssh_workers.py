@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 from contract.run_files import ABORTED
 from contract.run_record import write_status
 from errors import UserError
+from run.hosts.hosts_table import Ending, table_of
 from run.hosts.one_host import OneHost, identity, plan_of
+from run.hosts.progress import Progress
 from run.hosts.ssh import Failed, Unreached
-from run.hosts.tasks import HostState, Task, table_of
+from run.hosts.tasks import HostState, Task
 from run.jobs import run_copies
 from run.jobs.job import Job
 from run.jobs.workers import Ended
 from run.live import Display
+from run.run_folders import ended, why_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -47,7 +50,8 @@ class SshWorkers:
         folder: Path,
         done: Callable[[Path, str], None],
     ) -> None:
-        self.slots = sum(one.slots for one in hosts)
+        self.slots, self.left = sum(one.slots for one in hosts), 0
+        self._ending = Ending(self.slots)
         self._folder = folder
         self._done = done
         self._began = time.monotonic()
@@ -56,6 +60,7 @@ class SshWorkers:
         self._cut_on: dict[tuple[Path, int], set[str]] = {}  # hosts, by variant's folder and number
         self._ended: queue.Queue[Ended] = queue.Queue()
         self._closing = threading.Event()
+        self._screen: Display | None = None  # of the last job, for what is about no job
         self._failure: Exception | None = None  # of a thread: no host's, but ours
         self._states = [
             HostState(one, {name.rpartition("-")[0]: name for name in known.get(one.name, ())})
@@ -69,9 +74,10 @@ class SshWorkers:
 
     def submit(self, job: Job, run: Path, screen: Display, unwanted: Callable[[], bool]) -> None:
         """Put it into the row; a host that has it already, from before, goes on with it."""
+        self._screen = screen
         plan = plan_of(job)
         where = str(run.parent.parent.relative_to(self._folder))
-        task = Task(job, run, screen, unwanted, plan, identity(plan, where))
+        task = Task(job, run, screen, unwanted, plan, identity(plan["jobs"][0], where))
         with self._lock:
             self._pending.append(task)
 
@@ -83,13 +89,13 @@ class SshWorkers:
             if self._pending and all(one.left_out for one in self._states):
                 task = self._pending.pop(0)
                 return [self._aborted(task, "no host is left that can do it")]
-        ended = []
+        over = []
         try:
-            ended.append(self._ended.get(timeout=wait_s))
+            over.append(self._ended.get(timeout=wait_s))
             while True:
-                ended.append(self._ended.get_nowait())
+                over.append(self._ended.get_nowait())
         except queue.Empty:
-            return ended
+            return over
 
     def cancel(self, job: Job) -> None:
         """Have it cut short, wherever it is."""
@@ -106,8 +112,8 @@ class SshWorkers:
         return self
 
     def table(self) -> "Table":
-        """A row for each host."""
-        return table_of(self._states)
+        """A row for each host, and one of how much is left."""
+        return table_of([one.row() for one in self._states], self._ending.words(self.left))
 
     def end(self) -> None:
         """Cut all jobs short; of hosts that do not answer, what they do goes on."""
@@ -144,15 +150,18 @@ class SshWorkers:
             except Exception as error:
                 self._failure, state.silent = error, str(error)
                 return
-            self._closing.wait(LOOK_S)
+            # A host that is slow to answer is not kept busy with answering.
+            self._closing.wait(max(LOOK_S, state.look_s))
 
     def _round(self, state: HostState) -> None:
         """Look at a host: take over what ended, end what is unwanted, begin what has room."""
+        began = time.monotonic()
         found = {one["job"]: one for one in state.host.call("look")["jobs"]}
+        state.look_s = time.monotonic() - began
         for name, task in list(state.jobs.items()):
             one = found.get(name)
             task.seen = task.seen or one is not None
-            task.guest_s = one["guest_s"] if one else None
+            task.progress = Progress.from_json(one) if one else Progress()
             if one is None:
                 self._gone(state, name, task)
             elif not one["alive"]:
@@ -161,6 +170,7 @@ class SshWorkers:
                 state.host.call("cancel", jobs=[name])
         for name in list(state.late):
             self._late(state, name, found.get(name))
+        self._note_strays(state, found)
         if time.monotonic() - self._began > KNOWN_S and state.known:
             self._drop_known(state)
         while (following := self._next(state)) is not None:
@@ -182,6 +192,12 @@ class SshWorkers:
                     self._ended.put(Ended(again.job, again.run, result, why))
         elif found is not None:
             state.host.call("forget", jobs=[name])
+
+    def _note_strays(self, state: HostState, found: Mapping[str, Any]) -> None:
+        """Jobs that appear later: a driver that was killed had still one command under way."""
+        ours = {*state.jobs, *state.late, *state.known.values()}
+        for name in found.keys() - ours:
+            state.known[name.rpartition("-")[0]] = name
 
     def _drop_known(self, state: HostState) -> None:
         """End what nobody has asked for again."""
@@ -213,10 +229,12 @@ class SshWorkers:
         name = state.known.pop(task.identity, "")
         if name:
             state.jobs[name] = task
+            task.began = time.monotonic()
             task.screen.say(f"{task.run}: {state.host.name} has it already")
             return
         name = f"{task.identity}-{secrets.token_hex(3)}"
         state.jobs[name] = task
+        task.began = time.monotonic()
         try:
             state.host.send(task.job)
             state.host.start(task.job, task.plan, name)
@@ -228,6 +246,10 @@ class SshWorkers:
     def _gone(self, state: HostState, name: str, task: Task) -> None:
         """A job that its host does not know: it never got it, or somebody removed it."""
         del state.jobs[name]
+        if (result := ended(task.run)) not in (None, ABORTED):
+            # It was taken over before; the answer to the command that removed it there was lost.
+            self._finished(state, task, str(result), why_of(task.run), None)
+            return
         if task.seen or task.cancelled:
             self._ended.put(self._aborted(task, "its host does not know it any more", state))
             return
@@ -237,11 +259,18 @@ class SshWorkers:
     def _over(self, state: HostState, name: str, task: Task, found: Mapping[str, Any]) -> None:
         result, why, differing = state.host.fetch(found, task.run)
         del state.jobs[name]
+        self._finished(state, task, result, why, differing)
+
+    def _finished(
+        self, state: HostState, task: Task, result: str, why: str, differing: list[str] | None
+    ) -> None:
+        """A job is over, and what it left is here."""
         if result == ABORTED and not task.is_unwanted():
             self._cut(state, task, why)
         elif result != ABORTED:
             state.cut_in_a_row = 0
             state.ended += 1
+            self._ending.note(time.monotonic() - task.began)
         self._tell(task, state, result, why, differing)
         self._ended.put(Ended(task.job, task.run, result, f"{why} (on {state.host.name})"))
 
@@ -286,9 +315,8 @@ class SshWorkers:
                     self._ended.put(self._aborted(task, lost, state))
 
     def _say(self, text: str) -> None:
-        task = next(iter(self._tasks()), None)
-        if task is not None:
-            task.screen.say(text)
+        if self._screen is not None:
+            self._screen.say(text)
 
     def _aborted(self, task: Task, why: str, state: HostState | None = None) -> Ended:
         """A job that left nothing: its folder says why, and names no host."""

@@ -5,15 +5,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from errors import printable
+from run.hosts.hosts_table import HostRow
 from run.hosts.one_host import OneHost
+from run.hosts.progress import Progress
 from run.jobs.job import Job
 from run.live import Display
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 @dataclass
@@ -28,7 +26,8 @@ class Task:
     identity: str
     cancelled: bool = False
     seen: bool = False  # by its host's looks
-    guest_s: float | None = None  # of its workload, at the last look
+    progress: Progress = field(default_factory=Progress)  # at the last look
+    began: float = 0.0  # on its host, by our monotonic clock
 
     @property
     def key(self) -> tuple[Path, int]:
@@ -49,27 +48,14 @@ class HostState:
     jobs: dict[str, Task] = field(default_factory=dict)
     late: dict[str, Task] = field(default_factory=dict)  # given to others meanwhile
     answered: float = field(default_factory=time.monotonic)
+    look_s: float = 0.0  # that the last look took
     silent: str = ""  # why it does not answer now
     ended: int = 0  # runs with a result
     cut_in_a_row: int = 0
     left_out: str = ""
 
-    def row(self) -> tuple[str, str, str, str]:
-        """What is shown of it: its name, its runs and how far they are, runs done, how it is."""
-        runs = [
-            task.job.title + ("" if task.guest_s is None else f", guest {task.guest_s:.0f} s")
-            for task in list(self.jobs.values())
-        ]
+    def row(self) -> HostRow:
+        """What is shown of it."""
+        runs = [(task.job.title, task.progress.words) for task in list(self.jobs.values())]
         how = self.left_out or (f"does not answer: {self.silent}" if self.silent else "")
-        return self.host.name, "\n".join(runs), str(self.ended), how
-
-
-def table_of(states: list[HostState]) -> "Table":
-    """A row for each host."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("host", "runs", "done", "", title="hosts", title_justify="left")
-    for one in states:
-        table.add_row(*(Text(printable(cell)) for cell in one.row()))
-    return table
+        return HostRow(self.host.name, runs, self.ended, how)

@@ -23,7 +23,7 @@ class Local:
     here = True
 
     def __init__(self, slots: int) -> None:
-        self.slots = slots
+        self.slots, self.left = slots, 0
         self._pool = ThreadPoolExecutor(slots)
         self._busy: dict[Future[Ended], Job] = {}
         self._cancelled: dict[tuple[str, int], threading.Event] = {}

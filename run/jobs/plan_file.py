@@ -25,6 +25,19 @@ def of(planned: Iterable[Job]) -> dict[str, Any]:
     return {"format": FORMAT, "jobs": [jobs.to_json(one) for one in planned]}
 
 
+def portable(job: Job) -> dict[str, Any]:
+    """One job as JSON values in which each file has its place in any host's cache."""
+    entry = jobs.to_json(job)
+    for one in entry["files"].values():
+        one["name"] = place_of(one["name"], one["sha256"])
+    return entry
+
+
+def place_of(name: str, digest: str) -> str:
+    """Where a file is in a host's cache: at its place in ours, or by its digest."""
+    return f"elsewhere/{digest}" if name.startswith("/") else name
+
+
 def read(path: Path, label: str, number: int) -> Job:
     """One job of a plan; UserError if it is no plan, lacks the job, or a file is not as it says."""
     try:

@@ -32,10 +32,12 @@ class Workers(Protocol):
     """Does jobs, so many at a time (slots), here or elsewhere.
 
     attempts: how often a run is begun that was cut short each time. here: its runs take this
-    machine's time, and their folders grow in the campaign.
+    machine's time, and their folders grow in the campaign. left: about how many runs the campaign
+    lacks, those included that go on; the runner sets it, for what is shown.
     """
 
     slots: int
+    left: int
     attempts: int
     here: bool
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from contract.hosts_file import HOSTS_FILE
 from errors import UserError
 from run.arguments import parse
 from run.campaign import Campaign
@@ -17,6 +18,8 @@ from run.hosts.host_list import Host
 from run.hosts.kept import Kept
 from run.hosts.one_host import OneHost
 from run.hosts.proof import Proof
+from run.hosts.ssh import Remote
+from run.jobs import plan_file
 from setup import cache
 from tests.run.test_campaign import kernel
 from tests.support import played_jobs
@@ -46,8 +49,12 @@ def test_hosts_are_a_list_or_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        ("slurm", "neither local nor ssh:HOSTS"),
+        ("cloud", "neither local nor ssh:HOSTS nor slurm[:OPTIONS]"),
         ("ssh:", "neither local nor ssh:HOSTS"),
+        ("slurm:array=1-4", "unknown option 'array': use slots, account,"),
+        ("slurm:slots=0", "'0' is not valid for slots"),
+        ("slurm:time=1,time=2", "time is given twice"),
+        ("slurm:partition=a b", "'a b' is not valid for partition"),
         ("ssh:a=0", "'a=0' is no HOST=SLOTS"),
         ("ssh:-oProxyCommand=x", "is no HOST=SLOTS"),
         ("ssh:a;b", "is no HOST=SLOTS"),
@@ -82,8 +89,19 @@ def test_a_plan_that_is_passed_on_names_no_hosts(tmp_path: Path) -> None:
 def test_the_hosts_clock_is_refused_on_other_hosts() -> None:
     options = parse([])
     opening.check("ssh:a", options, [GUEST])
-    with pytest.raises(UserError, match="--on ssh needs the guest's clock"):
+    with pytest.raises(UserError, match="--on needs the guest's clock"):
         opening.check("ssh:a", options, [GUEST, HOST])
+
+
+@pytest.mark.parametrize(
+    ("where", "missing"), [("ssh:a", "rsync"), ("slurm", "sbatch, scancel, scontrol, squeue")]
+)
+def test_what_is_not_installed_here_is_named_before_anything_is_made(
+    where: str, missing: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError, match=f"needs {missing} here .install it"):
+        opening.check(where, parse([]), [GUEST])
 
 
 def test_a_campaign_knows_where_it_was(tmp_path: Path) -> None:
@@ -94,7 +112,7 @@ def test_a_campaign_knows_where_it_was(tmp_path: Path) -> None:
     assert opening.chosen(["--resume", str(tmp_path)], tmp_path) == "ssh:a=2"
     assert opening.chosen(["--on=local"], tmp_path) == "local"
     for text in ("", "[]", '{"format": 1}', '{"format": 2}'):
-        (tmp_path / kept.FILE).write_text(text)
+        (tmp_path / HOSTS_FILE).write_text(text)
         with pytest.raises(UserError, match="is damaged"):
             kept.read(tmp_path)
 
@@ -125,7 +143,7 @@ def test_two_jobs_are_the_same_if_their_runs_would_be() -> None:
     def identity(where: str = ".", **facts: Any) -> str:
         job = played_jobs.job(memory=facts.pop("memory", 1 << 28))
         cast(dict[str, Any], job.facts).update(facts)
-        return one_host.identity(one_host.plan_of(job), where)
+        return one_host.identity(plan_file.portable(job), where)
 
     assert identity(suite="a") == identity(suite="b")
     others = [identity(), identity("search"), identity(order=9), identity(memory=1 << 27)]
@@ -192,3 +210,17 @@ def test_a_host_alone_is_its_own_proof_and_later_ones_are_held_to_it(
     assert first.left_out() == {}
     assert Played(monkeypatch, b="222").left_out(first.reference).keys() == {"b"}
     assert Played(monkeypatch, b="21").left_out(first.reference) == {}
+
+
+def test_what_is_not_installed_here_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whoever starts it, rsync or ssh: one line, which says what to install."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    remote = Remote("alpha")
+    for program, act in (
+        ("ssh", lambda: remote.run("true")),
+        ("rsync", lambda: remote.fetch("/x", tmp_path)),
+    ):
+        with pytest.raises(UserError, match=f"^{program}: No such file .*: install it here"):
+            act()

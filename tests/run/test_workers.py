@@ -30,7 +30,7 @@ class Elsewhere:
     here = False
 
     def __init__(self, slots: int = 2, **states: str) -> None:
-        self.slots = slots
+        self.slots, self.left = slots, 0
         self.begun: list[str] = []
         self.most = 0
         self._states = {name: states[name].split() for name in states}

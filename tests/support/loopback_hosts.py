@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Hosts that are this machine: an sshd each on loopback, with a key and a cache of their own.
 
-Their VMs are played (played_session), by a settings file for each host.
+Their VMs are played (played_session), by a settings file for each host, unless a test wants real
+ones.
 """
 
 import contextlib
@@ -23,7 +24,7 @@ PLAYER = Path(__file__).with_name("played_session.py")
 # Imported by each python3 that ssh starts: the suite that was sent knows nothing of tests.
 SITE = f"""\
 import sys
-if "run.one" in sys.orig_argv:
+if {{"run.one", "run.slurm.on_node"}} & set(sys.orig_argv):
     import runpy
     runpy.run_path({str(PLAYER)!r})["install"]()
 """
@@ -35,7 +36,7 @@ class LoopbackHost:
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self.folder = folder
-        self.port = _free_port()
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -49,10 +50,16 @@ class LoopbackHost:
         aside.write_text(json.dumps(settings))
         aside.rename(self.folder / "played.json")
 
-    def begin(self) -> None:
-        """Start its sshd."""
+    def begin(self, disk_kib: int = 0) -> None:
+        """Start its sshd. disk_kib: its cache is on a disk so large, which nobody else sees."""
+        command = [SSHD, "-D", "-e", "-f", str(self.folder / "sshd_config")]
+        if disk_kib:
+            (self.folder / "cache").mkdir(exist_ok=True)
+            mount = f'mount -t tmpfs -o size={disk_kib}k none "$0" && exec "$@"'
+            command = ["sh", "-c", mount, str(self.folder / "cache"), *command]
+            command = ["unshare", "--mount", *command]
         self._process = subprocess.Popen(
-            [SSHD, "-D", "-e", "-f", str(self.folder / "sshd_config")],
+            command,
             stderr=open(self.folder / "sshd.log", "ab"),  # noqa: SIM115 (the process's own)
         )
         until = time.monotonic() + 20
@@ -73,11 +80,13 @@ class LoopbackHost:
         """The processes that do runs on it."""
         mark = f"XDG_CACHE_HOME={self.cache}/".encode()
         found = []
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
+        # No glob of the processes' files: it fails when a process ends meanwhile.
+        for process in (one.name for one in Path("/proc").iterdir() if one.name.isdigit()):
             with contextlib.suppress(OSError):
-                words = path.read_bytes().split(b"\0")
-                if b"run.one" in words and mark in path.with_name("environ").read_bytes():
-                    found.append(int(path.parent.name))
+                words = Path("/proc", process, "cmdline").read_bytes().split(b"\0")
+                environment = Path("/proc", process, "environ").read_bytes()
+                if b"run.one" in words and mark in environment:
+                    found.append(int(process))
         return found
 
     def campaigns(self) -> list[Path]:
@@ -86,8 +95,8 @@ class LoopbackHost:
 
 
 @contextlib.contextmanager
-def hosts(folder: Path, *names: str) -> Iterator[list[LoopbackHost]]:
-    """These hosts within; the environment variable that is yielded's names reach them by ssh."""
+def hosts(folder: Path, *names: str, played: bool = True) -> Iterator[list[LoopbackHost]]:
+    """These hosts within, known to ssh by `folder`/ssh_config. played: their VMs are."""
     folder.mkdir(parents=True)
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(exist_ok=True)  # where Debian's sshd leaves its privileges
@@ -100,7 +109,8 @@ def hosts(folder: Path, *names: str) -> Iterator[list[LoopbackHost]]:
     for one in made:
         one.folder.mkdir()
         (one.folder / "site").mkdir()
-        (one.folder / "site" / "sitecustomize.py").write_text(SITE)
+        if played:
+            (one.folder / "site" / "sitecustomize.py").write_text(SITE)
         shutil.copy(folder / "user_key.pub", one.folder / "authorized_keys")
         settings = {
             "XDG_CACHE_HOME": one.folder / "cache",
@@ -136,7 +146,8 @@ def hosts(folder: Path, *names: str) -> Iterator[list[LoopbackHost]]:
                     os.kill(pid, 9)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of loopback that nobody listens on now."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]

@@ -14,6 +14,7 @@ from run.hosts import opening, proof, ssh_workers
 from run.jobs.stop_signals import Stopped
 from run.preparation import Ready
 from run.runner import Outcome, Runner
+from run.slurm import slurm_workers
 from setup import guest_suite, observers
 from setup.userland import tools
 from tests.support import played_jobs
@@ -30,7 +31,8 @@ def small_parts() -> None:
     observers.program = lambda: program  # type: ignore[assignment]
     tools.root = lambda mirror=None: files["tools"]
     guest_suite.folder = lambda more=(): files["suites"]
-    proof.POLL_S = ssh_workers.LOOK_S = 0.2
+    proof.POLL_S = ssh_workers.LOOK_S = slurm_workers.LOOK_S = 1.0
+    slurm_workers.SUBMIT_S, slurm_workers.SETTLE_S = 0.5, 5.0
     ssh_workers.LOST_S = float(os.environ.get("PLAYED_LOST_S", ssh_workers.LOST_S))
 
 

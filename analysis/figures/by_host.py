@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A campaign's runs by the host that did them: whether one host's figures drift from the others'.
+
+On the guest's clock a run does not depend on its host, so that a host whose runs differ from all
+others' in the mean is suspicious. What is compared is each run's figure divided by the mean of its
+variant over all hosts.
+"""
+
+import math
+from dataclasses import dataclass
+
+from analysis.figures.metrics import primary_figure
+from analysis.reading.load import Campaign, Run
+
+FEWEST = 3  # runs of a host, from which on its mean may be called another
+FAR = 3.0  # standard errors
+
+
+@dataclass(frozen=True)
+class HostFigures:
+    """runs: (variant, number) each. ratio: mean of run / variant's mean; None if not known.
+
+    error: of the ratio's mean, from the scatter of this host's runs; None of fewer than two.
+    """
+
+    host: str
+    runs: list[tuple[str, int]]
+    ratio: float | None
+    error: float | None
+
+    @property
+    def is_far(self) -> bool:
+        """Whether its runs differ from all hosts' by more than their scatter explains."""
+        if self.ratio is None or not self.error or len(self.runs) < FEWEST:
+            return False
+        return abs(self.ratio - 1) > FAR * self.error
+
+
+def by_host(campaign: Campaign) -> list[HostFigures]:
+    """Each host's figures, in order of names; empty if all runs were done on one machine."""
+    ratios = {run.path: ratio for run, ratio in _ratios(campaign)}
+    hosts: dict[str, list[Run]] = {}
+    for run in campaign.runs:
+        if host := campaign.host_of(run):
+            hosts.setdefault(host, []).append(run)
+    found = []
+    for host, runs in sorted(hosts.items()):
+        known = [ratios[run.path] for run in runs if run.path in ratios]
+        mean = sum(known) / len(known) if known else None
+        places = [(run.variant, run.number) for run in runs]
+        found.append(HostFigures(host, places, mean, _error(known)))
+    return found
+
+
+def _ratios(campaign: Campaign) -> list[tuple[Run, float]]:
+    found = []
+    for runs in campaign.variants().values():
+        figures = [(run, figure) for run in runs if (figure := primary_figure(run)) is not None]
+        mean = sum(figure for _, figure in figures) / len(figures) if figures else 0.0
+        if mean > 0:
+            found += [(run, figure / mean) for run, figure in figures]
+    return found
+
+
+def _error(ratios: list[float]) -> float | None:
+    """The standard error of their mean."""
+    if len(ratios) < 2:
+        return None
+    mean = sum(ratios) / len(ratios)
+    variance = sum((one - mean) ** 2 for one in ratios) / (len(ratios) - 1)
+    return math.sqrt(variance / len(ratios))

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which host did which run, and whether a host's runs differ from the others'."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from analysis.figures.by_host import HostFigures, by_host
+from analysis.reading.load import Campaign
+from analysis.reading.words import plain
+from analysis.text.layout import grid, paragraph
+
+LEGEND = (
+    "Mean: of the runs' figures, each divided by its variant's mean over all hosts, with the "
+    "standard error. On the guest's clock it is 1 but for the scatter of the runs."
+)
+
+
+def section(
+    campaign: Campaign, labels: Mapping[str, str], width: int, *, named: bool = True
+) -> Iterator[str]:
+    """A row for each host; nothing if the runs were done on one machine.
+
+    named: False where nobody else is to read the names of hosts, which are "host 1", … then.
+    """
+    found = by_host(campaign)
+    if not found:
+        return
+    names = names_of(found, named=named)
+    rows = [("host", "runs", "mean")]
+    rows += [(name, str(len(one.runs)), mean(one)) for name, one in zip(names, found, strict=True)]
+    yield from grid(rows, width)
+    for name, one in zip(names, found, strict=True):
+        yield from paragraph(f"{name}: {runs_of(one, lambda variant: labels[variant])}", "  ")
+    for name, one in zip(names, found, strict=True):
+        if one.is_far:
+            yield from paragraph(f"WARNING: {far(name)}", "  ")
+    yield from paragraph(LEGEND)
+
+
+def names_of(found: list[HostFigures], *, named: bool = True) -> list[str]:
+    """What the hosts are called."""
+    if named:
+        return [plain(one.host, 40) for one in found]
+    return [f"host {number}" for number in range(1, len(found) + 1)]
+
+
+def mean(one: HostFigures) -> str:
+    """'1.03 ±0.05'; '-' if no figure is known."""
+    if one.ratio is None:
+        return "-"
+    return f"{one.ratio:.2f}" + ("" if one.error is None else f" ±{one.error:.2f}")
+
+
+def runs_of(one: HostFigures, label: Callable[[str], str]) -> str:
+    """'6.12 1, 3; 7.2 2'."""
+    by_variant: dict[str, list[int]] = {}
+    for variant, number in one.runs:
+        by_variant.setdefault(variant, []).append(number)
+    return "; ".join(
+        f"{plain(label(variant), 40)} {', '.join(map(str, sorted(numbers)))}"
+        for variant, numbers in by_variant.items()
+    )
+
+
+def far(name: str) -> str:
+    """What is said of a host whose runs differ."""
+    return f"the runs of {name} differ from all hosts' by more than 3 standard errors"

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""python3 -m benchmarks.fleet: what 10,000 runs in 64 slots of Slurm cost the driver.
+
+The driver is the real one, with its folders and files. Slurm and its nodes are simulated, on a
+clock that only the driver's sleeping advances, so that it looks as often as in a real campaign.
+Runs take 2 to 4 minutes of that clock.
+"""
+
+import argparse
+import contextlib
+import io
+import os
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.fleet.simulated_queue import SimulatedClock, SimulatedQueue
+from contract.values import count
+from run import runner
+from run.arguments import parse
+from run.campaign import Campaign
+from run.hosts import kept
+from run.hosts.kept import Kept, RunHosts
+from run.preparation import Ready
+from run.run_folders import completed
+from run.runner import Runner
+from run.slurm import arrays, options, slurm_workers
+from run.slurm.slurm_workers import SlurmWorkers
+from tests.support import played_campaign, played_jobs
+
+VARIANTS = 20
+SHORTEST_S, LONGEST_S = 120.0, 240.0
+
+
+def measure(folder: Path, runs: int, slots: int) -> dict[str, float]:
+    """Do a campaign of so many runs; its figures, in the units that their names end in."""
+    os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
+    played_campaign.small_parts()
+    clock = SimulatedClock()
+    for module in (runner, slurm_workers):
+        vars(module)["time"] = clock
+    slurm_workers.LOOK_S = slurm_workers.SUBMIT_S = 5.0
+    kernels = [word for n in range(VARIANTS) for word in ("--kernel", f"debian:6.{n}")]
+    out = folder / "c"
+    argv = [*kernels, "--runs", str(runs // VARIANTS), "--profile", "quick", "--out", str(out)]
+    chosen = parse(argv)
+    campaign = Campaign(chosen, argv)
+    guests = {one.kernel: played_jobs.guest(one.kernel[7:]) for one in chosen.variants}
+    found = campaign.enter([(one, guests[one.kernel].kernel) for one in chosen.variants])
+    ready = {one.label: Ready(one, guests[one.kernel]) for one in found}
+    queue = SimulatedQueue(out, clock, slots, SHORTEST_S, LONGEST_S)
+    made = arrays.Arrays(options.parse("slurm"), out, Path("/suite"), played_jobs.job())
+    noted = RunHosts(Kept("slurm"), out)
+    began = time.process_time()
+    workers = SlurmWorkers(queue, slots, "name", out, made, noted.note)
+    # What is said of each run goes to nobody's terminal.
+    with contextlib.redirect_stdout(io.StringIO()):
+        Runner(chosen, campaign, ready, workers, lambda: False).go()
+    workers.close()
+    noted.keep()
+    cpu = time.process_time() - began - queue.spent
+    before = kept.read(out)
+    done = sum(len(completed(out / label)) for label in ready)
+    assert before is not None and len(before.runs) == done == runs // VARIANTS * VARIANTS
+    minutes = clock.now / 60
+    return {
+        "runs": done,
+        "slots": slots,
+        "campaign_h": clock.now / 3600,
+        "last_submitted_h": queue.submitted_last / 3600,
+        "ideal_h": done * (SHORTEST_S + LONGEST_S) / 2 / slots / 3600,
+        "driver_cpu_s": cpu,
+        "driver_cpu_percent": 100 * cpu / clock.now,
+        "peak_rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "sbatch_per_min": queue.calls["sbatch"] / minutes,
+        "squeue_per_min": queue.calls["squeue"] / minutes,
+        "plan_toml_kib": (out / "plan.toml").stat().st_size / 1024,
+    }
+
+
+def main() -> int:
+    """Print the figures, one a line."""
+    parser = argparse.ArgumentParser(prog="benchmarks.fleet", description=__doc__)
+    parser.add_argument("--runs", type=count, default=10_000, help="how many (default: 10000)")
+    parser.add_argument("--slots", type=count, default=64, help="at a time (default: 64)")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, value in measure(Path(folder), given.runs, given.slots).items():
+            print(f"{name:<20} {value:>12,.1f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

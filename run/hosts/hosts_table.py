@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The live table of hosts: what each does, what froze there, and how long the rest may take."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from errors import printable
+from run.estimates import durations
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+@dataclass
+class HostRow:
+    """A host. runs: (title, how far it is); done: its runs with a result; waiting: in a queue."""
+
+    name: str
+    runs: list[tuple[str, str]] = field(default_factory=list)
+    done: int = 0
+    note: str = ""
+    waiting: int = 0
+    cut_in_a_row: int = 0
+
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        """As they are shown."""
+        runs = [f"{title}: {how}" if how else title for title, how in self.runs]
+        runs += [f"{self.waiting} runs wait"] if self.waiting else []
+        return self.name, "\n".join(runs), str(self.done or ""), self.note
+
+
+class Ending:
+    """When a campaign ends, by how long its runs took on hosts of any speed."""
+
+    def __init__(self, slots: int) -> None:
+        self._slots = max(1, slots)
+        self._seconds = self._runs = 0.0
+
+    def note(self, seconds: float) -> None:
+        """A run took that long."""
+        self._seconds += seconds
+        self._runs += 1
+
+    def words(self, left: int) -> str:
+        """How many runs are left, those included that go on, and when they are done."""
+        if not left:
+            return ""
+        text = f"{left} runs left"
+        if not self._runs:
+            return f"{text}; no time estimate until one run has finished"
+        about = self._seconds / self._runs * max(1.0, left / self._slots)
+        at = time.strftime("%H:%M", time.localtime(time.time() + about))
+        return f"{text}; about {durations.words(about)}, until {at}"
+
+
+def table_of(rows: Sequence[HostRow], left: str) -> "Table":
+    """A row for each host, and the last one of what is left."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("host", "runs", "done", "", title="hosts", title_justify="left")
+    for one in rows:
+        table.add_row(*(Text(printable(cell)) for cell in one.cells))
+    if left:
+        table.add_section()
+        table.add_row("", Text(left), "", "")
+    return table

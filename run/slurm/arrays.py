@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An array of jobs as it is given to sbatch: its folder, its script, its options."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from run.hosts import sending
+from run.jobs import plan_file
+from run.jobs.job import Job
+from run.slurm import submission
+from run.slurm.controller import batch_script
+from run.slurm.options import SlurmOptions
+from run.slurm.tasks import SlurmTask
+
+OVERHEAD_MIB = 1024  # of QEMU and the worker, beside the guest's memory
+SLOWDOWN = 10  # seconds of the host's that a second of the guest's may take; sets --time
+MARGIN_MIN = 30
+SCRIPT = "job.sh"
+
+
+class Arrays:
+    """Makes the submissions of a campaign.
+
+    folder: of the campaign. suite: where the nodes have the suite. proof: the short run by which a
+    node proves itself.
+    """
+
+    def __init__(self, options: SlurmOptions, folder: Path, suite: Path, proof: Job) -> None:
+        self._options, self._folder, self._suite = options, folder, suite
+        planned = {"job": plan_file.portable(proof), "links": _links(proof)}
+        self._shared = {"suite": suite.name, "proof": planned}
+
+    def make(self, tasks: Sequence[SlurmTask]) -> Path:
+        """The folder of a submission of these tasks, which is not submitted yet."""
+        entries = [
+            {
+                "identity": one.identity,
+                "where": str(one.run.parent.parent.relative_to(self._folder)),
+                "job": one.entry,
+                "links": _links(one.job),
+            }
+            for one in tasks
+        ]
+        made = submission.make(self._folder, {**self._shared, "tasks": entries})
+        program = ["run.slurm.on_node", str(made.absolute())]
+        (made / SCRIPT).write_text(batch_script(self._suite, program))
+        return made
+
+    def words(self, made: Path, tasks: Sequence[SlurmTask], excluded: Collection[str]) -> list[str]:
+        """sbatch's options for these tasks, and the script; excluded: nodes that are left out."""
+        given = dict(self._options.sbatch)
+        folder = made.absolute()
+        words = ["--cpus-per-task=1", f"--output={folder}/%a.log", f"--chdir={folder}"]
+        if "mem" not in given:
+            largest = max(one.job.guest.memory for one in tasks) >> 20
+            words.append(f"--mem={largest + OVERHEAD_MIB}")
+        if "time" not in given:
+            limit_s = max(one.job.streams.limit_s for one in tasks)
+            words.append(f"--time={MARGIN_MIN + int(limit_s * SLOWDOWN / 60)}")
+        nodes = [*filter(None, [given.pop("exclude", "")]), *sorted(excluded)]
+        words += [f"--{name}={value}" for name, value in given.items()]
+        words += [f"--exclude={','.join(nodes)}"] if nodes else []
+        return [*words, str(folder / SCRIPT)]
+
+
+def _links(job: Job) -> dict[str, tuple[str, str]]:
+    """By its place in a cache: the digest of each file that a job needs, and where it is shared."""
+    return {
+        place: (digest, str(path.absolute()))
+        for place, (digest, path) in sending.needed(job).items()
+    }

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Slurm's own commands. No accounting database is asked: a site may have none."""
+
+import re
+import shlex
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from errors import UserError
+
+ANSWER_S = 30.0  # within which a command has to answer; without one, the controller is away
+# What Slurm's commands print when the controller cannot be reached, or is too busy to answer.
+AWAY = re.compile(
+    r"unable to contact slurm|socket timed out|connection refused|unable to connect|"
+    r"zero bytes were transmitted|message receive failure|unable to establish|"
+    r"slurm backup controller|transport endpoint|temporarily unable",
+    re.IGNORECASE,
+)
+# What it prints when the user has as many jobs in the queue as the site permits.
+FULL = re.compile(
+    r"submit(ted)? ?job ?limit|job violates accounting/qos|MaxJobCount", re.IGNORECASE
+)
+MAX_ARRAY = re.compile(r"^MaxArraySize\s*=\s*(\d+)", re.MULTILINE)
+SQUEUE_FIELDS = "%i|%k|%K|%T|%N|%r"
+# States of a job that is over, or ends without its result if it is not.
+OVER = frozenset(
+    ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY")
+) | {"PREEMPTED", "TIMEOUT"}
+
+
+class ControllerAway(Exception):
+    """Slurm's controller did not answer, in one line. It may answer later."""
+
+
+class QueueFull(Exception):
+    """Slurm takes no more jobs of this user's now, in one line."""
+
+
+@dataclass(frozen=True)
+class QueuedTask:
+    """A task of an array as squeue shows it. job_id: "12_3"; state: as Slurm spells it."""
+
+    job_id: str
+    state: str
+    node: str
+    reason: str
+
+
+class Queue(Protocol):
+    """What is asked of Slurm."""
+
+    def max_array(self) -> int:
+        """How many tasks an array may have; ControllerAway."""
+
+    def submit(self, name: str, comment: str, tasks: int, words: Sequence[str]) -> None:
+        """Submit an array of so many tasks; ControllerAway, QueueFull or UserError."""
+
+    def tasks(self, name: str) -> dict[tuple[str, int], QueuedTask]:
+        """The tasks of this name, by (comment, index); ControllerAway."""
+
+    def cancel(self, job_ids: Sequence[str]) -> None:
+        """Cancel tasks; those that are over are ignored. ControllerAway."""
+
+
+class Controller:
+    """Slurm's commands on this machine."""
+
+    def max_array(self) -> int:
+        """MaxArraySize of the site."""
+        found = MAX_ARRAY.search(_call(["scontrol", "show", "config"]))
+        return max(1, int(found[1])) if found else 1
+
+    def submit(self, name: str, comment: str, tasks: int, words: Sequence[str]) -> None:
+        """sbatch; words: its other options, and the script."""
+        command = ["sbatch", "--parsable", f"--job-name={name}", f"--comment={comment}"]
+        _call([*command, f"--array=0-{tasks - 1}%{tasks}", "--no-requeue", *words])
+
+    def tasks(self, name: str) -> dict[tuple[str, int], QueuedTask]:
+        """squeue, those included that ended within the site's MinJobAge."""
+        command = ["squeue", "--noheader", "--array", "--states=all", f"--name={name}"]
+        found = {}
+        for line in _call([*command, f"--format={SQUEUE_FIELDS}"]).splitlines():
+            job_id, comment, index, state, node, reason = line.strip().split("|", 5)
+            if index.isdigit():
+                found[comment, int(index)] = QueuedTask(job_id, state, node, reason)
+        return found
+
+    def cancel(self, job_ids: Sequence[str]) -> None:
+        """scancel."""
+        _call(["scancel", "--quiet", *job_ids], may_fail=True)
+
+
+def batch_script(suite: Path, program: Sequence[str]) -> str:
+    """The script of a job; program: module of the suite and its arguments."""
+    words = shlex.join(program)
+    return (
+        "#!/bin/sh\n"
+        f"cd {shlex.quote(str(suite))} || exit 1\n"
+        'export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"\n'
+        f"exec python3 -m {words}\n"
+    )
+
+
+def _call(command: list[str], may_fail: bool = False) -> str:
+    """What the command printed."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=ANSWER_S,
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired:
+        raise ControllerAway(f"{command[0]}: no answer within {ANSWER_S:.0f} s") from None
+    except OSError as error:
+        raise UserError(
+            f"{command[0]}: {error.strerror}", hint="--on slurm needs Slurm's commands here"
+        ) from None
+    if done.returncode == 0:
+        return done.stdout
+    lines = done.stderr.strip().splitlines()
+    why = lines[-1] if lines else f"{command[0]} ended with status {done.returncode}"
+    if AWAY.search(done.stderr):
+        raise ControllerAway(why)
+    if FULL.search(done.stderr):
+        raise QueueFull(why)
+    if may_fail:
+        return ""
+    raise UserError(why, hint=f"see {command[0]}'s options in --on slurm:OPTIONS")

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A campaign's runs in Slurm, from the first look at the queue to nothing being left in it."""
+
+import contextlib
+import io
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from errors import UserError
+from run.hosts import sending
+from run.hosts.kept import Kept
+from run.jobs.job import Job
+from run.preparation import say
+from run.slurm import options
+from run.slurm.arrays import Arrays
+from run.slurm.controller import Controller, ControllerAway
+from run.slurm.slurm_workers import SlurmWorkers
+from setup import cache
+
+PROGRAMS = ("sbatch", "scancel", "scontrol", "squeue")
+
+
+def name_of(campaign: str) -> str:
+    """What all jobs of a campaign are called in Slurm."""
+    return f"desktop-freeze-{campaign}"
+
+
+@contextlib.contextmanager
+def workers(
+    where: str, now: Kept, folder: Path, job: Job, done: Callable[[Path, str], None]
+) -> Iterator[SlurmWorkers]:
+    """Who does the runs of a campaign in the folder; job: the proof of the nodes."""
+    found = options.parse(where)
+    arrays = Arrays(found, folder, _suite(), job)
+    try:
+        doing = SlurmWorkers(Controller(), found.slots, name_of(now.campaign), folder, arrays, done)
+    except ControllerAway as error:
+        raise UserError(f"Slurm's controller does not answer: {error}") from None
+    say(f"in Slurm's queue: at most {found.slots} runs at a time, as {name_of(now.campaign)}")
+    try:
+        yield doing
+    finally:
+        doing.close()
+
+
+def leave(before: Kept) -> None:
+    """Cancel what a campaign has in Slurm's queue, which nobody will ask for any more."""
+    try:
+        queue = Controller()
+        found = queue.tasks(name_of(before.campaign))
+        if found:
+            queue.cancel([one.job_id for one in found.values()])
+    except (ControllerAway, UserError) as error:
+        say(f"what is in Slurm's queue of this campaign stays there: {error}")
+
+
+def _suite() -> Path:
+    """The suite as the nodes have it: unpacked in the shared cache, by its digest."""
+    digest, packed = sending.suite()
+
+    def unpack(place: Path) -> None:
+        place.mkdir()
+        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+            archive.extractall(place, filter="data")
+
+    return cache.built("suites-for-nodes", digest, unpack)

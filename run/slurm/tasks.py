@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the driver knows of each job that is in Slurm's queue, and why one has no result."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from run.hosts.progress import Progress
+from run.jobs import run_copies
+from run.jobs.job import Job
+from run.live import Display
+from run.slurm.controller import QueuedTask
+from run.slurm.submission import TaskFolder
+
+WHY = {
+    "BOOT_FAIL": "its node did not boot",
+    "CANCELLED": "it was cancelled in Slurm (scancel)",
+    "DEADLINE": "Slurm's deadline ended it",
+    "NODE_FAIL": "its node failed",
+    "OUT_OF_MEMORY": "it needed more memory than Slurm gave it: --on slurm:mem=SIZE",
+    "PREEMPTED": "another job took its place (preemption)",
+    "TIMEOUT": "it reached Slurm's time limit: --on slurm:time=MINUTES",
+    "": "neither Slurm's queue nor a heartbeat knows it",
+}
+# States that say nothing of why a worker did not end its run.
+UNTOLD = ("FAILED", "COMPLETED", "")
+# Ends that are no fault of the node's.
+BLAMELESS = ("CANCELLED", "PREEMPTED", "TIMEOUT", "DEADLINE")
+
+
+@dataclass
+class SlurmTask:
+    """A job that was given to us. folder: its place in a submission, once it has one.
+
+    over_at: when squeue first had it no more; beat_at: when its heartbeat changed last; both, and
+    began_at, by the driver's monotonic clock, in seconds.
+    """
+
+    job: Job
+    run: Path
+    screen: Display
+    unwanted: Callable[[], bool]
+    entry: Mapping[str, Any]
+    identity: str
+    folder: TaskFolder | None = None
+    queued: QueuedTask | None = None
+    cancelled: bool = False
+    cancel_sent: bool = False
+    heartbeat: str = ""
+    beat_at: float = 0.0
+    over_at: float | None = None
+    began_at: float | None = None
+    progress: Progress = field(default_factory=Progress)
+
+    @property
+    def node(self) -> str:
+        """The node that began it, empty if none did."""
+        return self.folder.node if self.folder else ""
+
+    @property
+    def partial(self) -> Path:
+        """The folder in which its run grows; it has to be in a submission."""
+        assert self.folder is not None
+        name = f"{self.folder.submission.name}-{self.folder.index}"
+        return self.run.with_name(run_copies.partial_name(self.job.number, self.node, name))
+
+    def put_back(self) -> None:
+        """It is in no submission any more, and will be in another one."""
+        self.folder, self.queued, self.over_at, self.began_at = None, None, None, None
+        self.cancel_sent, self.progress = False, Progress()
+
+    def why_cut(self, state: str) -> str:
+        """Why it ended without a result, in one line; state: as squeue had it last."""
+        assert self.folder is not None
+        if not self.node and state in ("FAILED", "COMPLETED"):
+            last = self.folder.last_line or "it printed nothing: docs/FLEET.md says what nodes need"
+            return f"its worker ended before it began: {last}"
+        if state in UNTOLD:
+            silent = "it printed nothing" if state else WHY[""]
+            return f"its worker was cut short: {self.folder.last_line or silent}"
+        return WHY.get(state, f"Slurm says {state}")

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A Slurm cluster that is this machine: munged, slurmctld and slurmd's of Debian's packages.
+
+The packages are downloaded by apt-get and unpacked into a folder of the cache: nothing is
+installed, and nothing of it runs but within `cluster()`. Needs no root, cgroups or accounting.
+"""
+
+import contextlib
+import getpass
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from setup import cache
+from tests.support.loopback_hosts import free_port
+from tests.support.vms import wait_for
+
+PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge")
+LIBRARIES = "usr/lib/x86_64-linux-gnu"
+COMMANDS = ("sbatch", "squeue", "scancel", "scontrol", "sinfo")
+CONFIG = """\
+ClusterName=loopback
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={port}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+CredType=cred/munge
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd-%n.log
+PluginDir={plugins}
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+MpiDefault=none
+SwitchType=switch/none
+ReturnToService=2
+SlurmdTimeout=10
+SlurmctldTimeout=10
+KillWait=5
+MinJobAge=20
+MaxArraySize={max_array}
+SchedulerParameters=sched_interval=2,bf_interval=2
+{nodes}
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+def programs() -> Path:
+    """The folder that the packages are unpacked in; AssertionError if apt-get has none."""
+    found = subprocess.run(
+        ["apt-get", "-q", "--print-uris", "--no-install-recommends", "-y", "install", *PACKAGES],
+        capture_output=True,
+        text=True,
+    )
+    lines = [line.split() for line in found.stdout.splitlines() if line.startswith("'")]
+    files = [words[1] for words in lines]
+    assert found.returncode == 0, found.stderr
+
+    def build(place: Path) -> None:
+        place.mkdir()
+        # What is installed here already is used as it is there.
+        names = [one.split("_")[0] for one in files]
+        command = ["apt-get", "-q", "download", *names]
+        subprocess.run(command, cwd=place.parent, check=True, capture_output=True)
+        for package in place.parent.glob("*.deb"):
+            subprocess.run(["dpkg", "-x", str(package), str(place)], check=True)
+
+    return cache.built("slurm-for-tests", cache.key(*files), build)
+
+
+class LoopbackSlurm:
+    """A cluster of nodes with two slots each. Its daemons are processes of ours."""
+
+    def __init__(self, folder: Path, programs: Path, nodes: tuple[str, ...], max_array: int):
+        self.folder = folder
+        self.nodes = nodes
+        self._programs = programs
+        self._daemons: dict[str, subprocess.Popen[bytes]] = {}
+        for name in ("state", "bin", *(f"spool-{one}" for one in nodes)):
+            (folder / name).mkdir()
+        libraries = f"{programs / LIBRARIES}:{programs / LIBRARIES / 'slurm-wlm'}"
+        self._own = {
+            **os.environ,
+            "LD_LIBRARY_PATH": libraries,
+            "SLURM_CONF": str(folder / "slurm.conf"),
+        }
+        for command in COMMANDS:
+            script = folder / "bin" / command
+            settings = f"LD_LIBRARY_PATH={libraries} SLURM_CONF={folder / 'slurm.conf'}"
+            script.write_text(f'#!/bin/sh\n{settings} exec {programs}/usr/bin/{command} "$@"\n')
+            script.chmod(0o755)
+        host = socket.gethostname()
+        lines = [
+            f"NodeName={one} NodeHostname={host} NodeAddr=127.0.0.1 Port={free_port()} CPUs=2 "
+            "RealMemory=8000 State=UNKNOWN"
+            for one in nodes
+        ]
+        (folder / "slurm.conf").write_text(
+            CONFIG.format(
+                host=host,
+                port=free_port(),
+                user=getpass.getuser(),
+                folder=folder,
+                plugins=programs / LIBRARIES / "slurm-wlm",
+                max_array=max_array,
+                nodes="\n".join(lines),
+            )
+        )
+        key = folder / "munge.key"
+        key.write_bytes(secrets.token_bytes(128))
+        key.chmod(0o600)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What a program needs to find this cluster's commands."""
+        return {"PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}"}
+
+    def begin(self, *names: str) -> None:
+        """Start these daemons: munged, slurmctld, or a node's slurmd by the node's name."""
+        for name in names:
+            usr = self._programs / "usr" / "sbin"
+            if name == "munged":
+                files = {
+                    "socket": "munge.socket",
+                    "key-file": "munge.key",
+                    "log-file": "munged.log",
+                    "pid-file": "munged.pid",
+                    "seed-file": "munged.seed",
+                }
+                words = [str(usr / "munged"), "--foreground", "--force"]
+                words += [f"--{one}={self.folder / file}" for one, file in files.items()]
+            elif name == "slurmctld":
+                words = [str(usr / "slurmctld-wlm"), "-D"]
+            else:
+                words = [str(usr / "slurmd-wlm"), "-D", "-N", name]
+                words += ["-d", str(usr / "slurmstepd-wlm")]
+            with open(self.folder / f"{name}.out", "ab") as out:
+                self._daemons[name] = subprocess.Popen(
+                    words, env=self._own, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+                )
+            if name == "munged":
+                assert wait_for((self.folder / "munge.socket").exists, 30)
+
+    def kill(self, name: str, number: int = signal.SIGKILL) -> None:
+        """End a daemon by a signal."""
+        daemon = self._daemons.pop(name)
+        daemon.send_signal(number)
+        daemon.wait()
+
+    def call(self, *words: str) -> str:
+        """One of Slurm's commands: what it printed."""
+        done = subprocess.run(
+            [str(self.folder / "bin" / words[0]), *words[1:]], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def is_up(self) -> bool:
+        """Whether all nodes can do runs."""
+        with contextlib.suppress(AssertionError):
+            states = self.call("sinfo", "-h", "-N", "-o", "%T").split()
+            return states == ["idle"] * len(self.nodes)
+        return False
+
+    def processes(self) -> list[int]:
+        """Processes of slurmd's jobs that are still there, the daemons left out."""
+        mark = f"SLURM_CONF={self.folder / 'slurm.conf'}".encode()
+        found = []
+        for process in (one.name for one in Path("/proc").iterdir() if one.name.isdigit()):
+            with contextlib.suppress(OSError):
+                if mark in Path("/proc", process, "environ").read_bytes().split(b"\0"):
+                    found.append(int(process))
+        return sorted(set(found) - {one.pid for one in self._daemons.values()})
+
+    def end(self) -> None:
+        """End all daemons, and what they started."""
+        if "slurmctld" in self._daemons:
+            with contextlib.suppress(AssertionError):
+                self.call("scancel", "--user", getpass.getuser())
+                wait_for(lambda: not self.call("squeue", "-h").strip(), 30)
+        for name in reversed(list(self._daemons)):
+            self.kill(name, signal.SIGTERM if name != "munged" else signal.SIGKILL)
+        for pid in self.processes():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def cluster(folder: Path, *nodes: str, max_array: int = 1001) -> Iterator[LoopbackSlurm]:
+    """A cluster within, whose nodes are up."""
+    assert shutil.which("apt-get"), "needs Debian's packages"
+    found = programs()
+    folder.mkdir(parents=True)
+    made = LoopbackSlurm(folder, found, nodes, max_array)
+    try:
+        made.begin("munged", "slurmctld", *nodes)
+        assert wait_for(made.is_up, 120), (folder / "slurmctld.log").read_text()[-3000:]
+        yield made
+    finally:
+        made.end()
