@@ -265,12 +265,15 @@ def judged(
 
 
 def killed_by_daemon(options: Options, recorded: dict[str, Any], finite: set[str]) -> list[str]:
-    """The streams that a signal ended before the run's end, if there is a daemon that sends any."""
+    """The streams that a signal ended before the run's end, if there is a daemon that sends any.
+
+    Those that never end by themselves may have taken a SIGTERM well: their status is 0.
+    """
     ends: dict[str, int | None] = recorded["ends"]
     signals = (-signal.SIGTERM, -signal.SIGKILL)
-    named = {*finite, *recorded["early"]}
-    killed = [name for name in sorted(named) if ends.get(name) in signals]
-    return killed if options.variants[0].daemon else []
+    early = {name for name in recorded["early"] if ends.get(name) in (0, *signals)}
+    killed = {name for name in finite if ends.get(name) in signals}
+    return sorted(early | killed) if options.variants[0].daemon else []
 
 
 def stack_facts(stack: Stack, options: Options) -> dict[str, Any]:

@@ -41,19 +41,22 @@ def lost_programs(run: Run) -> list[LostProgram]:
     """
     recorder = _recorder(run)
     end, outcome = number(recorder.get("elapsed")), recorder.get("outcome")
-    if end is None:
+    early = recorder.get("early")
+    if end is None or not isinstance(early, dict):
         return []
     watched = {*run.workload.subjects, *BESIDE}
     found = []
     for event in run.events:
         name, at = event.get("stream"), number(event.get("elapsed"))
-        ended = event.get("event") == "stream-end" and event.get("status") in BY_SIGNAL
-        if not (ended and name in watched and isinstance(name, str)) or at is None:
+        if event.get("event") != "stream-end" or name not in watched or at is None:
+            continue
+        # Who never ends by itself may have taken a SIGTERM well.
+        if event.get("status") not in (BY_SIGNAL if name not in early else (0, *BY_SIGNAL)):
             continue
         # With the last of the programs that should end the run ends, too.
-        last = outcome == "done" and kind(name) not in PACED
-        if last or at < end - ROUNDING_S:
-            found.append(LostProgram(name, at, _frozen_until(run, at)))
+        last = outcome == "done" and kind(str(name)) not in PACED
+        if last or name in early or at < end - ROUNDING_S:
+            found.append(LostProgram(str(name), at, _frozen_until(run, at)))
     return sorted(found, key=lambda one: one.at)
 
 

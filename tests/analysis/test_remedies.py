@@ -31,6 +31,7 @@ def run(
     state: str = "completed",
     log: Sequence[str] = (),
     oom_kills: int = 0,
+    early: Sequence[str] = (),
 ) -> None:
     """A run of one gitk; ends: stream -> (elapsed, status)."""
     end = max(at for at, _ in ends.values())
@@ -41,7 +42,7 @@ def run(
         for name, (at, status) in ends.items()
     ]
     events.append({"t": 99.0, "event": "observer", "name": "recorder", "outcome": outcome})
-    events[-1]["elapsed"] = end
+    events[-1] |= {"elapsed": end, "early": dict.fromkeys(early, "its last line")}
     (folder / "events.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in events))
     (folder / "status.json").write_text(
         json.dumps({"format": 1, "state": state, "why": "x", "elapsed_s": end})
@@ -97,8 +98,9 @@ def test_fewer_seconds_for_programs_is_a_trade(tmp_path: Path) -> None:
 def test_the_player_killed_is_a_failed_run(tmp_path: Path) -> None:
     untreated(tmp_path)
     for n in range(1, 7):
-        ends = {"gitk-1": (30.0, DONE), "player": (9.0, KILLED)}
-        run(tmp_path / "treated" / str(n), 1.0, ends, state="oom", log=LOG)
+        # Asked to end by SIGTERM it ends with status 0, and should not have ended.
+        ends = {"gitk-1": (30.0, DONE), "player": (9.0, 0)}
+        run(tmp_path / "treated" / str(n), 1.0, ends, state="oom", log=LOG, early=["player"])
     compared = campaign(tmp_path, "treated")
     assert compared.primary["treated"].verdict == "regressed"
     assert all(failed(each) for each in compared.campaign.variants()["treated"])

@@ -7,6 +7,7 @@ import os
 import signal
 import struct
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from analysis.figures.workload_tables import of_run
 from analysis.reading.load import load_campaign
+from contract.command_line import parse_measured
 from contract.run_files import COMPLETED, OOM
 from errors import UserError
 from measure import machine_facts, one_run
@@ -106,3 +108,20 @@ def test_any_patience_is_read_or_refused_in_one_line(text: str) -> None:
         WORKLOAD.completed(f"patience={text}", "quick")
     except UserError as error:
         assert "\n" not in str(error).replace(text, "")
+
+
+def test_a_daemon_that_asks_a_window_to_end_has_killed_it() -> None:
+    argv = ["--bare", "--run-dir", "r", "--device", "d", "--music", "m"]
+    argv += ["--workload", "runaway", "--daemon", "earlyoom -r 3600"]
+    daemon = parse_measured(argv, frozenset())
+    recorded: dict[str, Any] = {
+        "outcome": "done",
+        "ends": {"runaway": 0, "heartbeat-1": 0, "player": 0},
+        "early": {"heartbeat-1": "missed 3"},
+    }
+    options = replace(QUICK, variants=daemon.variants)
+    assert one_run.killed_by_daemon(options, recorded, {"runaway"}) == ["heartbeat-1"]
+    recorded["ends"]["heartbeat-1"] = 1  # a fault of its own
+    assert one_run.killed_by_daemon(options, recorded, {"runaway"}) == []
+    recorded["ends"]["heartbeat-1"] = 0
+    assert one_run.killed_by_daemon(QUICK, recorded, {"runaway"}) == []
