@@ -146,6 +146,8 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
 def told_remedy(variant: Variant, events: Events) -> Iterator[None]:
     """What the variant's remedy adds to the run, and what of it meta.json says."""
     with remedy.around(variant) as facts:
+        if facts:  # also of a run that does not live to its end
+            events.write("meta", remedy=facts)
         yield
     if facts:
         events.write("meta", remedy=facts)
