@@ -22,10 +22,11 @@ from contract.run_files import ABORTED, COMPLETED, EVENTS, HUNG, OOM, UNFINISHED
 from contract.run_record import Events
 from contract.variant import Variant
 from errors import Exit, UserError, run_command
-from measure import delay_accounting, echo_check, knobs, machine_facts, remedy, swap_facts
+from measure import delay_accounting, echo_check, knobs, machine_facts, swap_facts
 from measure.observers import Observers
 from measure.observing_cost import clean_page_cache, cost, read_memory
 from monitors.launch import RecorderProcess
+from monitors.streams import Stream
 from setup.crypt_lvm import activation, mapper, ownership, stack_build
 from setup.crypt_lvm.stack import Stack
 from setup.devices.check import check_device
@@ -145,12 +146,24 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
 @contextlib.contextmanager
 def told_remedy(variant: Variant, events: Events) -> Iterator[None]:
     """What the variant's remedy adds to the run, and what of it meta.json says."""
-    with remedy.around(variant) as facts:
-        if facts:  # also of a run that does not live to its end
-            events.write("meta", remedy=facts)
+    if not variant.remedy:
         yield
-    if facts:
-        events.write("meta", remedy=facts)
+        return
+    from measure import remedy  # a run without any has no memory for it
+
+    with remedy.around(variant) as facts:
+        events.write("meta", remedy=facts)  # also of a run that does not live to its end
+        yield
+    events.write("meta", remedy=facts)
+
+
+def in_its_group(streams: list[Stream], variant: Variant) -> list[Stream]:
+    """The programs, in the variant's control group if it has one."""
+    if not variant.slice:
+        return streams
+    from measure import remedy
+
+    return remedy.inside(streams, variant)
 
 
 def workload(
@@ -185,7 +198,7 @@ def workload(
         recorder = RecorderProcess(
             observers.program,
             run_dir,
-            remedy.inside(programs, options.variants[0]),
+            in_its_group(programs, options.variants[0]),
             until=chosen.finite(options),
             timeout_s=options.timeout,
             when_locked=tell_cost,

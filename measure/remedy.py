@@ -37,9 +37,7 @@ def group() -> memcg.Memcg:
 
 
 def inside(streams: Sequence[Stream], variant: Variant) -> list[Stream]:
-    """The programs, executed in the control group if the variant has one."""
-    if not variant.slice:
-        return list(streams)
+    """The programs, executed in the variant's control group."""
     joining = list(group().joining())
     return [replace(one, argv=[*joining, *one.argv]) for one in streams]
 
@@ -51,7 +49,7 @@ def around(variant: Variant) -> Iterator[dict[str, Any]]:
     `name`, `daemon`, `slice` (as the kernel has it), and after it `log`, the daemon's last lines.
     UserError if the daemon is not there or ends at once, or the group cannot be had.
     """
-    facts: dict[str, Any] = {"name": variant.remedy} if variant.remedy else {}
+    facts: dict[str, Any] = {"name": variant.remedy}
     with contextlib.ExitStack() as stack:
         if variant.slice:
             settings = {file: absolute(value) for file, value in variant.slice}

@@ -10,8 +10,8 @@ from contract.run_files import HEARTBEAT
 from contract.values import Refused, up_to, whole_mib
 from contract.workload import Description, Figure, FigureTable, Late, TableRow
 from monitors.streams import Stream
-from workloads import runaway_load
 from workloads.beside import heartbeat, program
+from workloads.telling import begin_of
 from workloads.workload import Ground, Parameter, Workload, defaults
 
 NAME = LOAD = "runaway"
@@ -73,7 +73,7 @@ def describe(options: Options) -> Description:
                 of_failed=True,
             ),
         ),
-        late=(Late(ANSWER, HEARTBEAT, "again", runaway_load.BEGIN),),
+        late=(Late(ANSWER, HEARTBEAT, "again", begin_of("eating")),),
     )
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a remedy adds to a run: its daemon's life and log, the share of memory, the group."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from errors import UserError
 from measure import remedy
 from monitors.streams import Stream
 
+SUITE = Path(__file__).resolve().parents[2]
 TALKS = "import time; print('sending SIGTERM when', flush=True); time.sleep(60)"
 
 
@@ -50,11 +52,21 @@ def test_a_daemon_that_will_not_do_says_why(tmp_path: Path) -> None:
         pass
 
 
-def test_without_a_remedy_nothing_is_done() -> None:
-    streams = [Stream("gitk-1", ["git"], {})]
-    with remedy.around(Variant("k")) as facts:
-        assert facts == {}
-    assert remedy.inside(streams, Variant("k")) == streams
+def test_a_run_without_a_remedy_does_not_even_read_the_module(tmp_path: Path) -> None:
+    code = """
+import sys
+from pathlib import Path
+from contract.run_record import Events
+from contract.variant import Variant
+from measure import one_run
+events = Events(Path(sys.argv[1]))
+with one_run.told_remedy(Variant("k"), events):
+    assert one_run.in_its_group([], Variant("k")) == []
+assert "measure.remedy" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "events.jsonl")], cwd=SUITE)
+    assert done.returncode == 0
+    assert (tmp_path / "events.jsonl").read_text() == ""
 
 
 def test_programs_begin_in_the_group_and_a_share_is_of_the_memory() -> None:
