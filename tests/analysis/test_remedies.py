@@ -91,7 +91,8 @@ def test_fewer_seconds_for_programs_is_a_trade(tmp_path: Path) -> None:
     assert said.startswith("treated trades 1 program a run for 42.1 s of plain's")
     text = compare_text.text(compared)
     assert "treated, run 1: gitk-1 after 9.0 s (frozen for" in text and "killed" in text
-    assert '"verdict": "trades"' in export.json_text(compared)
+    (_, told) = json.loads(export.json_text(compared))["variants"]
+    assert told["verdict"] == "trades" and told["programs_lost"] == {"mean": 1, "base_mean": 0}
     assert " trades " in summary_files.summary(compared.campaign, compared)
 
 
