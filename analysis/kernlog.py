@@ -5,7 +5,9 @@ lock-up and RCU stall, with its full text.
 usage: python3 -m analysis.kernlog [--full] [--json] [FILE…]
 
 FILE is any kernel log: dmesg, journalctl, syslog, /dev/kmsg, kern.log of a run; .gz and .xz too;
-standard input if there is none, or for "-". A kernel that says "N callbacks suppressed", or whose
+standard input if there is none, or for "-". Most distributions keep no such file any more (Debian
+since 12): `journalctl -k -b -1 | python3 -m analysis.kernlog -` is of the boot before this one,
+`journalctl -k -b` of this one. A kernel that says "N callbacks suppressed", or whose
 ring lost records, said more than its log holds: the count is then a lower bound ("at least").
 """
 
@@ -35,6 +37,7 @@ SHOWN_ROWS = 20
 
 
 STDIN = "(standard input)"
+JOURNAL = "journalctl -k -b -1 | python3 -m analysis.kernlog -"  # of the boot before this one
 
 
 class Summary:
@@ -100,6 +103,8 @@ def _pieces(name: str) -> Iterator[bytes]:
             yield from iter(lambda: stream.read(CHUNK), b"")
     except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
         raise UserError(f"{plain(name)}: {error}", hint="is it damaged?") from error
+    except FileNotFoundError as error:
+        raise UserError(f"{plain(name)}: no such file", hint=JOURNAL) from error
     except OSError as error:
         raise UserError(f"{plain(name)}: {error.strerror or error}") from error
 

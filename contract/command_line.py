@@ -22,6 +22,10 @@ IN_VARIANTS = (
     "append",
     "swap",
     "knob",
+    "remedy",
+    "remedies",
+    "daemon",
+    "slice",
     "plan",
 )  # what the variants were made of
 EXAMPLES = """\
@@ -124,6 +128,10 @@ def check(
             parser.error(f"{flag(name)} goes with {flag(row.needs)}")
     if said.device is not None and len(said.swap or ()) > 1:
         parser.error("--swap may be given once with --device: a run on a machine is one variant's")
+    if said.device is not None and len(said.remedy or ()) > 1:
+        parser.error(
+            "--remedy may be given once with --device: a run on a machine is one variant's"
+        )
     if bool(said.bare) != (said.run_dir is not None):
         parser.error("--bare and --run-dir go together")
     if said.bare and said.dry_run:
@@ -171,4 +179,13 @@ def parse_measured(argv: list[str], with_gitks: frozenset[str]) -> Options:
 def running(said: argparse.Namespace) -> Variant:
     """The one variant of a test of this machine."""
     swap = (said.swap or [ON_DISK])[0]
-    return Variant(RUNNING, (said.label or [""])[0], "", tuple(said.knob or ()), swap)
+    return Variant(
+        RUNNING,
+        (said.label or [""])[0],
+        "",
+        tuple(said.knob or ()),
+        swap,
+        remedy=(said.remedy or [""])[0],
+        daemon=said.daemon or "",
+        slice=tuple(said.slice or ()),
+    )

@@ -36,9 +36,10 @@ class OptionTable:
     kernel: tuple[str, ...] = option(
         TESTED,
         "debian:SUITE, debian:VERSION (debian:7.2), host, a bzImage or vmlinuz with its "
-        "modules beside it, PATH,modules=DIR, or a kernel build tree (default: debian:stable); "
-        "may be repeated. Debian's are of the flavour cloud-amd64, a third of the download with "
-        "the same mm code; debian:6.12/amd64 is what desktops run, /rt-amd64 the real-time one "
+        "modules beside it, PATH,modules=DIR, a kernel build tree, or one that is built here: "
+        "git:PATH@REV, git:PATH, debian-source:VERSION (docs/guides/own-kernel-and-patches.md; "
+        "default: debian:stable); may be repeated. Debian's are of the flavour cloud-amd64, a "
+        "third of the download with the same mm code; debian:6.12/amd64 is what desktops run, /rt-amd64 the real-time one "
         "(docs/findings/debian-flavours.md has what differs)",
         metavar="SPEC",
         default=(),
@@ -72,9 +73,9 @@ class OptionTable:
     )
     swap: tuple[Swap, ...] = option(
         TESTED,
-        "where each --kernel here swaps to: disk (default), zram[,size=SIZE][,algorithm=NAME], "
-        "zswap[,pool=PERCENT][,algorithm=NAME] or none (docs/guides/compare-kernels.md); "
-        "repeated, each kernel is tested with each",
+        "where each --kernel here swaps to: disk (default), zram[,size=SIZE|PERCENT%%]"
+        "[,algorithm=NAME], zswap[,pool=PERCENT][,algorithm=NAME] or none "
+        "(docs/guides/compare-kernels.md); repeated, each kernel is tested with each",
         swap.read,
         "KIND",
         default=(),
@@ -88,6 +89,35 @@ class OptionTable:
         "PATH=VALUE",
         default=(),
         repeated=True,
+    )
+
+    remedy: tuple[str, ...] = option(
+        TESTED,
+        "beside each --kernel here the same with this remedy (remedies/NAME.toml); may be repeated",
+        values.remedy,
+        "NAME",
+        default=(),
+        repeated=True,
+    )
+    remedies: bool = option(
+        TESTED, "the same with every remedy that there is", default=False, vm_only=True
+    )
+    daemon: str | None = option(
+        TESTED,
+        "with --device: a daemon that runs beside the workload, as a remedy has one",
+        values.daemon,
+        "COMMAND",
+        device_only=True,
+    )
+    slice: tuple[tuple[str, str], ...] = option(
+        TESTED,
+        "with --device: a setting of the control group that the workload's programs are in, as a "
+        "remedy has one (memory.low=50%%); may be repeated",
+        values.slice,
+        "FILE=VALUE",
+        default=(),
+        repeated=True,
+        device_only=True,
     )
 
     runs: int = option(

@@ -30,13 +30,15 @@ TABLES = (PARAMETERS, IN_MACHINE)
 ASKED = {
     "": (*in_table(PLAN), *TABLES, "variant"),
     **{table: tuple(in_table(table)) for table in TABLES},
-    "variant": ("label", "kernel", "append", "swap", "workload", "load", "memory", "knobs"),
+    "variant": (
+        *("label", "kernel", "append", "swap", "workload", "load", "memory", "knobs", "remedy"),
+    ),
     "stop_when_sure": ("looks",),
 }
 KEPT = {
     "": ("format", "alpha", "command", "suite", "run", "extended"),
     PARAMETERS: tuple(NOTED),
-    "variant": ("release", "version", "package", "image_digest"),
+    "variant": ("release", "version", "package", "image_digest", "daemon", "slice"),
 }
 
 
@@ -164,21 +166,28 @@ def _variants(tables: list[dict[str, Any]], problems: list[str]) -> tuple[Varian
         if not label or label in variants:
             problems.append("a variant without a label of its own, left out")
             continue
-        knobs = values.get("knobs", {})
-        if not isinstance(knobs, dict) or not all(isinstance(one, str) for one in knobs.values()):
-            problems.append("knobs of a variant: not texts, left out")
-            knobs = {}
         variants[label] = Variant(
             table.text("kernel"),
             label,
             table.text("append"),
-            tuple(knobs.items()),
+            _texts_of(table, "knobs"),
             _swap(table, problems),
             table.text("workload"),
             table.text("load"),
             table.whole("memory", MOST_MEMORY) or 0,
+            table.text("remedy"),
+            table.text("daemon"),
+            _texts_of(table, "slice"),
         )
     return tuple(variants.values())
+
+
+def _texts_of(table: _Table, key: str) -> tuple[tuple[str, str], ...]:
+    found = table.values.get(key, {})
+    if isinstance(found, dict) and all(isinstance(one, str) for one in found.values()):
+        return tuple(found.items())
+    table.problems.append(f"{key} of a variant: not texts, left out")
+    return ()
 
 
 def _swap(table: _Table, problems: list[str]) -> Swap:

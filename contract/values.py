@@ -194,3 +194,30 @@ def knob(text: str) -> tuple[str, str]:
     if not (equals and inside and re.fullmatch(r"[ -~]{1,200}", value)):
         raise Refused(f"not a knob: {text[:200]!r} (for example /proc/sys/vm/swappiness=10)")
     return path, value
+
+
+def remedy(text: str) -> str:
+    """The name of a remedy: which there are, contract.remedy knows."""
+    if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", text):
+        raise Refused(f"not a remedy: {text[:200]!r}")
+    return text
+
+
+def daemon(text: str) -> str:
+    """The command line of a daemon: words with spaces between them, printable."""
+    if not re.fullmatch(r"[!-~]+( [!-~]+)*", text) or len(text) > 400:
+        raise Refused(f"not a daemon's command line: {text[:200]!r}")
+    return text
+
+
+def slice(text: str) -> tuple[str, str]:
+    """(file, value) of FILE=VALUE: a control group's file of version 2, `memory.low=50%`.
+
+    A share is of the machine's memory.
+    """
+    file, _, value = text.partition("=")
+    if not re.fullmatch(r"(memory|io|cpu)\.[a-z.]+", file) or not re.fullmatch(
+        r"[\w ]+|100%|[1-9]?\d%", value
+    ):
+        raise Refused(f"not a control group's setting: {text[:200]!r} (for example memory.low=50%)")
+    return file, value

@@ -14,6 +14,8 @@ class Variant:
     """A kernel + extra command line + knobs (path, value) + swap; label "": it has to be named.
 
     `workload`: "" is the campaign's. `load`, `memory` (bytes): of one of its own; "", 0: not said.
+    `remedy`: the name under which swap, knobs, `daemon` (a command line) and `slice` (files of the
+    workload's control group) were chosen (contract.remedy); "": none.
     """
 
     kernel: str = ""
@@ -24,6 +26,9 @@ class Variant:
     workload: str = ""
     load: str = ""
     memory: int = 0
+    remedy: str = ""
+    daemon: str = ""
+    slice: tuple[tuple[str, str], ...] = ()
 
     def same_machine(self, other: "Variant") -> bool:
         """Whether both ask for the same, but for the label, which must not contradict."""
@@ -34,10 +39,12 @@ class Variant:
     def name(self, kernel: str, among: Iterable["Variant"]) -> str:
         """Its label, or its kernel's name, with the swap if that is not the disk of all of them.
 
-        And with its workload, if that is not the campaign's.
+        And with its workload, if that is not the campaign's, and with its remedy. One that chooses
+        the swap is called by that.
         """
-        all_on_disk = {one.swap for one in (self, *among)} == {ON_DISK}
-        parts = [kernel, "" if all_on_disk else self.swap.label, self.workload]
+        on_disk = {one.swap for one in (self, *among) if not one.remedy} <= {ON_DISK}
+        unnamed = on_disk or self.remedy.startswith(self.swap.kind)
+        parts = [kernel, "" if unnamed else self.swap.label, self.workload, self.remedy]
         return self.label or "-".join(filter(None, parts))
 
 

@@ -83,16 +83,20 @@ class Recorded:
 class Late:
     """A figure of a stream whose lines say how late they were (`late S`).
 
-    of: `worst`, the latest one's seconds; `missed`, how many were later than its kind may be.
+    of: `worst`, the latest one's seconds; `missed`, how many were later than its kind may be;
+    `again`: of all streams of that kind, seconds from `since` (the key of a figure that is a
+    moment) until none was late by a stall any more.
     """
 
     key: str
     stream: str
-    of: Literal["worst", "missed"]
+    of: Literal["worst", "missed", "again"]
+    since: str = ""
 
     def as_meta(self) -> dict[str, Any]:
         """As it stands in meta.json."""
-        return {"key": self.key, "stream": self.stream, "of": self.of}
+        since = {"since": self.since} if self.since else {}
+        return {"key": self.key, "stream": self.stream, "of": self.of, **since}
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ from contract.command_line import parse_measured
 from contract.options import Options
 from contract.run_files import ABORTED, COMPLETED, EVENTS, HUNG, OOM, UNFINISHED
 from contract.run_record import Events
+from contract.variant import Variant
 from errors import Exit, UserError, run_command
 from measure import delay_accounting, echo_check, knobs, machine_facts, swap_facts
 from measure.observers import Observers
 from measure.observing_cost import clean_page_cache, cost, read_memory
 from monitors.launch import RecorderProcess
+from monitors.streams import Stream
 from setup.crypt_lvm import activation, mapper, ownership, stack_build
 from setup.crypt_lvm.stack import Stack
 from setup.devices.check import check_device
@@ -128,6 +131,7 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
             chosen.prepared(options, ground),
             delay_accounting.switched_on(events),
             knobs.applied(options.variants[0].knobs, watched(stack)) as applied,
+            told_remedy(options.variants[0], events),
         ):
             (SCRATCH / beside.MUSIC).mkdir()
             events.write("meta", knobs=applied)
@@ -137,6 +141,29 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
             stop.late = True
             verdict.say(state, why)
         events.write("phase", name="teardown")
+
+
+@contextlib.contextmanager
+def told_remedy(variant: Variant, events: Events) -> Iterator[None]:
+    """What the variant's remedy adds to the run, and what of it meta.json says."""
+    if not variant.remedy:
+        yield
+        return
+    from measure import remedy  # a run without any has no memory for it
+
+    with remedy.around(variant) as facts:
+        events.write("meta", remedy=facts)  # also of a run that does not live to its end
+        yield
+    events.write("meta", remedy=facts)
+
+
+def in_its_group(streams: list[Stream], variant: Variant) -> list[Stream]:
+    """The programs, in the variant's control group if it has one."""
+    if not variant.slice:
+        return streams
+    from measure import remedy
+
+    return remedy.inside(streams, variant)
 
 
 def workload(
@@ -166,11 +193,12 @@ def workload(
         return t0
 
     interrupted = live_lock = ""
+    programs = [*beside.programs(options, SCRATCH), *chosen.programs(options, ground)]
     try:
         recorder = RecorderProcess(
             observers.program,
             run_dir,
-            [*beside.programs(options, SCRATCH), *chosen.programs(options, ground)],
+            in_its_group(programs, options.variants[0]),
             until=chosen.finite(options),
             timeout_s=options.timeout,
             when_locked=tell_cost,
@@ -225,6 +253,7 @@ def judged(
     ends: dict[str, int | None] = recorded["ends"]
     finite = chosen.finite(options)
     early: dict[str, str] = recorded["early"]
+    by_daemon = killed_by_daemon(options, recorded, finite)
     ended_badly = {
         name: status
         for name, status in ends.items()
@@ -232,6 +261,10 @@ def judged(
         if status and (name in finite or name in early)
     }
     failed = {name: status for name, status in ended_badly.items() if name in finite}
+    if by_daemon and not kills:
+        return OOM, f"the daemon killed {', '.join(by_daemon)}"
+    if chosen.kills and not (failed or early):
+        return COMPLETED, chosen.done
     if kills > 0:
         return OOM, f"the kernel killed {kills} for lack of memory" + (
             f", among them {', '.join(sorted(ended_badly))}" if ended_badly else ""
@@ -244,6 +277,18 @@ def judged(
         said = f": {last}" if last else ""
         return ABORTED, f"{name} ended early with status {ends[name]}{said}"
     return COMPLETED, chosen.done
+
+
+def killed_by_daemon(options: Options, recorded: dict[str, Any], finite: set[str]) -> list[str]:
+    """The streams that a signal ended before the run's end, if there is a daemon that sends any.
+
+    Those that never end by themselves may have taken a SIGTERM well: their status is 0.
+    """
+    ends: dict[str, int | None] = recorded["ends"]
+    signals = (-signal.SIGTERM, -signal.SIGKILL)
+    early = {name for name in recorded["early"] if ends.get(name) in (0, *signals)}
+    killed = {name for name in finite if ends.get(name) in signals}
+    return sorted(early | killed) if options.variants[0].daemon else []
 
 
 def stack_facts(stack: Stack, options: Options) -> dict[str, Any]:

@@ -88,6 +88,8 @@ def _check_kernel(options: Options, variant: Variant, spec: str) -> None:
     kernel = kernels.as_it_is(spec)
     if kernel is None:
         return
+    if kconfig.remedy_lacks(kernel, variant):
+        return  # it is left out
     needs = registry.find(options.workload)
     kconfig.check(
         kernel,

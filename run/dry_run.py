@@ -21,8 +21,9 @@ from run.estimates import first_estimate
 from run.hosts import host_list, opening
 from run.identity import identified
 from run.measure_command import guest_command, measure_argv
+from run.preparation import images_packages
 from run.run_folders import folder
-from setup import image, kernels
+from setup import image, kconfig, kernels
 from setup.crypt_lvm import activation, stack_build
 from setup.userland import tools
 from vm import emulator
@@ -91,7 +92,7 @@ def lines(options: Options, where: str = host_list.LOCAL) -> list[str]:
         f"packages: {packages}",
         *(_variant(variant, options, opened.pinned(variant)) for variant in options.variants),
         *_programs(options),
-        *(image.describe(more) for more in registry.packages_of(options)),
+        *(image.describe(more) for more in images_packages(options)),
         f"accelerator: {_accelerator(options, clock)}",
         *dict.fromkeys(_vm(one, clock) for one in alike),
         *(f"inside: {guest_command(one, one.variants[0], clock=clock).strip()}" for one in alike),
@@ -205,7 +206,13 @@ def _variant(variant: Variant, options: Options, kernel: str) -> str:
     text += f"; swap: {variant.swap.words}" if variant.swap != ON_DISK else ""
     if variant.workload:
         text += f"; workload: {variant.workload}, with {variant.memory >> 20} MiB"
-    return text + (f"; knobs: {knobs}" if knobs else "")
+    text += f"; knobs: {knobs}" if knobs else ""
+    text += f"; daemon: {variant.daemon}" if variant.daemon else ""
+    files = "; ".join(f"{file} = {value}" for file, value in variant.slice)
+    text += f"; the programs' control group: {files}" if files else ""
+    found = kernels.as_it_is(kernel) if variant.remedy else None
+    lacking = "" if found is None else kconfig.remedy_lacks(found, variant)
+    return text + (f"; LEFT OUT: this kernel lacks {lacking}" if lacking else "")
 
 
 def _order(options: Options, where: str) -> list[str]:

@@ -30,6 +30,8 @@ def measure_argv(
         if row.table in (PARAMETERS, IN_MACHINE) and told:
             argv += spelled(name, instead.get(name, getattr(options, name)))
     argv += spelled("swap", (variant.swap,))
+    argv += spelled("remedy", (variant.remedy,) if variant.remedy else ())
+    argv += spelled("daemon", variant.daemon or None) + spelled("slice", variant.slice)
     return argv + spelled("destroy_data", options.destroy_data) + spelled("knob", variant.knobs)
 
 

@@ -27,6 +27,7 @@ from setup.crypt_lvm import activation, ownership, swaps
 from setup.devices import check
 from setup.devices.device import Device, opened, sys_folder
 from vm import progress, room
+from workloads import memcg
 from workloads.registry import find, progress_streams, stream_names
 
 # From SIGTERM to SIGKILL: a swapoff alone may take swaps.PATIENCE_S, and no undoing is cut short.
@@ -75,6 +76,7 @@ def _run(
     # have the device refused as in use, for ever.
     ownership.refuse_others(device)
     chosen.undo()
+    memcg.undo()  # a remedy's group
     ownership.clear_dead(device)
     activation.check_mount()
     check.check_device(device, destroy_data=destroy_data)
@@ -134,6 +136,7 @@ def _run(
                 for event in read_events(run_dir / EVENTS):
                     knobs.put_back(event.get("knobs", ()))
                 chosen.undo()
+                memcg.undo()
             finally:
                 ownership.clear_dead(device)
     return run_dir, state, why

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from contract import machine_model
+from contract import machine_model, remedy
 from contract.options import Options
 from contract.swap import Swap
 from contract.variant import Variant
@@ -54,7 +54,13 @@ class Asked(NamedTuple):
     @property
     def boot(self) -> Boot:
         """What tells its initramfs from others."""
-        return self.spec, self.variant.swap, self.workload.modules
+        return self.spec, self.variant.swap, self.modules
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """Of the kernel, that its workload and its remedy need."""
+        treated = remedy.of_variant(self.variant)
+        return (*self.workload.modules, *(treated.modules if treated else ()))
 
 
 class Made(NamedTuple):
@@ -139,7 +145,7 @@ def make_ready(
             Guest(
                 kernel=one.kernel,
                 initrd=made.initrds[one.boot],
-                root_image=made.images[registry.packages(one.workload.name)],
+                root_image=made.images[image_packages(options, one.workload.name)],
                 history_image=made.history if one.options.gitks else None,
                 music=source,
                 accel=made.accel,
@@ -177,10 +183,10 @@ def another(
     """
     alone = options.of(variant)
     kernel = kernels.resolve(variant.kernel, mirror=options.mirror, progress=progress)
-    workload = registry.find(alone.workload)
-    _check_kernel(Asked(variant, alone, workload, variant.kernel, kernel))
+    asked = Asked(variant, alone, registry.find(alone.workload), variant.kernel, kernel)
+    _check_kernel(asked)
     initrd = initramfs.build(
-        kernel, fs=alone.fs, crypt=alone.crypt, swap=variant.swap, more=workload.modules
+        kernel, fs=alone.fs, crypt=alone.crypt, swap=variant.swap, more=asked.modules
     )
     return Ready(variant, replace(base.guest, kernel=kernel, initrd=initrd))
 
@@ -197,7 +203,7 @@ def chosen_accelerator(options: Options, kernel: Path, initrd: Path) -> tuple[st
 def _resolved(options: Options, pinned: Callable[[Variant], str]) -> list[Asked]:
     """The variants with their kernels, each looked for once; UserError if one lacks a thing.
 
-    One whose kernel cannot be built is not among them.
+    One whose kernel cannot be built is not among them, nor one whose kernel cannot have its remedy.
     """
 
     def resolve(spec: str) -> Kernel:
@@ -212,9 +218,24 @@ def _resolved(options: Options, pinned: Callable[[Variant], str]) -> list[Asked]
         for variant, one, spec in zip(options.variants, alone, specs, strict=True)
         if spec in found.kernels
     ]
+    able = []
     for one in asked:
+        if lacking := kconfig.remedy_lacks(one.kernel, one.variant):
+            say(f"  left out: {one.variant.remedy}: {one.kernel.label} lacks {lacking}")
+            continue
         _check_kernel(one)
-    return asked
+        able.append(one)
+    return able
+
+
+def image_packages(options: Options, workload: str) -> tuple[str, ...]:
+    """Debian's packages beside those that every guest has, in the image of this workload's."""
+    return tuple(sorted({*registry.packages(workload), *remedy.packages(options.variants)}))
+
+
+def images_packages(options: Options) -> list[tuple[str, ...]]:
+    """Those of the images that the campaign's guests have, each image once."""
+    return list(dict.fromkeys(image_packages(options, one) for one in options.workloads))
 
 
 def _check_kernel(asked: Asked) -> None:
@@ -242,9 +263,7 @@ def _made(
         return initrds, *chosen_accelerator(options, *first)
 
     def images() -> dict[tuple[str, ...], Path]:
-        return {
-            more: image.build(more, mirror=options.mirror) for more in registry.packages_of(options)
-        }
+        return {more: image.build(more, mirror=options.mirror) for more in images_packages(options)}
 
     def history_image() -> Path | None:
         if not options.gitks:
@@ -290,7 +309,7 @@ def _initrds(options: Options, asked: list[Asked]) -> dict[Boot, Path]:
                 fs=options.fs,
                 crypt=options.crypt,
                 swap=one.variant.swap,
-                more=one.workload.modules,
+                more=one.modules,
             ),
         )
         for boot, one in {one.boot: one for one in asked}.items()

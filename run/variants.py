@@ -5,11 +5,14 @@ import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from contract import remedy
 from contract.command_line import Parser, running
 from contract.option_table import ROWS
 from contract.options import Options
+from contract.remedy import Remedy
 from contract.spelling import flag
-from contract.swap import NONE, ON_DISK
+from contract.swap import NONE, ON_DISK, Swap
+from contract.values import Refused
 from contract.variant import Variant
 from errors import Exit, UserError
 from run.changed_kernels import change_options
@@ -18,7 +21,8 @@ from workloads.registry import find
 
 def check_variants(parser: Parser, given: argparse.Namespace) -> None:
     """A usage error for what a command line says of its variants and cannot be."""
-    own = [name for name in ("kernel", "label", "append", "swap", "knob") if getattr(given, name)]
+    what = ("kernel", "label", "append", "swap", "knob", "remedy", "remedies")
+    own = [name for name in what if getattr(given, name)]
     if option := change_options.without_kernel(given):
         parser.error(f"{option} needs a --kernel git:PATH@REV or debian-source:VERSION")
     if given.plan is not None and own:
@@ -28,26 +32,60 @@ def check_variants(parser: Parser, given: argparse.Namespace) -> None:
     swaps = given.swap or []
     if len(set(swaps)) < len(swaps):
         parser.error(f"a swap is given twice: {max(swaps, key=swaps.count)}")
+    names = given.remedy or []
+    if len(set(names)) < len(names):
+        parser.error(f"a remedy is given twice: {max(names, key=names.count)}")
+    if names and given.remedies:
+        parser.error("--remedies are all of them: leave --remedy out")
+    _remedies(parser, given)
+
+
+def _remedies(parser: Parser, given: argparse.Namespace) -> list[Remedy]:
+    """Those that are asked for; a usage error for one that there is not, or that is damaged."""
+    try:
+        return [
+            remedy.find(name) for name in (remedy.named() if given.remedies else given.remedy or ())
+        ]
+    except Refused as error:
+        parser.error(str(error))
 
 
 def said_variants(parser: Parser, given: argparse.Namespace) -> list[Variant]:
     """Those of the command line; none if another plan says which there are."""
     kernels = change_options.kernels(given)
     swaps = given.swap or [ON_DISK]
-    each = [(kernel, swap) for kernel in kernels for swap in swaps]
+    each = [one for kernel in kernels for one in _beside(parser, given, kernel, swaps)]
     labels = given.label or [""] * len(each)
     if len(labels) != len(each):
         of = f"{len(kernels)} {'kernels' if given.changes else '--kernel'}"
         of += f" with {len(swaps)} --swap" if len(swaps) > 1 else ""
+        of += f", {len(each)} variants with the remedies" if given.remedy or given.remedies else ""
         parser.error(f"{len(labels)} --label for {of}: as many, or none")
     if given.device is not None:
-        return [running(given)]
+        alone = running(given)
+        return [one.applied(alone) for one in _remedies(parser, given)] or [alone]
     if given.plan is not None or (given.resume is not None and not given.kernel):
         return []
-    return [
-        Variant(kernel, label, given.append or "", tuple(given.knob or ()), swap)
-        for (kernel, swap), label in zip(each, labels, strict=True)
-    ]
+    return [replace(one, label=label) for one, label in zip(each, labels, strict=True)]
+
+
+def _beside(
+    parser: Parser, given: argparse.Namespace, kernel: str, swaps: Sequence[Swap]
+) -> list[Variant]:
+    """A kernel with each swap, untreated, and after each with each remedy.
+
+    A remedy that chooses the swap itself is there once.
+    """
+    found = []
+    for swap in swaps:
+        untreated = Variant(kernel, "", given.append or "", tuple(given.knob or ()), swap)
+        found.append(untreated)
+        for one in _remedies(parser, given):
+            if one.swap is None:
+                found.append(one.applied(untreated))
+            elif swap == swaps[0]:
+                found.append(one.applied(replace(untreated, swap=ON_DISK)))
+    return found
 
 
 def check_all(parser: Parser, variants: Sequence[Variant]) -> None:

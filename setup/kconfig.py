@@ -5,7 +5,9 @@ import argparse
 import sys
 from pathlib import Path
 
+from contract import remedy
 from contract.swap import DISK, NONE, ON_DISK, ZRAM, ZSWAP, Swap
+from contract.variant import Variant
 from errors import UserError, run_command
 from setup import config_file, kernels
 from setup.config_file import read as read
@@ -142,6 +144,17 @@ def missing(
     wanted = REQUIRED + BY_FILE_SYSTEM[fs] + (CRYPT if crypt else ())
     wanted += _of_swap(config, swap) + needs
     return _lacking(read(config), wanted, ("y",) if no_modules else ("y", "m"))
+
+
+def remedy_lacks(kernel: Kernel, variant: Variant) -> str:
+    """The options that this kernel lacks for the variant's remedy; "" if it can have it."""
+    treated = remedy.of_variant(variant)
+    if treated is None or kernel.config is None:
+        return ""
+    wanted = treated.config
+    wanted += _of_swap(kernel.config, variant.swap) if treated.swap is not None else ()
+    values = ("y",) if kernel.modules is None else ("y", "m")
+    return _names(_lacking(read(kernel.config), wanted, values))
 
 
 def recommended(config: Path) -> list[str]:

@@ -32,9 +32,11 @@ def programs(options: Options, scratch: Path) -> list[Stream]:
     return found
 
 
-def heartbeat(name: str, before: tuple[str, ...] = ()) -> Stream:
+def heartbeat(
+    name: str, before: tuple[str, ...] = (), working_set: str = HEARTBEAT_WORKING_SET
+) -> Stream:
     """A heartbeat; before: words of a command that executes the rest of its arguments."""
-    argv = ["fake_player.heartbeat", "--working-set", HEARTBEAT_WORKING_SET]
+    argv = ["fake_player.heartbeat", "--working-set", working_set]
     return program(name, argv, before)
 
 

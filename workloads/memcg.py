@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A memory control group of a workload's own: version 2, or 1 where a machine has only that.
+"""A control group of a workload's or a remedy's own: version 2, or 1 where a machine has only that.
 
 Documentation/admin-guide/cgroup-v2.rst (memory.max, memory.events, memory.stat) and
 cgroup-v1/memory.rst (memory.limit_in_bytes, memory.oom_control).
@@ -10,14 +10,15 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from errors import UserError, write_kernel_file
 
 OWN_MOUNT = Path("/run/desktop-freeze/cgroup")  # where this machine has none mounted
-RECORD = Path("/run/desktop-freeze/cgroup.json")  # written before what it says is done
+# Of each group a record, which is written before what it says is done.
+RECORDS, RECORD = Path("/run/desktop-freeze"), "cgroup-{}.json"
 NAME = "desktop-freeze"
 MOUNTS, FILE_SYSTEMS = Path("/proc/self/mounts"), Path("/proc/filesystems")
 PATIENCE_S = 30.0
@@ -92,7 +93,20 @@ def made(limit: int, version: int) -> Iterator[Memcg]:
 
     UserError if this machine or kernel has none of that version.
     """
-    undo()
+    group = of_limit(limit, version)
+    file = "memory.limit_in_bytes" if group.old else "memory.max"
+    with settled(group, {file: str(limit)}, version):
+        yield group
+
+
+@contextlib.contextmanager
+def settled(found: Memcg, settings: Mapping[str, str], version: int = 2) -> Iterator[None]:
+    """The group, made with these of its files; their names begin with their controllers.
+
+    Whatever is still in it is killed at the end. UserError as of `made`.
+    """
+    record = RECORDS / RECORD.format(found.folder.name)
+    _undo(record)
     root, old = hierarchy(version)
     if old != (version == 1):
         raise UserError(
@@ -102,50 +116,54 @@ def made(limit: int, version: int) -> Iterator[Memcg]:
     made_here: dict[str, str] = {}
     try:
         if root == OWN_MOUNT and not root.is_mount():
-            _note(made_here, mount=str(root))
+            _note(record, made_here, mount=str(root))
             _mount(root, version)
         if not old:
-            _delegate(root, made_here)
-        found = of_limit(limit, version)
+            controllers = {name.partition(".")[0] for name in settings}
+            _delegate(root, record, made_here, controllers)
         if found.folder.exists():
             raise UserError(f"{found.folder} is there, and was not made by this", hint="rmdir it")
-        _note(made_here, folder=str(found.folder))
+        _note(record, made_here, folder=str(found.folder))
         try:
             found.folder.mkdir()
         except OSError as error:
             raise UserError(f"{found.folder}: {error.strerror}") from None
-        write_kernel_file(
-            found.folder / ("memory.limit_in_bytes" if old else "memory.max"), str(limit)
-        )
-        yield found
+        for name, value in settings.items():
+            write_kernel_file(found.folder / name, value)
+        yield
     finally:
-        undo()
+        _undo(record)
 
 
 def undo() -> None:
-    """Take away what RECORD says was made: by `made`, which may have been killed."""
+    """Take away what the records say was made: by `settled`, which may have been killed."""
+    for record in sorted(RECORDS.glob(RECORD.format("*"))):
+        _undo(record)
+
+
+def _undo(record: Path) -> None:
     try:
-        noted: dict[str, str] = json.loads(RECORD.read_text())
+        noted: dict[str, str] = json.loads(record.read_text())
     except FileNotFoundError:
         return
     if "folder" in noted:
         _remove(Path(noted["folder"]))
-    if "delegated" in noted:
+    for controller in noted.get("controllers", "").split():
         # Somebody else may have groups with it by now.
         with contextlib.suppress(OSError):
-            Path(noted["delegated"]).write_text("-memory")
+            Path(noted["delegated"]).write_text(f"-{controller}")
     if "mount" in noted:
         _unmount(Path(noted["mount"]))
-    RECORD.unlink()
+    record.unlink()
 
 
-def _note(made_here: dict[str, str], **more: str) -> None:
+def _note(record: Path, made_here: dict[str, str], **more: str) -> None:
     """Write down what is about to be made."""
     made_here.update(more)
-    RECORD.parent.mkdir(parents=True, exist_ok=True)
-    aside = RECORD.with_suffix(".new")
+    record.parent.mkdir(parents=True, exist_ok=True)
+    aside = record.with_suffix(".new")
     aside.write_text(json.dumps(made_here))
-    aside.rename(RECORD)
+    aside.rename(record)
 
 
 def _words(path: Path) -> list[str]:
@@ -174,17 +192,21 @@ def _unmount(root: Path) -> None:
         root.rmdir()
 
 
-def _delegate(root: Path, made_here: dict[str, str]) -> None:
-    """Let groups below the root have the memory controller."""
-    if "memory" not in _words(root / "cgroup.controllers"):
-        raise UserError(
-            f"{root}: this kernel has no memory controller",
-            hint="CONFIG_MEMCG, and no cgroup_disable=memory",
-        )
+def _delegate(
+    root: Path, record: Path, made_here: dict[str, str], controllers: Collection[str]
+) -> None:
+    """Let groups below the root have these controllers."""
+    for one in sorted(controllers):
+        if one not in _words(root / "cgroup.controllers"):
+            option = {"memory": "CONFIG_MEMCG", "io": "CONFIG_BLK_CGROUP"}.get(one, one)
+            raise UserError(
+                f"{root}: this kernel has no {one} controller",
+                hint=f"{option}, and no cgroup_disable={one}",
+            )
     control = root / "cgroup.subtree_control"
-    if "memory" not in _words(control):
-        _note(made_here, delegated=str(control))
-        write_kernel_file(control, "+memory")
+    if more := sorted({*controllers} - {*_words(control)}):
+        _note(record, made_here, delegated=str(control), controllers=" ".join(more))
+        write_kernel_file(control, " ".join(f"+{one}" for one in more))
 
 
 def _remove(folder: Path) -> None:

@@ -70,11 +70,6 @@ def packages(name: str) -> tuple[str, ...]:
     return tuple(sorted({package for one in every().values() for package in one.packages}))
 
 
-def packages_of(options: Options) -> list[tuple[str, ...]]:
-    """Those of the images that the campaign's guests have, each image once."""
-    return list(dict.fromkeys(map(packages, options.workloads)))
-
-
 def progress_streams(options: Options) -> tuple[str, ...]:
     """Of which a line says that a run goes on: what should end, and what is measured."""
     chosen = find(options.workload)

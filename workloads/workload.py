@@ -77,6 +77,7 @@ class Workload:
     done: str
     late: str
     parameters: tuple[Parameter, ...] = ()
+    kills: bool = False  # a program that is no stream is to be killed: that is no failed run
     gitks: bool = False  # of the desktop's, with all of its options: the history is made for them
     memory: int | None = None  # bytes that its VM has unless --memory says; None: the profile's
     more_memory: int = 0  # beside the profile's: what its own programs hold, so that others have it

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analysis.figures import counters, failed_allocations
+from analysis.figures.lost_programs import at_its_limit, lives_on
 from analysis.figures.stalls import (
     BEAT_TOLERANCE,
     PACED,
@@ -29,7 +30,7 @@ from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
 from analysis.reading.streams import Stream
 from analysis.reading.words import a, number_word, plain, several, some
-from contract.run_files import COMPLETED, FAILED, HEARTBEAT, PLAYER, UNFINISHED
+from contract.run_files import COMPLETED, FAILED, HEARTBEAT, OOM, PLAYER, UNFINISHED
 from contract.workload import STALLED, Better, Description
 
 EVERY_BEAT = "share-0.1"  # each gap of a stream that prints on a clock is in it
@@ -166,17 +167,22 @@ def added_up(workload: Description) -> str:
 
 def failed(run: Run) -> bool:
     """Whether the run is a result of the worst kind (an aborted one is none at all)."""
-    return run.state in FAILED
+    return run.state in FAILED and not with_losses(run)
+
+
+def with_losses(run: Run) -> bool:
+    """Whether programs were killed in it, and that is a figure of its own (lost_programs)."""
+    return run.treated and run.state == OOM and lives_on(run)
 
 
 def counted(run: Run) -> bool:
     """Whether the run is a result: it was done, its limit ended it or it failed."""
-    return run.state in (COMPLETED, UNFINISHED) or failed(run)
+    return run.state in (COMPLETED, UNFINISHED, *FAILED)
 
 
 def unfinished(run: Run) -> bool:
     """Whether the run went on and was not done at its limit: its figures are at least so much."""
-    return run.state == UNFINISHED
+    return run.state == UNFINISHED or (with_losses(run) and at_its_limit(run))
 
 
 def whole(run: Run) -> bool:

@@ -24,6 +24,7 @@ HOSTS_CPU = ("host", "cpu_model")
 QEMU, UNVERSIONED = ("machine", "qemu"), "q35"
 WORKLOAD = ((KEY, "name"), (KEY, "primary"), (KEY, "settled"))
 SWAP_SIZE = ("swap", "size_kib")  # of the volume everywhere the same; of zram a variant's own
+REMEDY = (("remedy", "daemon"), ("remedy", "slice"))  # its swap and knobs are the variant's
 EVERYWHERE = (
     *WORKLOAD,
     ("accelerator",),
@@ -47,19 +48,21 @@ IN_A_VARIANT = (
     ("knobs",),
     ("append",),
     *(("swap", key) for key in ("kind", "algorithm", "pool")),
+    *REMEDY,
 )
 MEMORY_TOLERANCE = 0.1  # kernels leave some MiB more or less of the same memory
 NAMED = 3  # runs of those that share a value
 BUSY = 0.1  # share of the host's CPU time taken by others from which it is said
 UNKNOWN = object()
 # Of results of before there were other workloads, other clocks, other machines than their host,
-# models of a disk, other swap than the disk's.
+# models of a disk, other swap than the disk's; and of those without a remedy.
 BEFORE: dict[tuple[str, ...], Any] = {
     **dict(zip(WORKLOAD, (DESKTOP, STALLED, ""), strict=True)),
     ("parameters", "workload"): DESKTOP,
     CLOCK: "host",
     ("machine", "mips"): None,
     **{("swap", "kind"): DISK, ("swap", "algorithm"): None, ("swap", "pool"): None},
+    **dict.fromkeys(REMEDY),
     **{("disk", key): None for key in ("kind", "parallel", "depth", "queues")},
 }
 

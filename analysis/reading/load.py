@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from signal import SIG_IGN, SIGINT, signal
@@ -33,7 +33,7 @@ from analysis.reading.latency_log import (
     parse_lines,
 )
 from analysis.reading.places import LARGEST_FACTS, Place, find_runs, natural
-from analysis.reading.recorded import recorded
+from analysis.reading.recorded import answered, recorded
 from analysis.reading.streams import Stream, make_stream
 from analysis.reading.words import plain
 from analysis.reading.workload import SOME_SUBJECT, read_figures, read_workload
@@ -72,6 +72,7 @@ class Run:
     last_sent: float  # elapsed of the last thing that the machine sent
     warnings: list[str]
     order: int | None = None  # its place among all runs of the campaign, from 1
+    treated: bool = False  # a variant of its campaign has a remedy (analysis.verdicts.felt)
 
     @property
     def state(self) -> str:
@@ -98,7 +99,9 @@ class Run:
     def figures(self) -> dict[str, float]:
         """What the workload measured, and what it has of the recorded; else not available."""
         told = read_figures(self.meta, [])
-        return recorded(self.path, self.workload.recorded, told, number(self.meta.get("t0"))) | told
+        t0 = number(self.meta.get("t0"))
+        late = answered(list(self.streams.values()), self.workload.late, told, t0)
+        return recorded(self.path, self.workload.recorded, told, t0) | late | told
 
     @property
     def subjects(self) -> list[Stream]:
@@ -221,7 +224,8 @@ def load_campaign(path: Path) -> Campaign:
 
 def _load_places(places: list[Place], plan: Plan) -> list[Run | str]:
     """Each place's run, or its name and why it is incomplete; in several processes if many."""
-    load = partial(_load_place, orders=plan.orders)
+    treated = any(one.remedy for one in plan.variants)
+    load = partial(_load_place, orders=plan.orders, treated=treated)
     if len(places) < LARGE:
         return list(map(load, places))
     with ProcessPoolExecutor(
@@ -230,10 +234,11 @@ def _load_places(places: list[Place], plan: Plan) -> list[Run | str]:
         return list(pool.map(load, places, chunksize=8))
 
 
-def _load_place(place: Place, orders: dict[tuple[str, int], int]) -> Run | str:
+def _load_place(place: Place, orders: dict[tuple[str, int], int], *, treated: bool) -> Run | str:
     status = json_object(read_file(place.path / STATUS, [], LARGEST_FACTS) or b"")
     if status is not None:
-        return _load_run(place, status, orders.get((place.variant, place.number)))
+        run = _load_run(place, status, orders.get((place.variant, place.number)))
+        return replace(run, treated=treated)
     there = os.path.lexists(place.path / STATUS)
     why = "status.json cannot be read" if there else "no status.json"
     return f"{place.variant}/{place.number} ({why})"

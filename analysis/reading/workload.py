@@ -234,6 +234,10 @@ def _late(value: Any) -> Late | None:
     match value:
         case {"key": str(key), "stream": stream, "of": "worst" | "missed" as of} if _is_key(key):
             return Late(key, name, of) if (name := _stream(stream)) else None
+        case {"key": str(key), "stream": stream, "of": "again", "since": str(since)} if _is_key(
+            key
+        ) and _is_key(since):
+            return Late(key, name, "again", since) if (name := _stream(stream)) else None
     return None
 
 

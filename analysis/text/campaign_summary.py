@@ -24,7 +24,7 @@ from analysis.reading.load import Campaign, Run, first_described
 from analysis.reading.streams import Stream
 from analysis.reading.words import plain, plural, seconds, some
 from analysis.text import causes as causes_text
-from analysis.text import hosts, layout, workload_tables
+from analysis.text import hosts, layout, lost_programs, workload_tables
 from analysis.text.compare_text import together
 from analysis.text.layout import WIDTH, grid, paragraph
 from analysis.text.machine import references, swaps
@@ -71,6 +71,8 @@ def _of_one(
         yield from paragraph(f"Machine: {modelled}.", "  ")
     if each := swaps(campaign, display_labels(campaign)):
         yield from paragraph(f"Swap: {each}.", "  ")
+    if lost := list(lost_programs.section(campaign, display_labels(campaign))):
+        yield from [*lost, ""]
     yield from _tables(campaign, judged)
     yield from _causes(campaign, judged, causes)
     yield from _runs(campaign, judged)
@@ -125,7 +127,9 @@ def _causes(
 def tally(compared: Compared) -> str:
     """'2 regressed, 1 improved, 0 equivalent, 116 undecided'."""
     found = Counter(one.verdict for one in compared.primary.values())
-    return ", ".join(f"{found[word]:,} {word}" for word in get_args(Word))
+    # The words of remedies are for those who have any.
+    words = [word for word in get_args(Word) if found[word] or word not in ("trades", "idle")]
+    return ", ".join(f"{found[word]:,} {word}" for word in words)
 
 
 def _runs(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[str]:

@@ -7,7 +7,7 @@ from textwrap import wrap
 from analysis.figures.metrics import Metric
 from analysis.reading.words import plain, plural, some
 from analysis.text import causes as causes_text
-from analysis.text import layout, vmstat, workload_tables
+from analysis.text import layout, lost_programs, vmstat, workload_tables
 from analysis.text.layout import blocks, grid
 from analysis.text.machine import references, swaps
 from analysis.text.verdict_table import legend, metric_cell, spread_rows, verdict_rows
@@ -58,6 +58,8 @@ def _of_one(compared: Compared, width: int, colour: bool) -> str:
         lines += wrap(legend(compared), width)
         lines += ["", "Spread between runs (of the runs that ended), and runs that failed:", ""]
         lines += grid(spread_rows(compared), width, colour=colour)
+    if lost := list(lost_programs.section(compared.campaign, compared.labels)):
+        lines += ["", *lost]
     lines += workload_tables.variant_lines(compared, compared.variants, width)
     if compared.causes.samples:
         lines += ["", *causes_text.section(compared.causes, compared.workload, width)]

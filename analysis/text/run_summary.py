@@ -27,7 +27,7 @@ from analysis.reading.load import Run
 from analysis.reading.words import NOT_AVAILABLE, mib, number_word, plain, plural, seconds, several
 from analysis.stall_causes.causes import RunCauses
 from analysis.text import causes as causes_text
-from analysis.text import workload_tables
+from analysis.text import lost_programs, workload_tables
 from analysis.text.campaign_summary import run_elapsed, worst_stream
 from analysis.text.layout import WIDTH, entry, paragraph
 from analysis.text.machine import cpus, disk, known, listed, memory, reference, swap, workload
@@ -55,6 +55,7 @@ def section(run: Run, runs: int, why: RunCauses | None) -> Iterator[str]:
     yield ""
     yield from _measured(run)
     yield from causes_text.summary_lines(run, why)
+    yield from lost_programs.lines(run)
     yield from _sound(run)
     yield from _echo(run)
     yield from _counters(run)

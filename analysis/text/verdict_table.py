@@ -56,6 +56,15 @@ def _worst(compared: Compared, variant: str) -> str:
     return "-" if felt is None else (">=" if felt.cut else "") + seconds(felt.worst)
 
 
+def _killed(compared: Compared, variant: str) -> str:
+    """Empty if no program was killed in any run."""
+    each = compared.primary.values()
+    if not any(one.lost or one.base_lost for one in each):
+        return ""
+    one = compared.primary.get(variant)
+    return f"{next(iter(each)).base_lost if one is None else one.lost:.2g}"
+
+
 MEAN = ""  # a head that the primary metric has a word for
 # Each column that a table of verdicts can have: its head, and what stands in it.
 COLUMNS: dict[str, tuple[str, Cell]] = {
@@ -64,6 +73,7 @@ COLUMNS: dict[str, tuple[str, Cell]] = {
     "worst": ("worst", _worst),
     "runs": ("runs", lambda compared, variant: runs_cell(_sample(compared, variant))),
     "failed": ("failed", _failed),
+    "killed": ("killed", _killed),
     "mean": (MEAN, lambda compared, variant: _mean(compared.metric, _sample(compared, variant))),
     "mean and sd": (
         MEAN,
@@ -73,8 +83,8 @@ COLUMNS: dict[str, tuple[str, Cell]] = {
     "ratio": ("ratio (interval)", _of_comparison(lambda one: ratio_cell(one))),
     "p": ("p (Holm)", _of_comparison(lambda one: p_cell(one.p_adjusted))),
 }
-IN_FULL = ("verdict", "frozen", "worst", "mean", "sd", "ratio", "p", "runs", "failed")
-IN_SUMMARY = ("verdict", "frozen", "worst", "mean and sd", "ratio")
+IN_FULL = ("verdict", "killed", "frozen", "worst", "mean", "sd", "ratio", "p", "runs", "failed")
+IN_SUMMARY = ("verdict", "killed", "frozen", "worst", "mean and sd", "ratio")
 IN_REPORT = ("verdict", "mean and sd", "ratio", "p")
 
 

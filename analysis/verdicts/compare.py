@@ -21,7 +21,7 @@ from analysis.verdicts.blame import blame
 from analysis.verdicts.by_workload import by_workload
 from analysis.verdicts.choice import display_labels
 from analysis.verdicts.compared import Compared
-from analysis.verdicts.felt import Felt, felt_with
+from analysis.verdicts.felt import Felt, felt_with, with_losses
 from analysis.verdicts.judge import Pair, judge, judge_failures, judge_spread
 from analysis.verdicts.sentences import alone, sentence
 from analysis.verdicts.verdict import Comparison, Failures, Sample
@@ -135,7 +135,12 @@ def _judged(
     """The verdicts of each group; the primary metrics of all are one family, and so on."""
     level, margin = whole.plan.level, whole.plan.margin
     first = [pair for one in groups for pair in one.pairs(one.metrics[0])]
-    primary = {one.variant: one for one in judge(first, level=level, margin=margin)}
+    runs = {name: each for one in groups for name, each in one.by_variant.items()}
+    base_of = {name: one.base for one in groups for name in one.others}
+    primary = {
+        one.variant: with_losses(one, whole.plan, runs[one.variant], runs[base_of[one.variant]])
+        for one in judge(first, level=level, margin=margin)
+    }
     spread = {one.variant: one for one in judge_spread(first, level=level)}
     rest = [pair for one in groups for metric in one.metrics[1:] for pair in one.pairs(metric)]
     secondary: dict[str, dict[str, Comparison]] = {}

@@ -108,6 +108,9 @@ def _variant(compared: Compared, variant: str) -> dict[str, Any]:
     if variant in compared.primary:
         ends = compared.failures[variant]
         found["primary"] = _comparison(compared.primary[variant])
+        one = compared.primary[variant]
+        if one.lost or one.base_lost:
+            found["programs_lost"] = {"mean": one.lost, "base_mean": one.base_lost}
         found["spread"] = _comparison(compared.spread[variant])
         found["failures"] = {
             "failed": ends.failed,

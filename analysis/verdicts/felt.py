@@ -3,16 +3,25 @@
 
 It is said before the stalled seconds, which are a sum over several programs
 (docs/explain/verdicts.md).
+
+And what somebody loses by a remedy: seconds frozen and programs lost are two figures, never added
+up. `improved` only if no more programs are lost than without the remedy; else the variant `trades`
+them for seconds. One that never acted is `idle`, whatever its runs measured: they are the baseline
+once more, and their difference is scatter.
 """
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from analysis.figures.lost_programs import acted, lost_programs
 from analysis.figures.metrics import added_up, counted, unfinished
 from analysis.figures.stalls import STALL, worst
 from analysis.reading.load import Run
 from analysis.reading.words import seconds
-from analysis.verdicts.verdict import Sample
+from analysis.verdicts.verdict import Comparison, Sample
+from contract import remedy
+from contract.plan import Plan
 from contract.workload import Description
 
 
@@ -85,3 +94,33 @@ def summed_words(one: Felt, base: Felt | None = None) -> str:
     text = f"Stalls of {one.added_up}" if one.added_up else "All its stalls"
     against = "" if base is None else f" against {base.elapsed:,.0f} s"
     return f"{text}, in {one.elapsed:,.0f} s{against}"
+
+
+def lost_a_run(runs: Sequence[Run]) -> float:
+    """Programs lost, the mean of the runs that count."""
+    each = [len(lost_programs(run)) for run in runs if counted(run)]
+    return math.fsum(each) / len(each) if each else 0.0
+
+
+def is_idle(plan: Plan, variant: str, runs: Sequence[Run]) -> bool:
+    """Whether the variant has a remedy that acted in none of its runs."""
+    asked = next((one for one in plan.variants if one.label == variant), None)
+    treated = None if asked is None else remedy.of_variant(asked)
+    results = [run for run in runs if counted(run)]
+    if treated is None or not results:
+        return False
+    return not any(acted(run, treated.acts) for run in results)
+
+
+def with_losses(
+    one: Comparison, plan: Plan, runs: Sequence[Run], base: Sequence[Run]
+) -> Comparison:
+    """The comparison with the programs lost, and with the verdict that is due to them."""
+    if not any(variant.remedy for variant in plan.variants):
+        return one
+    found = replace(one, lost=lost_a_run(runs), base_lost=lost_a_run(base))
+    if is_idle(plan, one.variant, runs):
+        return replace(found, verdict="idle", more_runs=None, least_runs=None)
+    if one.verdict == "improved" and found.lost > found.base_lost:
+        return replace(found, verdict="trades")
+    return found

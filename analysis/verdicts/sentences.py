@@ -170,6 +170,8 @@ def sentence(
         text += f" {_failures(base, one, failures)}"
     if one.sample.unfinished:
         text += f" {unfinished_word(one.sample)}."
+    if (one.lost or one.base_lost) and one.verdict != "trades":
+        text += f" Programs killed: {one.lost:.2g} a run against {one.base_lost:.2g}."
     if spread.verdict != "undecided":
         less = "more" if spread.verdict == "regressed" else "less"
         text += f" For their level its runs scatter {less} than {base}'s: {spread.why}."
@@ -185,14 +187,26 @@ def _verb(label: str, base: str, one: Comparison) -> str:
             "regressed": f"{label} stalls more than {base}",
             "equivalent": f"{label} stalls as much as {base}",
             "undecided": f"{label} may be better or worse than {base}",
+            "trades": _trade(label, base, one),
+            "idle": f"{label} never acted",
         }[one.verdict]
     verb = {
         "improved": f"{label} is better than {base}",
         "regressed": f"{label} is worse than {base}",
         "equivalent": f"{label} is as good as {base}",
         "undecided": f"{label} may be better or worse than {base}",
+        "trades": _trade(label, base, one),
+        "idle": f"{label} never acted",
     }[one.verdict]
     return f"{verb} ({metric.title}, {metric.better} is better)"
+
+
+def _trade(label: str, base: str, one: Comparison) -> str:
+    """'earlyoom trades 2 programs a run for 380 s of 6.12's'."""
+    programs = one.lost - one.base_lost
+    many = f"{programs:.2g} program{'' if programs == 1 else 's'} a run"
+    gained = (one.base.mean or 0.0) - (one.sample.mean or 0.0)
+    return f"{label} trades {many} for {amount(one.metric, abs(gained))} of {base}'s"
 
 
 def _by_ranks(one: Comparison, verb: str) -> str:

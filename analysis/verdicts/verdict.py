@@ -8,7 +8,8 @@ from typing import Literal
 
 from analysis.figures.metrics import Metric
 
-Word = Literal["regressed", "improved", "equivalent", "undecided"]
+# The last two: of remedies only (analysis.verdicts.felt).
+Word = Literal["regressed", "improved", "equivalent", "undecided", "trades", "idle"]
 MANY = 101  # more_runs: more than 100, which nobody waits for
 
 
@@ -107,6 +108,8 @@ class Comparison:
     needed: float | None = None  # p that this one needs in its family
     level: float = 0.05
     margin: float = 0.1
+    lost: float = 0.0  # programs killed, mean of a run; of a campaign with remedies
+    base_lost: float = 0.0  # the baseline's
 
     @property
     def differs(self) -> bool:

@@ -92,7 +92,7 @@ def _options(plan: Plan, machine: str) -> list[str]:
     run_test.sh would refuse, or would take for an option, is left to the plan too: this line is
     there to be pasted.
     """
-    own = [one for one in plan.variants if one.knobs or one.append or one.workload]
+    own = [one for one in plan.variants if one.knobs or one.append or one.workload or one.remedy]
     tables = {name: plan.tables.get(name, {}) for name in TABLES}
     damaged = not all(isinstance(table, dict) for table in tables.values())
     if len(plan.variants) > KERNELS or own or damaged:
@@ -265,6 +265,12 @@ def _own_settings(variants: tuple[Variant, ...], label: str) -> Iterator[str]:
     if asked.workload:
         memory = values.sized(asked.memory)
         yield f"workload: {plain(asked.workload, 40)}: {plain(asked.load, 200)}; memory {memory}"
+    if asked.remedy:
+        yield f"remedy: {plain(asked.remedy, 40)}"
+    if asked.daemon:
+        yield f"daemon: {plain(asked.daemon, 400)}"
+    for file, value in asked.slice:
+        yield f"control group of the programs: {plain(file, 60)} = {plain(value, 60)}"
     if asked.swap != ON_DISK:
         yield f"swap: {asked.swap}"
     for path, setting in asked.knobs:

@@ -207,7 +207,7 @@ def _ends(raw: bytes) -> bytes:
 def in_rank(compared: Compared) -> list[Run]:
     """All runs, those first that a reader needs first: median and worst of what differs most."""
     verdicts = {one: compared.primary.get(one) for one in compared.variants}
-    words = ("regressed", "improved", "undecided", "equivalent")
+    words = ("regressed", "improved", "trades", "undecided", "equivalent", "idle")
 
     def rank(variant: str) -> tuple[int, float]:
         one = verdicts[variant]

@@ -34,7 +34,10 @@ from graphs.pictures.style import VERDICTS
 
 PARTS = Path(__file__).parent / "assets"
 SCRIPTS = ("base.js", "overview.js", "causes.js", "run.js", "start.js")
-MARKS = {"regressed": "▲", "improved": "▼", "equivalent": "■", "undecided": "○"}
+MARKS = {
+    **{"regressed": "▲", "improved": "▼", "equivalent": "■", "undecided": "○"},
+    **{"trades": "◆", "idle": "·"},
+}
 MANY = 4  # variants, from which on the answers and the tables get a box of their own to scroll in
 
 

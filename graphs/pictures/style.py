@@ -24,6 +24,8 @@ VERDICTS = {
     "improved": ("#009E73", "v"),
     "equivalent": ("#0072B2", "s"),
     "undecided": ("#767676", "o"),
+    "trades": ("#CC79A7", "D"),
+    "idle": ("#767676", "."),
 }
 
 

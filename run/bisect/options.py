@@ -11,7 +11,10 @@ from contract.values import count
 from run.bisect import state
 
 OPTIONS = ("--bisect", "--bisect-hunks")
-NOT_WITH = ("kernel", "label", "plan", "runs", "stop-when-sure", "baseline", "device", "fail-on")
+NOT_WITH = (
+    *("kernel", "label", "plan", "runs", "stop-when-sure", "baseline", "device", "fail-on"),
+    *("remedy", "remedies"),
+)
 
 
 @dataclass(frozen=True)

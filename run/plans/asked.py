@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from contract import machine_model, swap, values
+from contract import machine_model, remedy, swap, values
 from contract.command_line import Parser
 from contract.levels import ALPHA
 from contract.option_rows import IN_MACHINE, MODELLED, PLAN, PROFILED, PROFILES
@@ -126,7 +126,7 @@ def _variant(table: Any) -> Variant:
     if not isinstance(knobs, dict):
         raise ValueError("[variant.knobs] is not a table")
     try:
-        return Variant(
+        variant = Variant(
             kernel=_text("variant.kernel", table.get("kernel", "debian:stable")),
             label="" if label is None else values.label(_text("variant.label", label)),
             append=values.append(_text("variant.append", table.get("append", ""))),
@@ -137,9 +137,24 @@ def _variant(table: Any) -> Variant:
             knobs=tuple(
                 values.knob(f"{path}={_text(path, value)}") for path, value in knobs.items()
             ),
+            daemon=_own(table, "daemon", values.daemon, ""),
+            slice=_slice(table),
         )
+        name = _own(table, "remedy", values.remedy, "")
+        if not name:
+            return variant
+        # One that a campaign kept is what it was then, also if the remedy is another one now.
+        kept = "version" in table
+        return replace(variant, remedy=name) if kept else remedy.find(name).applied(variant)
     except values.Refused as error:
         raise ValueError(str(error)) from None
+
+
+def _slice(table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    found = table.get("slice", {})
+    if not isinstance(found, dict):
+        raise ValueError("[variant.slice] is not a table")
+    return tuple(values.slice(f"{file}={_text(file, value)}") for file, value in found.items())
 
 
 def _own(table: Mapping[str, Any], key: str, read: Callable[[str], T], unsaid: T) -> T:

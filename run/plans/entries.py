@@ -12,7 +12,7 @@ from setup.kernels import Kernel
 
 OWN = ("workload", "load", "memory")  # what a variant has of its own, if its workload is
 # What makes a run another, of what plan.toml has of a variant.
-MEASURED = ("append", "swap", *OWN, "knobs", "image_digest")
+MEASURED = ("append", "swap", *OWN, "knobs", "daemon", "slice", "image_digest")
 # Names that a campaign's or a bundle's own files and folders have: no variant's.
 RESERVED = re.compile(r"report|manifest|redactions|.*\.(txt|toml|csv|json|html|png|gz)", re.I)
 
@@ -34,8 +34,14 @@ def entry_of(variant: Variant, label: str, kernel: Kernel | None) -> dict[str, A
         if kernel.package:
             entry["package"] = kernel.package
         entry["image_digest"] = kernel.image_digest
+    if variant.remedy:
+        entry["remedy"] = variant.remedy
+    if variant.daemon:
+        entry["daemon"] = variant.daemon
     if variant.knobs:
         entry["knobs"] = dict(variant.knobs)
+    if variant.slice:
+        entry["slice"] = dict(variant.slice)
     return entry
 
 

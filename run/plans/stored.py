@@ -58,6 +58,9 @@ def variants_of(entries: list[dict[str, Any]]) -> list[Variant]:
             str(entry.get("workload", "")),
             str(entry.get("load", "")),
             values.memory(str(entry["memory"])) if "memory" in entry else 0,
+            str(entry.get("remedy", "")),
+            str(entry.get("daemon", "")),
+            tuple(entry.get("slice", {}).items()),
         )
         for entry in entries
     ]

@@ -171,16 +171,19 @@ def _make_zram(swap: Swap, state: dict[str, Any]) -> str:
     folder, node = _zram(number), f"/dev/zram{number}"
     if swap.algorithm:
         write_kernel_file(folder / "comp_algorithm", swap.algorithm, f"{node}'s comp_algorithm")
-    write_kernel_file(folder / "disksize", str(swap.size or half_of_memory()), f"{node}'s disksize")
+    write_kernel_file(folder / "disksize", str(zram_bytes(swap)), f"{node}'s disksize")
     run("mkswap", node)
     return node
 
 
-def half_of_memory() -> int:
-    """Bytes of a zram device of which no size was asked for."""
+def zram_bytes(swap: Swap) -> int:
+    """Bytes of the zram device: as asked, else half of the memory, MOST_BYTES at most."""
+    if swap.size is not None:
+        return swap.size
     total = re.search(r"MemTotal:\s+(\d+) kB", (ROOT / "proc/meminfo").read_text())
     assert total
-    return min((int(total[1]) << 10) // 2, MOST_BYTES)
+    memory = int(total[1]) << 10
+    return min(memory // 2, MOST_BYTES) if swap.share is None else memory * swap.share // 100
 
 
 def _is_ours(zram: dict[str, Any]) -> bool:

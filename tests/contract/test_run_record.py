@@ -100,8 +100,7 @@ def test_a_command_that_ended_without_a_word_is_no_fault_of_the_kernels(
     found, why = classify([], console, None)
     assert found == state
     if state == "aborted":
-        assert why.startswith(f"the guest's command ended with status {status}")
-        assert why.endswith("have CONFIG_X86_PAT?)") == (status == 0)
+        assert why == f"the guest's command ended with status {status}"
     done = [{"event": "status", "state": "completed", "why": "done"}]
     assert classify(done, console, None) == ("completed", "done")
 

@@ -13,6 +13,7 @@ ALGORITHM = st.none() | st.sampled_from(ALGORITHMS)
 SWAPS = st.one_of(
     st.sampled_from([Swap("disk"), Swap("none")]),
     st.builds(Swap, st.just("zram"), st.none() | st.integers(swap.LEAST_SIZE, 1 << 45), ALGORITHM),
+    st.builds(Swap, st.just("zram"), st.none(), ALGORITHM, share=st.integers(1, 1000)),
     st.builds(Swap, st.just("zswap"), st.none(), ALGORITHM, pool=st.none() | st.integers(1, 100)),
 )
 
@@ -31,6 +32,7 @@ def test_what_is_spelled_is_read_again(one: Swap) -> None:
         ("zram", "zram", "zram"),
         ("zram,algorithm=lz4,size=262144k", "zram,size=256M,algorithm=lz4", "zram-256M-lz4"),
         ("zswap,algorithm=lzo,pool=20", "zswap,pool=20,algorithm=lzo", "zswap-pool20-lzo"),
+        ("zram,size=100%", "zram,size=100%", "zram-100pc"),
         ("none", "none", "none"),
     ],
 )
@@ -51,6 +53,8 @@ def test_spellings(text: str, spelled: str, label: str) -> None:
         ("zram,size=1M,size=2M", "each once"),
         ("zram,size=4096", "from 1M on"),
         ("zram,size=many", "not a size"),
+        ("zram,size=0%", "not a number of 1 or more"),
+        ("zram,size=1001%", "at most 1000"),
         ("zram,algorithm=zip", "no such algorithm: 'zip'"),
         ("zswap,pool=0", "not a number of 1 or more"),
         ("zswap,pool=101", "at most 100"),

@@ -89,6 +89,16 @@ def test_qemu_is_killed(tmp_path: Path) -> None:
     assert_kept_to_the_last_second(run_dir, *ran)
 
 
+def test_a_guest_that_has_nowhere_to_write_its_results_says_so(tmp_path: Path) -> None:
+    # With nopat no PCI device has a resource2_wc, as in a kernel without CONFIG_X86_PAT.
+    ready = dataclasses.replace(guest(*SMALL), append="nopat")
+    run_dir = tmp_path / "run"
+    state, why = run_in_vm(run_dir, options(), ready=ready)
+    assert state == "aborted"
+    assert why.startswith("the guest was not set up: no /sys/bus/pci/devices/")
+    assert why.endswith("(the kernel needs CONFIG_X86_PAT, and no nopat)")
+
+
 def test_the_kernel_panics(tmp_path: Path) -> None:
     run_dir = tmp_path / "run"
     ran: list[float] = []

@@ -49,3 +49,26 @@ def test_the_fragment_has_what_the_workloads_need() -> None:
     for one in every().values():
         lacking = kconfig.missing(kconfig.FRAGMENT, "ext4", True, needs=one.config, no_modules=True)
         assert lacking == [], one.name
+
+
+def test_a_remedy_that_the_kernel_cannot_have_is_left_out_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "config"
+    lines = kconfig.FRAGMENT.read_text().splitlines(keepends=True)
+    config.write_text("".join(one for one in lines if not one.startswith("CONFIG_LRU_GEN")))
+    kernel = Kernel("x", "6.1.0", "6.1.0", Path("x"), None, config, "0", "0")
+    monkeypatch.setattr("setup.kernels.resolve", lambda spec, mirror: kernel)
+    options = parse(["--remedy", "min-ttl", "--remedy", "swappiness-10", "--out", str(tmp_path)])
+    found = preparation._resolved(options, lambda variant: variant.kernel)
+    assert [one.variant.remedy for one in found] == ["", "swappiness-10"]
+    said = capsys.readouterr().out
+    assert said == "  left out: min-ttl: 6.1.0 lacks CONFIG_LRU_GEN\n"
+
+
+def test_only_a_campaign_with_a_remedy_that_has_packages_has_an_image_of_its_own() -> None:
+    plain = parse(["--remedy", "min-ttl"])
+    assert preparation.images_packages(plain) == [()]
+    asked = parse(["--remedy", "earlyoom"])
+    assert preparation.images_packages(asked) == [("earlyoom", "nohang")]
+    assert preparation.image_packages(asked, "desktop") == ("earlyoom", "nohang")

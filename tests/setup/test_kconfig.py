@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from contract import remedy
 from contract.swap import read
+from contract.variant import Variant
 from errors import Exit, UserError
 from setup import kconfig
 from setup.kernels import Kernel
@@ -168,3 +170,19 @@ def test_a_kernel_that_guesses_its_stacks_is_known(tmp_path: Path) -> None:
     config.write_text("# CONFIG_UNWINDER_ORC is not set\nCONFIG_UNWINDER_GUESS=y\n")
     assert kconfig.guesses_stacks(config)
     assert "CONFIG_UNWINDER_ORC|CONFIG_UNWINDER_FRAME_POINTER" in kconfig.recommended(config)
+
+
+def test_a_remedy_that_a_kernel_cannot_have_is_known_by_its_config(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text(without("CONFIG_LRU_GEN", "CONFIG_ZSWAP"))
+    kernel = kernel_with(config, tmp_path)
+
+    def lacks(name: str) -> str:
+        return kconfig.remedy_lacks(kernel, remedy.find(name).applied(Variant("x")))
+
+    assert lacks("min-ttl") == "CONFIG_LRU_GEN"
+    assert lacks("zswap") == "CONFIG_ZSWAP"
+    assert lacks("swappiness-10") == ""
+    assert kconfig.remedy_lacks(kernel, Variant("x")) == ""
+    # Nothing is known of a kernel without a config.
+    assert kconfig.remedy_lacks(kernel_with(None, None), Variant("x", remedy="zswap")) == ""

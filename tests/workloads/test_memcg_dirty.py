@@ -118,7 +118,7 @@ def test_what_a_dead_run_left_is_taken_away(
     (root / "cgroup.controllers").write_text("cpu memory")
     control = root / "cgroup.subtree_control"
     control.write_text("cpu")
-    monkeypatch.setattr(memcg, "RECORD", tmp_path / "run" / "cgroup.json")
+    monkeypatch.setattr(memcg, "RECORDS", tmp_path / "run")
     monkeypatch.setattr(memcg, "hierarchy", lambda _: (root, False))
     made = memcg.made(64 << 20, 2)
     group = made.__enter__()
@@ -127,14 +127,14 @@ def test_what_a_dead_run_left_is_taken_away(
     (group.folder / "memory.max").unlink()  # the kernel's own files go with the folder
     memcg.undo()
     assert not group.folder.exists() and control.read_text() == "-memory"
-    assert not memcg.RECORD.exists()
+    assert not list(memcg.RECORDS.glob("cgroup-*.json"))
     memcg.undo()
 
 
 def test_a_group_that_is_there_is_nobodys_to_take(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memcg, "RECORD", tmp_path / "cgroup.json")
+    monkeypatch.setattr(memcg, "RECORDS", tmp_path)
     monkeypatch.setattr(memcg, "hierarchy", lambda _: (tmp_path, False))
     (tmp_path / "cgroup.controllers").write_text("memory")
     (tmp_path / "cgroup.subtree_control").write_text("memory")
@@ -146,7 +146,7 @@ def test_a_group_that_is_there_is_nobodys_to_take(
     group.folder.mkdir()
     with pytest.raises(UserError, match="was not made by this"), memcg.made(64 << 20, 2):
         pass
-    assert group.folder.is_dir() and not memcg.RECORD.exists()
+    assert group.folder.is_dir() and not list(memcg.RECORDS.glob("cgroup-*.json"))
     assert (tmp_path / "cgroup.subtree_control").read_text() == "memory"
 
 

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which programs of the desktop were killed in a run, when, and after how much freeze.
+
+A killed program stalls no longer, so that who kills buys seconds with programs: in a campaign with
+remedies both are figures of a run, and neither is added to the other (docs/my-desktop-froze.md).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from signal import SIGKILL, SIGTERM
+from typing import Any
+
+from analysis.figures import counters
+from analysis.figures.stalls import PACED, freezes, kind
+from analysis.reading.latency_log import number
+from analysis.reading.load import Run
+from contract.remedy import KILLS, SWAPS
+from contract.run_files import HEARTBEAT, PLAYER
+
+BESIDE = (HEARTBEAT, PLAYER)  # without which there is no desktop left
+BY_SIGNAL = (-SIGTERM, -SIGKILL)
+ROUNDING_S = 0.05  # stamps of one moment by two clocks of the recorder
+# earlyoom 1.7: "sending SIGTERM to process 812 uid 0 …"; nohang 0.2.0: "Sending SIGTERM to …".
+SENT = re.compile(r"\bsending SIG(?:TERM|KILL) to\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class LostProgram:
+    """A stream that a signal ended; at: elapsed seconds; frozen: of these in which any stalled."""
+
+    stream: str
+    at: float
+    frozen: float
+
+
+def lost_programs(run: Run) -> list[LostProgram]:
+    """The desktop's programs that were killed before the run's end, in order of time.
+
+    Those that the recorder ended, since the run was over, are none of them.
+    """
+    recorder = _recorder(run)
+    end, outcome = number(recorder.get("elapsed")), recorder.get("outcome")
+    early = recorder.get("early")
+    if end is None or not isinstance(early, dict):
+        return []
+    watched = {*run.workload.subjects, *BESIDE}
+    found = []
+    for event in run.events:
+        name, at = event.get("stream"), number(event.get("elapsed"))
+        if event.get("event") != "stream-end" or name not in watched or at is None:
+            continue
+        # Who never ends by itself may have taken a SIGTERM well.
+        if event.get("status") not in (BY_SIGNAL if name not in early else (0, *BY_SIGNAL)):
+            continue
+        # With the last of the programs that should end the run ends, too.
+        last = outcome == "done" and kind(str(name)) not in PACED
+        if last or name in early or at < end - ROUNDING_S:
+            found.append(LostProgram(str(name), at, _frozen_until(run, at)))
+    return sorted(found, key=lambda one: one.at)
+
+
+def _recorder(run: Run) -> dict[str, Any]:
+    each = (one for one in run.events if one.get("event") == "observer" and "outcome" in one)
+    return next(each, {})
+
+
+def _frozen_until(run: Run, moment: float) -> float:
+    """Seconds in which at least one subject was in a stall."""
+    spans = freezes(run.subjects)
+    return sum(min(end, moment) - begin for begin, end in spans if begin < moment)
+
+
+def lives_on(run: Run) -> bool:
+    """Whether what makes the desktop one was not killed: heartbeat and player."""
+    return not any(one.stream in BESIDE for one in lost_programs(run))
+
+
+def at_its_limit(run: Run) -> bool:
+    """Whether the run's limit ended it."""
+    return _recorder(run).get("outcome") == "deadline"
+
+
+def acted(run: Run, acts: str) -> bool:
+    """Whether a remedy did anything in the run; acts: what it does (contract.remedy).
+
+    By its log, the kernel's counters, and how the programs ended.
+    """
+    if acts == KILLS:
+        log = run.fact("remedy", "log")
+        lines: Sequence[Any] = log if isinstance(log, list) else ()
+        sent = any(SENT.search(line) for line in lines if isinstance(line, str))
+        kernels = run.column("vmstat", "oom_kill")
+        killed = kernels is not None and len(kernels[1]) > 0 and kernels[1][-1] > kernels[1][0]
+        return sent or bool(killed) or bool(lost_programs(run))
+    if acts == SWAPS:
+        each = (counters.moved_mib(run, one) for one in (counters.SWAP_OUT, counters.ZSWAP_OUT))
+        return any(each)
+    return True

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The programs that were killed, run by run: the other figure of a campaign with remedies."""
+
+from collections.abc import Iterator, Mapping
+
+from analysis.figures.lost_programs import lost_programs
+from analysis.reading.load import Campaign, Run
+from analysis.reading.words import plain, plural, seconds
+from analysis.text.layout import entry, paragraph
+
+MOST_RUNS = 60
+
+
+def section(campaign: Campaign, labels: Mapping[str, str]) -> Iterator[str]:
+    """A line for each run that lost any; nothing for a campaign without remedies."""
+    if not any(one.remedy for one in campaign.plan.variants):
+        return
+    found = [(run, words) for run in campaign.runs if (words := of_run(run))]
+    if not found:
+        yield from paragraph("No program was killed in any run.")
+        return
+    yield "Programs killed:"
+    for run, words in found[:MOST_RUNS]:
+        name = f"{plain(labels.get(run.variant, run.variant), 40)}, run {run.number}"
+        yield from paragraph(f"  {name}: {words}", "    ")
+    if len(found) > MOST_RUNS:
+        yield f"  and in {plural(len(found) - MOST_RUNS, 'more run')}"
+
+
+def of_run(run: Run) -> str:
+    """'gitk-2 after 31.2 s (frozen for 12.0 s of them)'; "" if none was killed."""
+    return ", ".join(
+        f"{plain(one.stream, 40)} after {seconds(one.at)} (frozen for {seconds(one.frozen)} of it)"
+        for one in lost_programs(run)
+    )
+
+
+def lines(run: Run) -> Iterator[str]:
+    """The same in the summary of a run."""
+    if words := of_run(run):
+        yield from entry("killed", words)
+    log = run.fact("remedy", "log")
+    for line in (log if isinstance(log, list) else [])[-3:]:
+        yield from entry("its daemon", plain(line, 200))
