@@ -39,8 +39,8 @@ class OptionTable:
         "modules beside it, PATH,modules=DIR, a kernel build tree, or one that is built here: "
         "git:PATH@REV, git:PATH, debian-source:VERSION (docs/guides/own-kernel-and-patches.md; "
         "default: debian:stable); may be repeated. Debian's are of the flavour cloud-amd64, a "
-        "third of the download with the same mm code; debian:6.12/amd64 is what desktops run, /rt-amd64 the real-time one "
-        "(docs/findings/debian-flavours.md has what differs)",
+        "third of the download with the same mm code; debian:6.12/amd64 is what desktops run, "
+        "/rt-amd64 the real-time one (docs/findings/debian-flavours.md has what differs)",
         metavar="SPEC",
         default=(),
         repeated=True,

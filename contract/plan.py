@@ -23,6 +23,8 @@ from contract.values import Refused
 from contract.variant import Variant
 
 CHANGES = "changes.patch"  # of a kernel's source, in its variant's folder
+HOSTS_FILE = "hosts.json"  # in the campaign's folder: which host did which run
+HOST_OF_RUNS = "runs"  # its object of "VARIANT/NUMBER": host
 MOST_LOOKS = 1000
 MOST, MOST_MEMORY = 10**9, 1 << 50  # bytes
 TABLES = (PARAMETERS, IN_MACHINE)

@@ -6,8 +6,7 @@ from typing import Any
 
 from analysis.reading.files import names_in, read_file
 from analysis.reading.places import LARGEST_FACTS
-from contract.hosts_file import HOSTS_FILE, RUNS
-from contract.plan import Plan, parse_plan
+from contract.plan import HOST_OF_RUNS, HOSTS_FILE, Plan, parse_plan
 from contract.run_files import FORMAT_VERSION, PLAN_FILE
 from contract.untrusted import json_object
 from errors import UserError
@@ -36,7 +35,7 @@ def load_hosts(folder: Path, problems: list[str]) -> dict[str, str]:
     if HOSTS_FILE not in names_in(folder).files:
         return {}
     found = json_object(read_file(folder / HOSTS_FILE, problems, LARGEST_FACTS) or b"") or {}
-    runs = found.get(RUNS)
+    runs = found.get(HOST_OF_RUNS)
     if not isinstance(runs, dict):
         problems.append(f"{HOSTS_FILE}: damaged, which host did which run is not known")
         return {}

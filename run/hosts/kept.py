@@ -6,7 +6,7 @@ import threading
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from contract.hosts_file import HOSTS_FILE
+from contract.plan import HOSTS_FILE
 from contract.run_record import write_json
 from contract.untrusted import json_object
 from errors import UserError

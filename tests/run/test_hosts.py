@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from contract.hosts_file import HOSTS_FILE
+from contract.plan import HOSTS_FILE
 from errors import UserError
 from run.arguments import parse
 from run.campaign import Campaign
