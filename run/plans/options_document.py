@@ -61,7 +61,7 @@ def _heading(text: str) -> str:
 
 
 def _item(words: str, help: str | None) -> str:
-    return f"- {words}: {_linked(help)}" if help else f"- {words}"
+    return f"- {words}: {_linked(help.replace('%%', '%'))}" if help else f"- {words}"
 
 
 def _linked(text: str) -> str:
