@@ -17,7 +17,7 @@ SLOTS = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
 HELP = (
     "where runs are done: local (the default), ssh:HOST=SLOTS,HOST=SLOTS,... or ssh:FILE with such "
     "a host a line, SLOTS runs at a time there, by default 1; or slurm[:slots=N,partition=P,...] "
-    "with options of sbatch, N runs at a time, by default 16 (docs/FLEET.md)"
+    "with options of sbatch, N runs at a time, by default 16 (docs/guides/fleet.md)"
 )
 
 
@@ -31,7 +31,7 @@ class Host:
 
 def add_option(parser: argparse.ArgumentParser) -> None:
     """--on, with its help."""
-    group = parser.add_argument_group("many machines (docs/FLEET.md)")
+    group = parser.add_argument_group("many machines (docs/guides/fleet.md)")
     group.add_argument("--on", type=_checked, metavar="WHERE", help=HELP)
 
 

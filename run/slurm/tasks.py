@@ -74,7 +74,7 @@ class SlurmTask:
         """Why it ended without a result, in one line; state: as squeue had it last."""
         assert self.folder is not None
         if not self.node and state in ("FAILED", "COMPLETED"):
-            last = self.folder.last_line or "it printed nothing: docs/FLEET.md says what nodes need"
+            last = self.folder.last_line or "it printed nothing: docs/guides/fleet.md says what nodes need"
             return f"its worker ended before it began: {last}"
         if state in UNTOLD:
             silent = "it printed nothing" if state else WHY[""]
