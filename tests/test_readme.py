@@ -33,6 +33,7 @@ NAMED_ONLY = {
     "host": ("the running kernel's image", Exit.MISSING),
     "git:~/linux@HEAD": ("no such folder: 'git:", Exit.USAGE),
     "git:~/linux@v7.2": ("no such folder: 'git:", Exit.USAGE),
+    "--on": (" here (install it)", Exit.MISSING),
     "--bisect": ("--dry-run does not go with a bisect", Exit.USAGE),
     "--bisect-hunks": ("--dry-run does not go with a bisect", Exit.USAGE),
 }
