@@ -8,7 +8,7 @@ from pathlib import Path
 
 Refused = argparse.ArgumentTypeError
 LEAST_MEMORY = 128 << 20
-VERDICTS = ("regressed", "improved", "equivalent", "undecided")
+VERDICTS = ("regressed", "improved", "equivalent", "undecided", "trades", "idle")
 FAIL_ON = (*VERDICTS, "failed", "unfinished")  # the last two: a run was
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")  # a label names a folder
 
