@@ -75,7 +75,8 @@ def do(job: Job, folder: Path, host: str, name: str, stopped: Stopped) -> Exit:
 def main() -> int:
     """Parse the command line and do the run."""
     parser = argparse.ArgumentParser(prog="run.one", description=__doc__)
-    parser.add_argument("plan", type=Path, metavar="PLAN", help="a plan of jobs (docs/guides/fleet.md)")
+    plan = "a plan of jobs (docs/guides/fleet.md)"
+    parser.add_argument("plan", type=Path, metavar="PLAN", help=plan)
     parser.add_argument("variant", metavar="VARIANT", help="the label of a variant in it")
     parser.add_argument("number", type=count, metavar="NUMBER", help="which of its runs")
     parser.add_argument(

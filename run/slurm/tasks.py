@@ -74,8 +74,8 @@ class SlurmTask:
         """Why it ended without a result, in one line; state: as squeue had it last."""
         assert self.folder is not None
         if not self.node and state in ("FAILED", "COMPLETED"):
-            last = self.folder.last_line or "it printed nothing: docs/guides/fleet.md says what nodes need"
-            return f"its worker ended before it began: {last}"
+            nothing = "it printed nothing: docs/guides/fleet.md says what nodes need"
+            return f"its worker ended before it began: {self.folder.last_line or nothing}"
         if state in UNTOLD:
             silent = "it printed nothing" if state else WHY[""]
             return f"its worker was cut short: {self.folder.last_line or silent}"
