@@ -5,6 +5,7 @@ And the untreated run beside them has neither, in the same image.
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,9 @@ def test_all_are_of_one_image_and_the_untreated_one_has_no_more_in_it(campaign: 
 def test_earlyoom_acted_and_the_kernel_did_not(campaign: Path) -> None:
     told = meta(campaign, "earlyoom")
     assert told["remedy"]["daemon"] == "earlyoom -r 3600" and told["remedy"]["daemon_alive"]
-    assert any("sending SIGTERM to process" in line for line in told["remedy"]["log"])
+    # Whether it still asks depends on how fast the memory went.
+    sent = re.compile(r"sending SIG(?:TERM|KILL) to process \d+")
+    assert any(sent.match(line) for line in told["remedy"]["log"])
     assert told["figures"]["gave-up"] == 0
     header, *rows = (campaign / "earlyoom" / "1" / "vmstat.tsv").read_text().splitlines()
     kills = [row.split("\t")[header.split("\t").index("oom_kill")] for row in rows]
