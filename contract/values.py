@@ -8,7 +8,8 @@ from pathlib import Path
 
 Refused = argparse.ArgumentTypeError
 LEAST_MEMORY = 128 << 20
-VERDICTS = ("regressed", "improved", "equivalent", "undecided", "trades", "idle")
+OF_REMEDIES = ("trades", "idle")  # the verdicts that only remedies have
+VERDICTS = ("regressed", "improved", "equivalent", "undecided", *OF_REMEDIES)
 FAIL_ON = (*VERDICTS, "failed", "unfinished")  # the last two: a run was
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")  # a label names a folder
 

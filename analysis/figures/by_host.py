@@ -7,6 +7,7 @@ variant over all hosts.
 """
 
 import math
+import statistics
 from dataclasses import dataclass
 
 from analysis.figures.metrics import primary_figure
@@ -43,29 +44,27 @@ def by_host(campaign: Campaign) -> list[HostFigures]:
     for run in campaign.runs:
         if host := campaign.host_of(run):
             hosts.setdefault(host, []).append(run)
-    found = []
+    figures = []
     for host, runs in sorted(hosts.items()):
         known = [ratios[run.path] for run in runs if run.path in ratios]
         mean = sum(known) / len(known) if known else None
         places = [(run.variant, run.number) for run in runs]
-        found.append(HostFigures(host, places, mean, _error(known)))
-    return found
+        figures.append(HostFigures(host, places, mean, _error(known)))
+    return figures
 
 
 def _ratios(campaign: Campaign) -> list[tuple[Run, float]]:
-    found = []
+    ratios = []
     for runs in campaign.variants().values():
         figures = [(run, figure) for run in runs if (figure := primary_figure(run)) is not None]
         mean = sum(figure for _, figure in figures) / len(figures) if figures else 0.0
         if mean > 0:
-            found += [(run, figure / mean) for run, figure in figures]
-    return found
+            ratios += [(run, figure / mean) for run, figure in figures]
+    return ratios
 
 
 def _error(ratios: list[float]) -> float | None:
     """The standard error of their mean."""
     if len(ratios) < 2:
         return None
-    mean = sum(ratios) / len(ratios)
-    variance = sum((one - mean) ** 2 for one in ratios) / (len(ratios) - 1)
-    return math.sqrt(variance / len(ratios))
+    return statistics.stdev(ratios) / math.sqrt(len(ratios))

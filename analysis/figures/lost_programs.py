@@ -45,7 +45,7 @@ def lost_programs(run: Run) -> list[LostProgram]:
     if end is None or not isinstance(early, dict):
         return []
     watched = {*run.workload.subjects, *BESIDE}
-    found = []
+    lost = []
     for event in run.events:
         name, at = event.get("stream"), number(event.get("elapsed"))
         if event.get("event") != "stream-end" or name not in watched or at is None:
@@ -56,13 +56,13 @@ def lost_programs(run: Run) -> list[LostProgram]:
         # With the last of the programs that should end the run ends, too.
         last = outcome == "done" and kind(str(name)) not in PACED
         if last or name in early or at < end - ROUNDING_S:
-            found.append(LostProgram(str(name), at, _frozen_until(run, at)))
-    return sorted(found, key=lambda one: one.at)
+            lost.append(LostProgram(str(name), at, _frozen_until(run, at)))
+    return sorted(lost, key=lambda one: one.at)
 
 
 def _recorder(run: Run) -> dict[str, Any]:
-    each = (one for one in run.events if one.get("event") == "observer" and "outcome" in one)
-    return next(each, {})
+    ends = (one for one in run.events if one.get("event") == "observer" and "outcome" in one)
+    return next(ends, {})
 
 
 def _frozen_until(run: Run, moment: float) -> float:
@@ -94,6 +94,6 @@ def acted(run: Run, acts: str) -> bool:
         killed = kernels is not None and len(kernels[1]) > 0 and kernels[1][-1] > kernels[1][0]
         return sent or bool(killed) or bool(lost_programs(run))
     if acts == SWAPS:
-        each = (counters.moved_mib(run, one) for one in (counters.SWAP_OUT, counters.ZSWAP_OUT))
-        return any(each)
+        ways = (counters.SWAP_OUT, counters.ZSWAP_OUT)
+        return any(counters.moved_mib(run, way) for way in ways)
     return True

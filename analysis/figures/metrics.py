@@ -167,10 +167,10 @@ def added_up(workload: Description) -> str:
 
 def failed(run: Run) -> bool:
     """Whether the run is a result of the worst kind (an aborted one is none at all)."""
-    return run.state in FAILED and not with_losses(run)
+    return run.state in FAILED and not _went_on_after_kills(run)
 
 
-def with_losses(run: Run) -> bool:
+def _went_on_after_kills(run: Run) -> bool:
     """Whether programs were killed in it, and that is a figure of its own (lost_programs)."""
     return run.treated and run.state == OOM and lives_on(run)
 
@@ -182,7 +182,7 @@ def counted(run: Run) -> bool:
 
 def unfinished(run: Run) -> bool:
     """Whether the run went on and was not done at its limit: its figures are at least so much."""
-    return run.state == UNFINISHED or (with_losses(run) and at_its_limit(run))
+    return run.state == UNFINISHED or (_went_on_after_kills(run) and at_its_limit(run))
 
 
 def whole(run: Run) -> bool:

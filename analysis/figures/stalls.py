@@ -8,11 +8,11 @@ import numpy as np
 
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
+from analysis.reading.streams import STALL as STALL
 from analysis.reading.streams import Stream
 from contract.run_files import ECHO, HEARTBEAT, PLAYER
 
 THRESHOLDS = (0.1, 1.0, 10.0)
-STALL = 1.0  # a gap of this length is a stall, unless said otherwise
 SKIP_TOLERANCE = 0.2  # s by which a chunk of audio may be late before somebody hears it
 PACED = (HEARTBEAT, PLAYER, ECHO)  # kinds of streams that print on a clock,
 PACE = 0.1  # every so many seconds

@@ -13,11 +13,10 @@ import numpy as np
 
 from analysis.reading.counter_tables import Table
 from analysis.reading.evidence_tables import read_trace
-from analysis.reading.streams import Stream
+from analysis.reading.streams import STALL, Stream
 from contract.run_files import STAMP
 from contract.workload import Late, Recorded
 
-STALL_S = 1.0  # as in analysis.figures.stalls
 REACH_S = 1.0  # from the last row to a moment that it may still stand for
 
 
@@ -36,12 +35,12 @@ def recorded(
 def answered(
     streams: Iterable[Stream], wanted: Sequence[Late], told: Mapping[str, float], t0: float | None
 ) -> dict[str, float]:
-    """How long after a moment streams were late by STALL_S for the last time, of each `again`.
+    """How long after a moment streams were late by STALL for the last time, of each `again`.
 
     A stream that is silent at its end, and was not killed before the run's, has not answered until
     then. told, t0: as of `recorded`. 0: none was late.
     """
-    found = {}
+    seconds = {}
     for one in wanted:
         if one.of != "again" or one.since not in told or t0 is None:
             continue
@@ -50,10 +49,10 @@ def answered(
         for stream in streams:
             if stream.name.partition("-")[0] != one.stream or stream.late is None:
                 continue
-            last += stream.elapsed[stream.late >= STALL_S].tolist()
-            last += [stream.until] if stream.open_gap >= STALL_S else []
-        found[one.key] = max(last) - begin
-    return found
+            last += stream.elapsed[stream.late >= STALL].tolist()
+            last += [stream.until] if stream.open_gap >= STALL else []
+        seconds[one.key] = max(last) - begin
+    return seconds
 
 
 def _figure(trace: Table, one: Recorded, told: Mapping[str, float], t0: float) -> float | None:

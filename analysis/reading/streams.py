@@ -9,6 +9,8 @@ from analysis.reading.files import LARGEST_LOG, read_file
 from analysis.reading.latency_log import ROUNDING, Floats, Lines, elapsed_time, parse_lines
 from errors import UserError
 
+STALL = 1.0  # a gap of this length is a stall, unless said otherwise
+
 
 @dataclass(frozen=True)
 class Stream:

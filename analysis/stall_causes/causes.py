@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a silent program can have waited for, and what a stall's card and a run's sums hold.
 
-docs/explain/causes.md says how each cause is told from the evidence; everything in seconds.
+docs/explain/causes.md describes how the evidence shows each cause. All figures are in seconds.
 """
 
 from dataclasses import dataclass, field

@@ -35,6 +35,7 @@ from analysis.verdicts.choice import LISTED_RUNS, SHOWN, display_labels, in_orde
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.verdict import Word
 from contract.run_files import COMPLETED
+from contract.values import OF_REMEDIES
 from contract.workload import STALLED
 from errors import UserError
 
@@ -128,7 +129,7 @@ def tally(compared: Compared) -> str:
     """'2 regressed, 1 improved, 0 equivalent, 116 undecided'."""
     found = Counter(one.verdict for one in compared.primary.values())
     # The words of remedies are for those who have any.
-    words = [word for word in get_args(Word) if found[word] or word not in ("trades", "idle")]
+    words = [word for word in get_args(Word) if found[word] or word not in OF_REMEDIES]
     return ", ".join(f"{found[word]:,} {word}" for word in words)
 
 

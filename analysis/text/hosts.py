@@ -62,5 +62,5 @@ def runs_of(one: HostFigures, label: Callable[[str], str]) -> str:
 
 
 def far(name: str) -> str:
-    """What is said of a host whose runs differ."""
+    """The warning about a host whose runs differ."""
     return f"the runs of {name} differ from all hosts' by more than 3 standard errors"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What somebody in front of the machine meets with a variant: how often it is frozen, how long.
 
-It is said before the stalled seconds, which are a sum over several programs
+Every text gives it before the stalled seconds, which are a sum over several programs
 (docs/explain/verdicts.md).
 
 And what somebody loses by a remedy: seconds frozen and programs lost are two figures, never added

@@ -5,6 +5,7 @@ from analysis.figures.metrics import Metric
 from analysis.reading.words import plural
 from analysis.verdicts.felt import Felt, felt_words, summed_words
 from analysis.verdicts.verdict import MANY, Comparison, Failures, Sample
+from contract.values import OF_REMEDIES
 from contract.workload import STALLED
 
 AT = {"": "", ">=": "at least ", "<=": "at most "}
@@ -181,24 +182,24 @@ def sentence(
 def _verb(label: str, base: str, one: Comparison) -> str:
     """'7.2 stalls more than 6.12', '7.2 is worse than 6.12 (rate inside, higher is better)'."""
     metric = one.metric
-    if metric.key == STALLED:
-        return {
+    if one.verdict in OF_REMEDIES:
+        verb = _trade(label, base, one) if one.verdict == "trades" else f"{label} never acted"
+    elif metric.key == STALLED:
+        verb = {
             "improved": f"{label} stalls less than {base}",
             "regressed": f"{label} stalls more than {base}",
             "equivalent": f"{label} stalls as much as {base}",
             "undecided": f"{label} may be better or worse than {base}",
-            "trades": _trade(label, base, one),
-            "idle": f"{label} never acted",
         }[one.verdict]
-    verb = {
-        "improved": f"{label} is better than {base}",
-        "regressed": f"{label} is worse than {base}",
-        "equivalent": f"{label} is as good as {base}",
-        "undecided": f"{label} may be better or worse than {base}",
-        "trades": _trade(label, base, one),
-        "idle": f"{label} never acted",
-    }[one.verdict]
-    return f"{verb} ({metric.title}, {metric.better} is better)"
+    else:
+        verb = {
+            "improved": f"{label} is better than {base}",
+            "regressed": f"{label} is worse than {base}",
+            "equivalent": f"{label} is as good as {base}",
+            "undecided": f"{label} may be better or worse than {base}",
+        }[one.verdict]
+    direction = f" ({metric.title}, {metric.better} is better)"
+    return verb if metric.key == STALLED else verb + direction
 
 
 def _trade(label: str, base: str, one: Comparison) -> str:

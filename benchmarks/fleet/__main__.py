@@ -55,7 +55,7 @@ def measure(folder: Path, runs: int, slots: int) -> dict[str, float]:
     noted = RunHosts(Kept("slurm"), out)
     began = time.process_time()
     workers = SlurmWorkers(queue, slots, "name", out, made, noted.note)
-    # What is said of each run goes to nobody's terminal.
+    # The driver prints lines for each run; nobody reads them here.
     with contextlib.redirect_stdout(io.StringIO()):
         Runner(chosen, campaign, ready, workers, lambda: False).go()
     workers.close()

@@ -81,12 +81,12 @@ class Controller:
     def tasks(self, name: str) -> dict[tuple[str, int], QueuedTask]:
         """squeue, those included that ended within the site's MinJobAge."""
         command = ["squeue", "--noheader", "--array", "--states=all", f"--name={name}"]
-        found = {}
+        tasks = {}
         for line in _call([*command, f"--format={SQUEUE_FIELDS}"]).splitlines():
             job_id, comment, index, state, node, reason = line.strip().split("|", 5)
             if index.isdigit():
-                found[comment, int(index)] = QueuedTask(job_id, state, node, reason)
-        return found
+                tasks[comment, int(index)] = QueuedTask(job_id, state, node, reason)
+        return tasks
 
     def cancel(self, job_ids: Sequence[str]) -> None:
         """scancel."""
