@@ -59,12 +59,8 @@ def errand(
     *,
     clock: str = HOST,
     seed: int = 1,
-    more: tuple[str, ...] = (),
 ) -> Errand:
-    """What a guest with this clock is sent out to do for one run of this variant.
-
-    more: files of the suite that another program than run_test.sh needs.
-    """
+    """What a guest with this clock is sent out to do for one run of this variant."""
     alone = options.of(variant)
     return Errand(
         command=guest_command(options, variant, program, clock),
@@ -73,5 +69,4 @@ def errand(
         hang_after_s=options.hang_after,
         progress=progress_streams(alone),
         seed=seed,
-        more=more,
     )

@@ -21,7 +21,7 @@ from run import checks
 from run.changed_kernels import built
 from run.clock import accelerator, timing
 from run.run_folders import folder
-from setup import disk, history, image, initramfs, kconfig, kernels, music, observers
+from setup import disk, guest_suite, history, image, initramfs, kconfig, kernels, music, observers
 from setup.kernels import Kernel
 from setup.trees.progress import Progress
 from setup.userland import tools
@@ -71,6 +71,7 @@ class Made(NamedTuple):
     accel_reason: str
     images: dict[tuple[str, ...], Path]
     history: Path | None
+    suite: Path
 
 
 def say(text: str) -> None:
@@ -146,6 +147,7 @@ def make_ready(
                 kernel=one.kernel,
                 initrd=made.initrds[one.boot],
                 root_image=made.images[image_packages(options, one.workload.name)],
+                suite=made.suite,
                 history_image=made.history if one.options.gitks else None,
                 music=source,
                 accel=made.accel,
@@ -271,9 +273,10 @@ def _made(
         tools_job.result()
         return timed("history", lambda: disk.history_disk(repo or history.build(options.commits)))
 
-    def compiled() -> Path:
+    def suite() -> Path:
         tools_job.result()
-        return timed("observers", observers.program)
+        timed("observers", observers.program)
+        return guest_suite.folder()
 
     with ending_children(), concurrent.futures.ThreadPoolExecutor() as pool:
         tools_job = pool.submit(timed, "QEMU and compilers", lambda: tools.root(options.mirror))
@@ -281,10 +284,13 @@ def _made(
         kernels_job = pool.submit(_resolved, options, pinned)
         accel_job = pool.submit(initrds_and_accelerator)
         history_job = pool.submit(history_image)
+        suite_job = pool.submit(suite)
         jobs: list[concurrent.futures.Future[Any]] = [kernels_job, tools_job, accel_job, image_job]
-        jobs += [history_job, pool.submit(compiled)]
+        jobs += [history_job, suite_job]
         _wait_for(jobs)
-    return kernels_job.result(), Made(*accel_job.result(), image_job.result(), history_job.result())
+    return kernels_job.result(), Made(
+        *accel_job.result(), image_job.result(), history_job.result(), suite_job.result()
+    )
 
 
 def _wait_for(jobs: list[concurrent.futures.Future[Any]]) -> None:

@@ -74,7 +74,7 @@ def digest(path: Path) -> str:
     """SHA-256 of what lies in a folder of the cache, as it was made."""
     known = _digest_file(path)
     if not known.exists():
-        _keep_digest(path, _digest_of(path))
+        _keep_digest(path, digest_now(path))
     return known.read_text()
 
 
@@ -91,7 +91,8 @@ def _keep_digest(target: Path, text: str) -> None:
         aside.rename(known)
 
 
-def _digest_of(path: Path, changing: Collection[str] = ()) -> str:
+def digest_now(path: Path, changing: Collection[str] = ()) -> str:
+    """SHA-256 of a file's bytes, or of a folder, as it is now; changing: as in tree_digest."""
     if path.is_dir():
         return tree_digest(path, changing)
     return file_digest(path)
@@ -117,15 +118,15 @@ def _is_whole(target: Path, changing: Collection[str]) -> bool:
         state = _state(target)
         if state in _checked:
             return True
-        digest_now = _digest_of(target, changing)
+        present = digest_now(target, changing)
     except PermissionError:
         raise
     except OSError:  # not there, or the disk cannot read it
         return False
     known = _digest_file(target)
     if not known.exists():
-        _keep_digest(target, digest_now)
-    elif known.read_text() != digest_now:
+        _keep_digest(target, present)
+    elif known.read_text() != present:
         return False
     _checked[state] = target, changing
     return True
@@ -199,7 +200,7 @@ def built(
         try:
             with _told_if_full(aside):
                 build(aside / name)
-            _keep_digest(target, _digest_of(aside / name, changing))
+            _keep_digest(target, digest_now(aside / name, changing))
             if damaged:
                 target.rename(aside / ".damaged")
             (aside / name).rename(target)

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from errors import UserError, run_command
@@ -52,12 +51,9 @@ def _link_tree(source: Path, target: Path) -> None:
     shutil.copytree(source, target, symlinks=True, copy_function=link)
 
 
-def job_disk(out: Path, extra: dict[str, Path] | None = None, more: Sequence[str] = ()) -> None:
-    """The disk of one run at out: `suite/` with the suite's code, beside it what extra names.
-
-    more: files and folders of the suite that a guest has beside those that each has.
-    """
-    pack({"suite": guest_suite.folder(more), **(extra or {})}, out, "job")
+def job_disk(out: Path, suite: Path, extra: dict[str, Path] | None = None) -> None:
+    """The disk of one run at out: `suite/` with the suite's code, beside it what extra names."""
+    pack({"suite": suite, **(extra or {})}, out, "job")
 
 
 def _objects(repo: Path) -> Path:
@@ -117,7 +113,7 @@ def main() -> int:
         name: Path(folder) for name, _, folder in (f.partition("=") for f in arguments.folders)
     }
     if arguments.suite:
-        job_disk(arguments.out, folders)
+        job_disk(arguments.out, guest_suite.folder(), folders)
     else:
         pack(folders, arguments.out, arguments.label)
     print(arguments.out)

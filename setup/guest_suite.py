@@ -60,11 +60,6 @@ def folder(more: Sequence[str] = ()) -> Path:
     return cache.built("suites", cache.key(*parts), functools.partial(_make, more))
 
 
-def digest(more: Sequence[str] = ()) -> str:
-    """What stands for all that a guest gets of the suite: names, bytes, and what is executable."""
-    return cache.tree_digest(folder(more))
-
-
 def _make(more: Sequence[str], made: Path) -> None:
     with tools.workplace() as place:
         suite = place.folder / "suite"

@@ -7,6 +7,7 @@ Boots each kernel (default: the four that the golden files are of) under TCG.
 import json
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from contract.run_record import read_events
@@ -14,6 +15,7 @@ from errors import UserError, run_command
 from run import machine_lock
 from run.arguments import parse
 from run.measure_command import errand
+from setup import guest_suite
 from tests.support.vms import FOR_TESTS, SMALL, guest
 from vm import session
 
@@ -30,12 +32,11 @@ def main() -> int:
         asked = parse(argv)
         with machine_lock.held(), tempfile.TemporaryDirectory() as folder:
             state, why = session.run(
-                guest(*argv),
+                replace(guest(*argv), suite=guest_suite.folder(FOR_TESTS)),
                 errand(
                     asked,
                     asked.variants[0],
                     "python3 /suite/tests/guest/taskstats_capture.py",
-                    more=FOR_TESTS,
                 ),
                 Path(folder),
                 tick=lambda: None,

@@ -7,11 +7,13 @@ kmem:mm_page_alloc to tests/golden/tracing/6.1.format.
 
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from contract.run_record import read_events
 from run.arguments import parse
 from run.measure_command import errand
+from setup import guest_suite
 from tests.support.vms import FOR_TESTS, SMALL, guest
 from vm import session
 
@@ -26,12 +28,11 @@ def capture(kernel: str) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         run_dir = Path(scratch)
         session.run(
-            guest(*argv),
+            replace(guest(*argv), suite=guest_suite.folder(FOR_TESTS)),
             errand(
                 asked,
                 asked.variants[0],
                 "python3 /suite/tests/guest/tracing_capture.py",
-                more=FOR_TESTS,
             ),
             run_dir,
             tick=lambda: None,

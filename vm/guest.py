@@ -30,6 +30,7 @@ def append(accel: str, more: str = "") -> str:
 class Guest:
     """A virtual machine with all that it needs, ready on the host; memory in bytes.
 
+    suite: the folder with what it gets of the suite, as it was when the guest was made ready.
     append: more of its kernel's command line; music: a folder, or rsync://HOST/module of another
     machine. machine: the name of the machine that it is, and in changed the options that made it
     another. clock: GUEST or HOST, and why. disk: its model, if it has one; else disk_iops and
@@ -42,6 +43,7 @@ class Guest:
     kernel: Kernel
     initrd: Path
     root_image: Path
+    suite: Path
     history_image: Path | None  # None: of a workload that reads none
     music: str
     accel: str
@@ -67,8 +69,7 @@ class Guest:
 class Errand:
     """What a guest is to do: a shell script, the files that it sends meanwhile, and its limits.
 
-    progress: the streams of which a line says that the run goes on. more: files and folders of the
-    suite that it has beside those that each guest has.
+    progress: the streams of which a line says that the run goes on.
     """
 
     command: str
@@ -77,4 +78,3 @@ class Errand:
     hang_after_s: int  # without a word from it
     progress: tuple[str, ...] = ()
     seed: int = 1  # of the randomness of a guest with a clock of its own
-    more: tuple[str, ...] = ()

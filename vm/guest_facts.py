@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What meta.json says of a guest that only its host knows."""
 
-from collections.abc import Sequence
 from typing import Any
 
-from setup import cache, guest_suite, kconfig
+from setup import cache, kconfig
 from setup.kernels import Kernel
 from setup.userland import tools
 from vm.guest import Errand, Guest
@@ -60,7 +59,7 @@ def outside_facts(guest: Guest, errand: Errand) -> dict[str, Any]:
     kernel = guest.kernel
     return {
         **host_facts(guest),
-        "guest": _contents(guest, errand.more),
+        "guest": _contents(guest),
         "kernel": {
             "spec": kernel.spec,
             "image_digest": kernel.image_digest,
@@ -72,9 +71,9 @@ def outside_facts(guest: Guest, errand: Errand) -> dict[str, Any]:
     }
 
 
-def _contents(guest: Guest, more: Sequence[str] = ()) -> dict[str, str]:
+def _contents(guest: Guest) -> dict[str, str]:
     """What the guest's programs are, by their bytes."""
-    return {"image": cache.digest(guest.root_image), "suite": guest_suite.digest(more)}
+    return {"image": cache.digest(guest.root_image), "suite": cache.tree_digest(guest.suite)}
 
 
 def _guesses_stacks(kernel: Kernel) -> bool:

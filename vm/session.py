@@ -109,7 +109,7 @@ def _supervise(
         command = scratch / "run" / "command"
         command.parent.mkdir()
         command.write_text(errand.command)
-        disk.job_disk(job, {"run": command.parent}, errand.more)
+        disk.job_disk(job, guest.suite, {"run": command.parent})
         own = guest.clock == GUEST
         disks = [
             Disk("root", "/dev/fdset/1"),

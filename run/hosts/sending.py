@@ -14,10 +14,9 @@ from contract import checkout
 from run.jobs import job as jobs
 from run.jobs import plan_file
 from run.jobs.job import Job
-from setup import guest_suite, observers
 from setup.userland import tools
 
-# What `python3 -m run.one` imports, and what the digests of a guest's suite are made of.
+# What `python3 -m run.one` imports.
 PACKAGES = (
     *("contract", "echo_load", "errors.py", "fake_gitk", "fake_player", "machines", "measure"),
     *("monitors", "run", "run_test.sh", "setup", "vm", "workloads"),
@@ -53,8 +52,7 @@ def _files() -> Iterator[Path]:
 
 def needed(job: Job) -> dict[str, tuple[str, Path]]:
     """What has to be in a host's cache for a job: its place there, its digest, and where it is."""
-    found = [*jobs.files(job.guest).values(), tools.root(), observers.program()]
-    found += [guest_suite.folder(job.errand.more)]
+    found = [*jobs.files(job.guest).values(), tools.root()]
     found += [job.guest.library] if job.guest.library else []
     digests = {path: jobs.digest_of(path) for path in found}
     return {

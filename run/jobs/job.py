@@ -18,7 +18,7 @@ from vm import disk_model, emulator
 from vm.disk_spec import DiskModel
 from vm.guest import Errand, Guest
 
-GUEST_FILES = ("initrd", "root_image", "history_image", "music_image")
+GUEST_FILES = ("initrd", "root_image", "suite", "history_image", "music_image")
 KERNEL_FILES = ("image", "config")
 # Of a guest: what is a file, or is found again where the job is done.
 NOT_PLAIN = {"kernel", "emulator", "disk", "library", *GUEST_FILES}
@@ -83,9 +83,9 @@ def name_in_cache(path: Path) -> str:
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of a file: as the cache knows it, else of its bytes."""
+    """SHA-256 of a file or folder: as the cache knows it, else of its bytes."""
     kind = path.absolute().parent.parent
-    return cache.digest(path) if kind == cache.place() else cache.file_digest(path)
+    return cache.digest(path) if kind == cache.place() else cache.digest_now(path)
 
 
 def to_json(job: Job) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def _with_tuples(values: Mapping[str, Any], but: str = "") -> dict[str, Any]:
 def _checked(what: str, one: Mapping[str, str]) -> Path:
     path = cache.place() / one["name"]
     try:
-        digest = cache.file_digest(path)
+        digest = cache.digest_now(path)
     except OSError as error:
         raise UserError(f"{what}: {path}: {error.strerror}", hint="copy it here again") from None
     if digest != one["sha256"]:

@@ -145,13 +145,13 @@ def test_what_cannot_be_made_again_stays_damaged(monkeypatch: pytest.MonkeyPatch
 def test_it_is_read_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     cache.built("images", "root", make_file)
     read: list[Path] = []
-    digest_of = cache._digest_of
+    digest_of = cache.digest_now
 
     def counted(path: Path, changing: Collection[str] = ()) -> str:
         read.append(path)
         return digest_of(path, changing)
 
-    monkeypatch.setattr(cache, "_digest_of", counted)
+    monkeypatch.setattr(cache, "digest_now", counted)
     for times in (0, 1):  # by who has made it, and by another
         for _ in range(3):
             cache.built("images", "root", make_file)

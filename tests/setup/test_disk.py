@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from errors import UserError
-from setup import disk
+from setup import disk, guest_suite
 
 
 def debugfs(image: Path, command: str) -> str:
@@ -46,7 +46,7 @@ def test_pack_of_a_folder_that_is_not_there(tmp_path: Path) -> None:
 def test_the_job_disk_holds_the_suite_and_is_quick(tmp_path: Path) -> None:
     image = tmp_path / "job.ext4"
     before = sum(os.times()[:4])
-    disk.job_disk(image)
+    disk.job_disk(image, guest_suite.folder())
     # CPU time, of children too: others may have the machine meanwhile.
     assert sum(os.times()[:4]) - before < 5
     names = debugfs(image, "ls -p /suite")
@@ -70,7 +70,7 @@ def test_the_job_disk_holds_the_suite_and_is_quick(tmp_path: Path) -> None:
 
 def test_a_job_disk_of_a_test_has_more(tmp_path: Path) -> None:
     image = tmp_path / "job.ext4"
-    disk.job_disk(image, more=("run", "tests/guest"))
+    disk.job_disk(image, guest_suite.folder(("run", "tests/guest")))
     assert "/guest/" in debugfs(image, "ls -p /suite/tests")
     assert "/live.py/" in debugfs(image, "ls -p /suite/run")
 

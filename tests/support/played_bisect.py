@@ -131,7 +131,7 @@ class Player:
             kernel=self._kernel(variant),
             **{
                 name: cast(Any, None)
-                for name in ("initrd", "root_image", "history_image", "music", "emulator")
+                for name in ("initrd", "root_image", "suite", "history_image", "music", "emulator")
             },
             accel="tcg",
             accel_reason="",

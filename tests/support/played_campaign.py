@@ -15,7 +15,6 @@ from run.jobs.stop_signals import Stopped
 from run.preparation import Ready
 from run.runner import Outcome, Runner
 from run.slurm import slurm_workers
-from setup import guest_suite, observers
 from setup.userland import tools
 from tests.support import played_jobs
 
@@ -24,13 +23,8 @@ KERNELS = ("--kernel", "debian:6.12", "--kernel", "debian:7.2")
 
 def small_parts() -> None:
     """What a host is sent beside a guest's files is small, too."""
-    program = played_jobs.in_cache("observers/o", "observers")
-    files = {
-        name: played_jobs.in_cache(f"{name}/x/file", name).parent for name in ("tools", "suites")
-    }
-    observers.program = lambda: program  # type: ignore[assignment]
-    tools.root = lambda mirror=None: files["tools"]
-    guest_suite.folder = lambda more=(): files["suites"]
+    root = played_jobs.in_cache("tools/x/file", "tools").parent
+    tools.root = lambda mirror=None: root
     proof.POLL_S = ssh_workers.LOOK_S = slurm_workers.LOOK_S = 1.0
     slurm_workers.SUBMIT_S, slurm_workers.SETTLE_S = 0.5, 5.0
     ssh_workers.LOST_S = float(os.environ.get("PLAYED_LOST_S", ssh_workers.LOST_S))

@@ -41,6 +41,7 @@ def guest(label: str = "6.12", **more: Any) -> Guest:
         kernel=kernel,
         initrd=in_cache("initramfs/i", "an initramfs"),
         root_image=in_cache("images/r", "a root"),
+        suite=in_cache("suites/s", "a suite"),
         history_image=None,
         music="/music",
         accel="tcg",

@@ -11,7 +11,7 @@ from typing import Any
 
 from contract.run_record import read_events, write_meta, write_status
 from run.arguments import parse
-from setup import cache, disk, image, initramfs, kernels
+from setup import cache, disk, guest_suite, image, initramfs, kernels
 from tests.support.vms import FOR_TESTS, must_be_the_kernels
 from vm import disk_model, emulator, room, session
 from vm.disk_spec import DiskModel
@@ -46,7 +46,7 @@ def play(kernel_spec: str, out: Path, scenes: list[str], deadline_s: float) -> d
         program = "python3 /suite/tests/guest/stall_run.py"
         command.write_text(f"{program} {shlex.join(scenes)}\n")
         job = scratch / "job.img"
-        disk.job_disk(job, {"run": command.parent}, FOR_TESTS)
+        disk.job_disk(job, guest_suite.folder(FOR_TESTS), {"run": command.parent})
         with tempfile.NamedTemporaryFile(dir=scratch) as slow:
             slow.truncate(SLOW_BYTES)
             spec = Spec(

@@ -20,7 +20,7 @@ from run import machine_lock
 from run.arguments import parse
 from run.measure_command import GUEST_PROGRAM, errand
 from run.preparation import make_ready
-from setup import cache
+from setup import cache, guest_suite
 from vm import session
 from vm.classify import QEMU_DIED
 from vm.guest import Guest
@@ -103,6 +103,8 @@ def run_in_vm(
     run_dir.mkdir(parents=True, exist_ok=True)
     watcher = booted or WhenUnderWay(run_dir, 0, None)
     machine = ready or guest(*SMALL)
+    if program != GUEST_PROGRAM:
+        machine = dataclasses.replace(machine, suite=guest_suite.folder(FOR_TESTS))
     try:
         with nothing_left(), machine_lock.held(machine.clock == GUEST) as lock:
             if machine.clock == GUEST:
@@ -115,7 +117,6 @@ def run_in_vm(
                     program,
                     clock=machine.clock,
                     seed=seed,
-                    more=() if program == GUEST_PROGRAM else FOR_TESTS,
                 ),
                 run_dir,
                 tick=lambda: None,
