@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What follows from a stage of a bisect: which kernels confirm it, and where it goes on."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from run.bisect.state import Stage, State, Step
@@ -45,19 +46,36 @@ def tested_beside(state: State, row: list[str], culprit: str) -> tuple[int, int]
 
 @dataclass(frozen=True)
 class Kernels:
-    """The kernels of a finding. `parent`: before the culprit; `revert`: the bad end without it."""
+    """The kernels of a finding. `parent`: before the culprit; `revert`: the bad end without it.
+
+    same_as: of each that is the same binary as one before it, that one's name.
+    """
 
     parent: Step
     culprit: Step
     good: Step
     bad: Step
     revert: Step | None
+    same_as: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def all(self) -> list[Step]:
         """Each once, the parent first."""
         found = {one.name: one for one in (self.parent, self.culprit, self.good, self.bad)}
         return [*found.values(), *([self.revert] if self.revert else [])]
+
+    @property
+    def to_run(self) -> list[str]:
+        """The names of those that are different binaries."""
+        return [step.name for step in self.all if step.name not in self.same_as]
+
+    def run_as(self, step: Step) -> str:
+        """The name that this binary is run by."""
+        return self.same_as.get(step.name, step.name)
+
+    def told_same(self) -> list[str]:
+        """A sentence for each that is no binary of its own."""
+        return [f"{name} is the same binary as {other}." for name, other in self.same_as.items()]
 
 
 def ends_of(state: State, stage: Stage) -> tuple[Step, Step]:
@@ -70,7 +88,7 @@ def judged(kernels: Kernels, at: dict[str, Any], on_bad: dict[str, Any]) -> dict
     """What of the verdicts is kept; at: against the parent, on_bad: against the bad end."""
 
     def word(found: dict[str, Any], step: Step | None) -> dict[str, Any]:
-        one = found.get(step.name) if step else None
+        one = found.get(kernels.run_as(step)) if step else None
         if one is None or one["verdict"] is None:  # it has no runs, or is the baseline itself
             return {}
         primary = one.get("primary") or {}
@@ -88,6 +106,14 @@ def judged(kernels: Kernels, at: dict[str, Any], on_bad: dict[str, Any]) -> dict
         "revert_against_bad": word(on_bad, kernels.revert),
         "culprit_against_bad": word(on_bad, kernels.culprit),
     }
+
+
+def same_binaries(digests: Mapping[str, str]) -> dict[str, str]:
+    """Of each name whose digest an earlier one has, the first such name."""
+    firsts: dict[str, str] = {}
+    for name, digest in digests.items():
+        firsts.setdefault(digest, name)
+    return {name: firsts[digest] for name, digest in digests.items() if firsts[digest] != name}
 
 
 def more_stages(state: State, stage: Stage) -> list[Stage]:

@@ -223,13 +223,18 @@ class Bisect:
         for one in kernels.all:
             if not self._have(one, notes):
                 raise UserError(f"{one.name} cannot be made any more: {notes[-1]}")
+        binaries = {
+            one.name: self._ready[one.name].guest.kernel.image_digest for one in kernels.all
+        }
+        kernels = replace(kernels, same_as=findings.same_binaries(binaries))
+        notes += kernels.told_same()
         number = 1 + sum(bool(one.finding) for one in self.state.stages)
         place = f"{FINDING}-{number}"
-        names = [one.name for one in kernels.all]
+        names = kernels.to_run
         say(f"confirming {culprit.name}: {findings.RUNS} fresh runs of {', '.join(names)}")
         self._campaign(place, names, runs=findings.RUNS, seeds_from=(1 + number) * SEEDS_APART)
         at = results.verdicts(self.folder / place, parent.name)
-        on_bad = results.verdicts(self.folder / place, bad.name)
+        on_bad = results.verdicts(self.folder / place, kernels.run_as(bad))
         stage.finding = {
             "folder": place,
             "notes": notes,

@@ -144,6 +144,27 @@ def test_kernels_with_the_same_binary_are_one(
     check_finding(found, commits[9])
 
 
+def test_a_finding_runs_each_binary_once(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = linear(tree, 12)
+    world = since(commits, (5, 2.0))
+    for place, name in enumerate(commits):  # two binaries in all, and the revert's
+        world.twins[name] = commits[0 if place < 5 else 5]
+    player = Player(world, monkeypatch, tree)
+    _, found = bisect(player, tmp_path / "b", asked(tree, commits))
+    assert found is not None
+    check_finding(found, commits[5])
+    parent, culprit = commits[4][:12], commits[5][:12]
+    finding = found.stages[0].finding
+    assert (finding["good_against_parent"], finding["culprit_against_bad"]) == ({}, {})
+    fresh = {one.split("/")[1] for one in world.ran if one.startswith("finding-1/")}
+    assert fresh == {parent, culprit, finding["revert"]}
+    text = " ".join(report.write(tmp_path / "b", found).split())
+    assert f"{commits[0][:12]} is the same binary as {parent}." in text
+    assert f"{commits[-1][:12]} is the same binary as {culprit}." in text
+
+
 def test_memory_is_matched(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commits = linear(tree, 8)
     world = since(commits, (3, 2.0))
