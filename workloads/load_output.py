@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the programs of workloads share: lines that they print, moments, the file of figures.
+"""Output of the programs that load the machine: printed lines, keys of moments, a file of figures.
 
-Imports little: memory is the experiment.
+This module imports little, because the memory of these programs is part of the experiment.
 """
 
 import json
@@ -9,22 +9,22 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-SAY_S = 0.5  # below what counts as a silence
-SEEN_S = 0.6  # the observers look four times a second
+SAY_S = 0.5  # between lines: less than a stall
+SEEN_S = 0.6  # the observers take four samples a second
 
 
 def begin_of(phase: str) -> str:
-    """The key of the moment before it (seconds of CLOCK_MONOTONIC)."""
+    """The key of the moment before a phase (seconds of CLOCK_MONOTONIC)."""
     return f"at-{phase}-begin"
 
 
 def end_of(phase: str) -> str:
-    """The key of the moment after it."""
+    """The key of the moment after a phase (seconds of CLOCK_MONOTONIC)."""
     return f"at-{phase}-end"
 
 
-def searched() -> str:
-    """PATH, and where Debian keeps programs that an ordinary user's does not look for."""
+def search_path() -> str:
+    """PATH with the sbin folders, which an ordinary user's PATH lacks on Debian."""
     return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
@@ -33,8 +33,8 @@ def say(line: str) -> None:
     os.write(1, line.encode() + b"\n")
 
 
-def keep(figures: Mapping[str, float], path: Path) -> None:
-    """The figures so far as a JSON object, whole or not at all."""
+def write_json(figures: Mapping[str, float], path: Path) -> None:
+    """Write the figures so far as a JSON object; the file is replaced as a whole."""
     aside = path.with_suffix(".new")
     aside.write_text(json.dumps(figures))
     aside.rename(path)
