@@ -76,8 +76,10 @@ class Expectation:
         return _information(weights, means, spread) + self._failing(parts)
 
     def _failing(self, parts: Floats) -> Floats:
-        """The nats that the run's failing or not tells, for each kernel; 0 as long as no run
-        failed."""
+        """The nats that the run's failing or not tells, for each kernel.
+
+        0 as long as no run failed.
+        """
         builds = self._known.builds
         failed, ended = np.cumsum(builds.failed), np.cumsum(builds.counts)
         if not failed[-1]:

@@ -101,8 +101,10 @@ def posterior(evidence: Evidence) -> Posterior:
 
 
 def _level(sums: Floats, centre: float) -> tuple[Floats, Floats]:
-    """The mean and variance of a side's level: gap x setting; an unknown level's variance is
-    wide."""
+    """The mean and variance of a side's level: gap x setting.
+
+    An unknown level's variance is wide.
+    """
     known = sums[0] > 0
     safe = np.where(known, sums[0], 1.0)
     mean = np.where(known, sums[1] / safe, 0.0) + centre

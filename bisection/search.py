@@ -114,8 +114,7 @@ def _step(evidence: Evidence, pending: Sequence[int], most_runs: int) -> Step:
 
 
 def _stretch(evidence: Evidence, known: Posterior) -> Range | None:
-    """The commits between two neighbouring tested kernels, if they hold the step for sure and some
-    of them are untestable."""
+    """The commits between two tested kernels that surely hold the step, if some are untestable."""
     j = int(known.gaps.argmax())
     low, high = int(known.positions[j]), int(known.positions[j + 1])
     if known.gaps[j] < SURE or not any(low < position < high for position in evidence.untestable):
@@ -126,8 +125,7 @@ def _stretch(evidence: Evidence, known: Posterior) -> Range | None:
 
 
 def likely_next(evidence: Evidence, pending: Sequence[int]) -> list[int]:
-    """The positions of new kernels that may be wanted after the pending runs, most probable
-    first."""
+    """The positions of kernels to build that pending runs may require, most probable first."""
     low, high = window(evidence)
     part_of = within(evidence, low, high)
     busy = [position - low for position in pending if low < position < high]

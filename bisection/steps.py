@@ -106,8 +106,7 @@ def _failures(failed: Floats, ended: Floats, first: Ints, second: Ints | None) -
 
 
 def _sums(builds: Builds) -> tuple[Floats, Floats]:
-    """The log-weight and the kernels' sums for each setting that is likely by single kernels'
-    runs."""
+    """The log-weights and the kernels' sums of the settings that single kernels' runs allow."""
     scatter, offset = (grid.ravel() for grid in np.meshgrid(SCATTERS, OFFSETS, indexing="ij"))
     weights = np.log(np.tile(OFFSET_WEIGHTS, len(SCATTERS)))
     weights += builds.likelihood_of_scatter(scatter, np.ones((len(scatter), len(builds.counts))))

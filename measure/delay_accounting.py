@@ -17,8 +17,10 @@ KNOB = "/proc/sys/kernel/task_delayacct"
 
 @contextlib.contextmanager
 def switched_on(events: Events) -> Iterator[None]:
-    """Switch it on if the kernel can, and restore it on leaving; the event lets others restore
-    it."""
+    """Switch it on if the kernel can, and restore it on leaving.
+
+    The event lets others restore it.
+    """
     with contextlib.ExitStack() as stack:
         if (knobs.ROOT / KNOB[1:]).exists():
             try:

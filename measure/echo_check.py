@@ -27,8 +27,10 @@ SYSCALLS = {
 
 
 class NotAvailable(Exception):
-    """This kernel or this user cannot count allocations; the message is one line with the
-    reason."""
+    """This kernel or this user cannot count allocations.
+
+    The message is one line with the reason.
+    """
 
 
 def checked(order: int, rate: int) -> dict[str, object]:
@@ -82,8 +84,10 @@ def per_echo(order: int) -> float:
 
 
 def _counter(event: int, wanted: str) -> int:
-    """Open a counter of this task's events that match the filter, not started yet; its
-    descriptor."""
+    """Open a counter of this task's events that match the filter, not started yet.
+
+    Returns its descriptor.
+    """
     number = SYSCALLS.get(os.uname().machine)
     if number is None:
         raise NotAvailable(f"perf_event_open's number on {os.uname().machine} is unknown")

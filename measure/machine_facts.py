@@ -11,8 +11,10 @@ from setup.devices.device import number_of, sys_folder
 
 
 def facts() -> dict[str, Any]:
-    """Kernel, command line, memory, CPUs and a clock anchor; facts that cannot be read are left
-    out."""
+    """Kernel, command line, memory, CPUs and a clock anchor.
+
+    Facts that cannot be read are left out.
+    """
     uname = os.uname()
     known: dict[str, Any] = {
         "kernel": {"release": uname.release, "version": uname.version},

@@ -60,8 +60,10 @@ class Observers:
                 self._evidence.start(t0)
 
     def live_lock(self, recorder: RecorderProcess) -> str:
-        """Wait for the recorder's end or a live-lock; returns the reason if it is a live-lock, else
-        ''."""
+        """Wait for the recorder's end or a live-lock.
+
+        Returns the reason if it is a live-lock, else ''.
+        """
         return self._evidence.live_lock(recorder) if self._evidence else ""
 
     def end(self) -> list[dict[str, Any] | None]:

@@ -79,8 +79,10 @@ class Verdict:
 
 
 def run(options: Options) -> int:
-    """Measure; returns run_test.sh --bare's exit status. The status event says how the run
-    ended."""
+    """Measure; returns run_test.sh --bare's exit status.
+
+    The status event says how the run ended.
+    """
     if os.geteuid() != 0:
         raise UserError("--device needs root", hint="run it with sudo")
     assert options.device is not None and options.run_dir is not None
@@ -151,8 +153,10 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
 
 @contextlib.contextmanager
 def remedy_applied(variant: Variant, events: Events) -> Iterator[None]:
-    """Apply the variant's remedy for the time of the run; writes the facts about it to
-    meta.json."""
+    """Apply the variant's remedy for the time of the run.
+
+    Writes the facts about it to meta.json.
+    """
     if not variant.remedy:
         yield
         return

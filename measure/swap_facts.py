@@ -15,8 +15,7 @@ from setup.devices.use import same, unescape
 
 ROOT = Path("/")
 # Documentation/admin-guide/blockdev/zram.rst: the fields of mm_stat (in bytes, *_pages in pages)
-# and
-# of io_stat (events), in the order of the files.
+# and of io_stat (events), in the order of the files.
 MM_STAT = (
     *("orig_data_size", "compr_data_size", "mem_used_total", "mem_limit", "mem_used_max"),
     *("same_pages", "pages_compacted", "huge_pages"),

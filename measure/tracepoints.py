@@ -49,8 +49,10 @@ def read_format(tracefs: str, name: str) -> Format | None:
 
 
 def gfp_flags() -> dict[str, int]:
-    """The names and bit values of the allocation flags, ordered as print_flags() does; empty
-    without tracefs."""
+    """The names and bit values of the allocation flags, ordered as print_flags() does.
+
+    Empty without tracefs.
+    """
     tracefs = find_tracefs()
     format = read_format(tracefs, PAGE_ALLOC) if tracefs else None
     return print_flags(format) if format else {}
@@ -93,8 +95,10 @@ def _constant(text: str) -> int:
 
 
 def _operation(words: list[str], level: int) -> int:
-    """Take the longest operation that binds at least as OPERATORS[level] from the words; its
-    value."""
+    """Take the longest operation that binds at least as OPERATORS[level] from the words.
+
+    Returns its value.
+    """
     if level == len(OPERATORS):
         return _operand(words)
     value = _operation(words, level + 1)

@@ -12,8 +12,10 @@ READ_TO = 0x7E00
 
 
 def write(path: Path) -> int:
-    """Turn the file into a boot disk; returns the number of requests of a machine that boots from
-    it."""
+    """Turn the file into a boot disk.
+
+    Returns the number of requests of a machine that boots from it.
+    """
     path.write_bytes(_sector())
     os.truncate(path, (BLOCKS + 1) * APART * 512)
     return 1 + BLOCKS  # 1: the firmware reads the sector

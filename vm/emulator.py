@@ -44,8 +44,10 @@ class Emulator:
         return [*_loader(self.root, preloaded), self.program, *_data(self.root)]
 
     def environment(self, preloaded: Path | None = None) -> dict[str, str]:
-        """Its whole environment; for the host's QEMU the user's own LD_PRELOAD is kept, after
-        ours."""
+        """Its whole environment.
+
+        For the host's QEMU the user's own LD_PRELOAD is kept, after ours.
+        """
         if self.root:
             kept = {name: value for name, value in os.environ.items() if name not in LOADED}
             return {**kept, "QEMU_MODULE_DIR": _for_loader(self.root / LIBRARIES[1] / "qemu")}

@@ -17,8 +17,7 @@ APPEND = (
     "net.ifnames=0 delayacct"
 )
 # QEMU's emulated CPUs share one time stamp counter, but Linux does not know that: it would fall
-# back
-# to the HPET, and every reading of the clock would be a trapped access to an emulated device.
+# back to the HPET, and every reading of the clock would be a trapped access to an emulated device.
 APPEND_TCG = " tsc=reliable"
 
 

@@ -56,8 +56,10 @@ def boots(
 
 
 def choose(emulator: Emulator, wanted: str, kernel: Path, initrd: Path) -> tuple[str, str]:
-    """The accelerator to use (`kvm` or `tcg`), and one line with the reason. wanted: auto or
-    kvm."""
+    """The accelerator to use (`kvm` or `tcg`), and one line with the reason.
+
+    wanted: auto or kvm.
+    """
     if wanted == "kvm":
         check_device()
     if not _may_open():

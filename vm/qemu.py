@@ -155,8 +155,7 @@ def _at_once(spec: Spec) -> str:
 
 def _no_cache(spec: Spec) -> str:
     # Needless flushes and discards would end in QEMU's main loop, at a time of the host's clock.
-    # The
-    # model's writes end when the platter has them: it has no cache to flush.
+    # The model's writes end when the platter has them: it has no cache to flush.
     return ",write-cache=off,discard=off,write-zeroes=off" if spec.library else ""
 
 

@@ -19,7 +19,7 @@ class Monitor:
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._buffer = b""
-        self._asked = 0
+        self._last_id = 0
         self.events: list[dict[str, Any]] = []
 
     def negotiate(self) -> None:
@@ -32,8 +32,8 @@ class Monitor:
 
         TimeoutError if no answer comes within timeout seconds; a late answer is ignored.
         """
-        self._asked += 1
-        request = {"execute": command, "arguments": arguments, "id": self._asked}
+        self._last_id += 1
+        request = {"execute": command, "arguments": arguments, "id": self._last_id}
         deadline = time.monotonic() + timeout
         self._sock.settimeout(timeout)
         try:
@@ -45,7 +45,7 @@ class Monitor:
             message = self._message(deadline)
             if "event" in message:
                 self.events.append(message)
-            elif message.get("id") != self._asked:
+            elif message.get("id") != self._last_id:
                 continue  # a late answer to an earlier command
             elif "error" in message:
                 raise RuntimeError(f"QMP {command}: {message['error'].get('desc')}")

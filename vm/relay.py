@@ -30,8 +30,7 @@ def copy(source: socket.socket, sink: socket.socket) -> None:
 
 
 def main() -> None:
-    """Relay until QEMU closes its end: this process is no child of QEMU, but must not outlive
-    it."""
+    """Relay until QEMU closes its end; this process must not outlive QEMU."""
     parts = urlsplit(f"//{sys.argv[1]}")
     try:
         far = socket.create_connection((parts.hostname, parts.port or 873), timeout=CONNECT_S)

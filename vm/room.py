@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The disk space that a run takes on the host: its throw-away disks, and the space it needs
-free."""
+"""The disk space that a run takes on the host: throw-away disks, and space that must be free."""
 
 import contextlib
 import errno

@@ -93,8 +93,7 @@ def _supervise(
     stopped: Callable[[], bool],
     booted: Callable[[Machine], None],
 ) -> tuple[tuple[str, str] | None, str | None, Served | None]:
-    """Run QEMU; returns why it was ended (None if it ended by itself), the signal it died of, and
-    its disks' counts."""
+    """Run QEMU; returns why we ended it (or None), what killed it, and its disks' counts."""
     with (
         appending(run_dir, errand.files) as memory,
         reserved(run_dir),  # released before the memory is emptied: room for it on a full disk

@@ -32,8 +32,10 @@ LOAD = (
 
 
 def known(qemu: str) -> float | None:
-    """Instructions per second under the QEMU of --qemu; None if not measured yet. Writes
-    nothing."""
+    """Instructions per second under the QEMU of --qemu; None if not measured yet.
+
+    Writes nothing.
+    """
     try:
         content = json.loads(_file(cache.place(), qemu).read_bytes())
         return float(content["instructions_per_s"])
@@ -56,8 +58,10 @@ def measured(qemu: str, emulator: Emulator, kernel: Path, initrd: Path) -> float
 
 
 def boot(emulator: Emulator, kernel: Path, initrd: Path) -> float:
-    """Instructions per second of QEMU's CPU time; TimeoutError if the guest does not report its
-    end."""
+    """Instructions per second of QEMU's CPU time.
+
+    TimeoutError if the guest does not report its end.
+    """
     with cache.scratch(SCRATCH) as folder:
         log = folder / "console.log"
         spec = Spec(

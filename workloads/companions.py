@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The programs that run beside every workload: heartbeat, player, and the echo load if
-requested."""
+"""The programs beside every workload: heartbeat, player, and the echo load if requested."""
 
 import os
 import sys

@@ -50,8 +50,10 @@ def device(disk: str) -> Counts:
 
 
 def iostat(before: Counts, after: Counts, seconds: float) -> Counts:
-    """The columns of IOSTAT between two counts; await and request size only if anything was
-    written."""
+    """The columns of IOSTAT between two counts.
+
+    Await and request size only if anything was written.
+    """
     if not before or not after or seconds <= 0:
         return {}
     d = {name: after[name] - before[name] for name in before}

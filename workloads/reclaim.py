@@ -15,8 +15,10 @@ COLUMNS = ("pg-Stall", "pg-Wait ms", "pg-Rclm", "ksd-stall", "ksd-wait ms")
 
 
 def waits(where: str, since: str = "", until: str = "") -> tuple[Recorded, ...]:
-    """The count and ms of tasks' waits, then of kswapd's, between two moments; where: part of the
-    keys."""
+    """The count and ms of tasks' waits, then of kswapd's, between two moments.
+
+    where: part of the keys.
+    """
 
     def us(names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(f"{name[:-1]}us" for name in names)
@@ -31,8 +33,10 @@ def waits(where: str, since: str = "", until: str = "") -> tuple[Recorded, ...]:
 
 
 def stalls(where: str, since: str = "", until: str = "") -> tuple[Recorded, ...]:
-    """The five figures of the mail (counts, ms, pages), between two moments; where: part of the
-    keys."""
+    """The five figures of the mail (counts, ms, pages), between two moments.
+
+    where: part of the keys.
+    """
     waited = waits(where, since, until)
     freed = Recorded(f"pg-rclm-{where}", ("direct_reclaim_pages",), since, until)
     return (*waited[:2], freed, *waited[2:])
@@ -45,8 +49,7 @@ def stalls_table(title: str, where: str) -> FigureTable:
 
 
 def reclaims(where: str, since: str, until: str) -> tuple[Recorded, ...]:
-    """The counts of all waits, of those in the allocator's slow path, and of direct reclaims by
-    result."""
+    """The counts of all waits, of slow-path waits, and of direct reclaims by result."""
     slow, every = ("slow_path_waits_n",), (*WAITED, *KSWAPD_WAITED)
     span = (since, until)
     return (

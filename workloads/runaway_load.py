@@ -27,8 +27,10 @@ CHUNK = 1 << 20
 
 
 def eat(eaten: mmap.mmap, random_share: int) -> NoReturn:
-    """Take memory without end; eaten: gets the MiB taken so far; random_share: percent of a
-    page."""
+    """Take memory without end; eaten: gets the MiB taken so far.
+
+    random_share: percent of a page.
+    """
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     random = mmap.PAGESIZE * random_share // 100
     page = os.urandom(random) + bytes(mmap.PAGESIZE - random)
@@ -42,8 +44,10 @@ def eat(eaten: mmap.mmap, random_share: int) -> NoReturn:
 
 
 def watch(child: int, eaten: mmap.mmap, patience_s: float) -> dict[str, float]:
-    """Wait for the child's end, kill it after patience_s seconds; returns the figures (seconds,
-    MiB)."""
+    """Wait for the child's end, kill it after patience_s seconds.
+
+    Returns the figures (seconds, MiB).
+    """
     began = last_line_at = time.monotonic()
     gave_up = False
     while not os.waitpid(child, os.WNOHANG)[0]:

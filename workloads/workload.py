@@ -133,8 +133,7 @@ class Workload:
         return ",".join(sorted(words))
 
     def values(self, options: Options) -> dict[str, int]:
-        """Each parameter's value in its own unit (bytes, seconds, counts), from a complete
-        --load."""
+        """Each parameter's value (bytes, seconds or a count) from a complete --load."""
         known = {parameter.name: parameter for parameter in self.parameters}
         return {name: known[name].read(text) for name, text in _pairs(options.load)}
 

@@ -89,8 +89,7 @@ def _read_but_swap(machine: Machine, begin: float, end: float) -> float | None:
 
 
 def _crypt_without_disk(machine: Machine, begin: float, end: float) -> float | None:
-    """The share of the span's samples at which dm-crypt had bios in flight and the disk had
-    none."""
+    """The share of the span's samples with bios in flight in dm-crypt but none on the disk."""
     crypt = machine.run.column("diskstats", "crypt_in_flight")
     disk = machine.run.column("diskstats", "disk_in_flight")
     if crypt is None or disk is None or not np.array_equal(crypt[0], disk[0]):

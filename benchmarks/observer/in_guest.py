@@ -65,8 +65,7 @@ def victim_errors(path: Path) -> list[dict[str, float]]:
 
 
 def naive_figures(path: Path) -> dict[str, Any]:
-    """The naive loop's worst lateness (s, against its period of 1 s), samples, and CPU us a
-    sample."""
+    """The naive loop's worst lateness (s, for its period of 1 s), samples, and CPU us a sample."""
     dates: list[float] = []
     spent: list[float] = []
     for line in path.read_text().splitlines():

@@ -10,8 +10,7 @@ LINES = 400  # of a table like /proc/vmstat
 
 
 def paces() -> dict[str, float]:
-    """The CPU us that one pread of /proc/vmstat takes here, and splitting such a table in
-    Python."""
+    """The CPU us of a pread of /proc/vmstat here, and of splitting such a table in Python."""
     fd = os.open("/proc/vmstat", os.O_RDONLY)
     table = b"".join(b"nr_counter_%d %d\n" % (n, n * n) for n in range(LINES))
     try:

@@ -49,8 +49,10 @@ def stopped_for(child: int, seconds: float) -> None:
 
 
 def main() -> int:
-    """Hold the child for STOP_S seconds each time it stops, N times (0: until SIGTERM); exit
-    status."""
+    """Hold the child for STOP_S seconds each time it stops, N times (0: until SIGTERM).
+
+    Returns the exit status.
+    """
     times = int(sys.argv[1])
     stay_in_memory(PRIORITY + 1)
     child = os.fork()

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A request takes its access time, plus its bytes divided by the interface's rate. A rotating disk
- * does one request at a time. A request that begins where the last one ended has no access time, and
- * one a little farther on only the time in which the platter gets there. Flash does `parallel`
- * accesses at a time; their bytes share the interface. Disks share nothing with each other: each has
- * its own head, interface and queue.
+ * does one request at a time. A request that begins where the last one ended has no access time,
+ * and one a little farther on only the time in which the platter gets there. Flash does `parallel`
+ * accesses at a time; their bytes share the interface. Disks share nothing with each other: each
+ * has its own head, interface and queue.
  */
 #define _GNU_SOURCE
 #include "disk.h"
@@ -75,8 +75,8 @@ void add_waiting(struct disk *disk, const struct io_uring_sqe *sqe, int64_t now)
 }
 
 /*
- * Choose as a drive does: the request that begins where the head is, else the oldest. A request that
- * has waited for as long as a full queue of accesses takes has priority.
+ * Choose as a drive does: the request that begins where the head is, else the oldest. A request
+ * that has waited for as long as a full queue of accesses takes has priority.
  */
 static struct request take_next(struct disk *disk, int64_t now)
 {

@@ -3,8 +3,8 @@
  * Makes disks whose requests take the time that a model gives, on the guest's clock.
  *
  * This library is preloaded into QEMU. It reads from the environment: DISK_MODEL, with DEVICE INODE
- * ROTATES PARALLEL DEPTH ACCESS_NS BYTES_PER_S of each modelled disk, joined by ';' (disk.c explains
- * them, requests.c how QEMU waits); DISK_MODEL_OWN_CLOCK, set if the guest's clock counts
+ * ROTATES PARALLEL DEPTH ACCESS_NS BYTES_PER_S of each modelled disk, joined by ';' (disk.c
+ * explains them, requests.c how QEMU waits); DISK_MODEL_OWN_CLOCK, set if the guest's clock counts
  * instructions (main_loop.c); DISK_MODEL_SAY, set for a line on stderr at the start, and the counts
  * at the end.
  */

@@ -44,8 +44,10 @@ def work(scene: Scene, objects: int) -> None:
 
 
 def walk(scene: Scene, which: str) -> None:
-    """Stat each file of the tree; adds files-, walk- (s), read- (MiB), inodes- and dentries-
-    WHICH."""
+    """Stat each file of the tree.
+
+    Adds files-, walk- (s), read- (MiB), inodes- and dentries-WHICH.
+    """
     before, began, files = counters(), time.monotonic(), 0
     due = began
     folders = [str(scene.folder / TREE)]

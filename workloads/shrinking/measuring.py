@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Shared by the parts of `shrinker`: their lines and figures, timed programs, the kernel's
-counts."""
+"""Lines, figures, timed programs and kernel counters for all parts of `shrinker`."""
 
 import os
 import subprocess
@@ -57,8 +56,10 @@ def difference(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
 
 
 def cached(cache: str) -> int | None:
-    """The number of objects in use in a slab cache (/proc/slabinfo, active_objs); None if
-    unknown."""
+    """The number of objects in use in a slab cache (/proc/slabinfo, active_objs).
+
+    None if unknown.
+    """
     try:
         lines = SLABINFO.read_text().splitlines()
     except OSError:

@@ -37,8 +37,7 @@ Step = Callable[[], None]
 
 
 def work(scene: Scene, seconds: int, headers: int) -> None:
-    """Run the mix; adds KIND-SHARE (µs) and KIND-steps, and work-rate and stall-rate (per
-    second)."""
+    """Run the mix; adds KIND-SHARE (µs), KIND-steps, work-rate and stall-rate (per second)."""
     begins = [
         (kind, partial(STEPS[kind], scene.folder, number, headers))
         for kind, count in KINDS.items()
@@ -87,8 +86,10 @@ def _child(
     counts: mmap.mmap,
     place: int,
 ) -> tuple[int, int]:
-    """Start a process that steps until then and then writes its latencies (ns); its pid and
-    pipe."""
+    """Start a process that steps until then and then writes its latencies (ns).
+
+    Returns its pid and pipe.
+    """
     reading, writing = os.pipe()
     pid = os.fork()
     if pid:
