@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# run_test.sh in a rootless container, for systems other than Debian. Needs podman, and nothing else.
+# Runs run_test.sh in a rootless container, for systems other than Debian. It only needs podman.
 # usage: ./container.sh [OPTION of run_test.sh]…
-# Results are in results/ here, and yours; the cache is podman's volume desktop-freeze. BASE names
-# another image than docker.io/library/debian:12 to build on.
+# Results are in results/ here and belong to you; the cache is podman's volume desktop-freeze. The
+# variable BASE names another base image than docker.io/library/debian:12.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -14,8 +14,8 @@ fi
 echo "container.sh: building the image desktop-freeze (the first time it takes minutes)"
 podman build --quiet ${BASE:+--build-arg "BASE=$BASE"} --tag desktop-freeze . >/dev/null
 mkdir -p results
-# The disk's model needs io_uring, which podman's filter of system calls refuses; and SELinux would
-# keep the container from results/.
+# The disk model needs io_uring, which podman's system-call filter refuses; SELinux would deny the
+# container access to results/.
 options=(--security-opt "seccomp=unconfined" --security-opt "label=disable")
 if [[ -r /dev/kvm && -w /dev/kvm ]]; then
     options+=(--device /dev/kvm --group-add keep-groups)

@@ -29,7 +29,7 @@ class Exit(IntEnum):
 
 
 class UserError(Exception):
-    """Something that the user can put right: one line that says what is wrong, and what to do."""
+    """An error that the user can fix: one line that says what is wrong, and what to do."""
 
     def __init__(self, message: str, *, hint: str = "", status: Exit = Exit.MISSING) -> None:
         super().__init__(message)
@@ -42,8 +42,8 @@ class UserError(Exception):
 
 
 def printable(text: str) -> str:
-    """Text of a guest's or a user's as a terminal may get it: lines, and no escape sequences."""
-    return "".join(one if one.isprintable() or one == "\n" else "?" for one in text)
+    """Text from a guest or a user made safe for a terminal: lines without escape sequences."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
 
 
 def write_kernel_file(file: Path, text: str, what: str = "") -> None:
@@ -56,17 +56,17 @@ def write_kernel_file(file: Path, text: str, what: str = "") -> None:
 
 
 def run_command(name: str, main: Callable[[], int]) -> int:
-    """Run a command's main(): a UserError becomes one line on stderr and its exit status.
+    """Run a command's main(); returns the exit status. A UserError becomes one line on stderr.
 
-    So does a file that this user may not look at or touch, wherever it is met.
+    So does any file that this user may not access.
 
-    Debian's ordinary users have no sbin in their PATH, where mke2fs, depmod and losetup are.
+    Adds sbin to PATH, which Debian's ordinary users lack: mke2fs, depmod and losetup are there.
     """
     os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
     _open_standard_files()
     try:
         if lost := lost_value(sys.argv[1:]):
-            raise UserError(f"{lost}: '--' is no value", status=Exit.USAGE)
+            raise UserError(f"{lost}: '--' is not a value", status=Exit.USAGE)
         try:
             return main()
         finally:
@@ -78,15 +78,15 @@ def run_command(name: str, main: Callable[[], int]) -> int:
     except PermissionError as error:
         if error.filename is None:
             raise
-        hint = "not this user's to use"
-        said = f"{name}: {error.filename}: {error.strerror} ({hint})"
-        print(printable(said), file=sys.stderr)
+        hint = "this user may not use it"
+        message = f"{name}: {error.filename}: {error.strerror} ({hint})"
+        print(printable(message), file=sys.stderr)
         return int(Exit.MISSING)
     except KeyboardInterrupt:
         print(f"{name}: interrupted", file=sys.stderr)
         return int(Exit.INTERRUPTED)
     except BrokenPipeError:
-        _drop_output()  # whoever read it has seen enough
+        _drop_output()  # the reader has ended, as `head` does
         return 128 + signal.SIGPIPE
     except OSError as error:
         if error.errno not in NO_ROOM:
@@ -98,13 +98,13 @@ def run_command(name: str, main: Callable[[], int]) -> int:
 
 
 def lost_value(argv: Iterable[str]) -> str | None:
-    """The first word that argparse would take for an option without a value: `--music=--`."""
+    """The first word that argparse would mistake for an option without a value: `--music=--`."""
     options = itertools.takewhile(lambda word: word != "--", argv)
     return next((word for word in options if LOST.fullmatch(word)), None)
 
 
 def _open_standard_files() -> None:
-    """Whoever started us may have closed some: the next file would have such a one's number."""
+    """Open closed standard files: the next opened file would get the number of such a one."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -113,5 +113,5 @@ def _open_standard_files() -> None:
 
 
 def _drop_output() -> None:
-    """Python's own flush at exit shall not complain."""
+    """Redirect stdout to /dev/null, so that Python's flush at exit does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Measures each kernel that is new since the last night, and ends with the trend over all nights:
-# see --help and docs/guides/ci-nightly.md. setup/systemd/ has the units of a timer.
+# Measures each kernel that is new since the last night, then prints the trend over all nights: see
+# --help and docs/guides/ci-nightly.md. setup/systemd/ has the units for a timer.
 set -euo pipefail
 
 suite=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Speed and error rates, measured."""
+"""Measures the suite's speed and error rates."""
 
 from contract.environment import enter
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the evidence costs the workload: `python3 -m benchmarks.evidence DIR [--runs N] …`.
+"""How much the evidence observer slows the workload down: `python3 -m benchmarks.evidence DIR …`.
 
-Runs ./run_test.sh with the other options, N times with the evidence and N times with --no-evidence,
-in turn, each a campaign of its own below DIR. What is complete there stays: the same command goes
-on where it was interrupted. Output: elapsed of all, and the ratio of the medians with its 95 %
-bootstrap interval. Target: at most 1.03.
+Runs ./run_test.sh with the other options, N times with evidence and N times with --no-evidence,
+alternating, each as a campaign of its own below DIR. Complete runs are kept: the same command
+resumes after an interruption. Output: the elapsed seconds of all runs, and the ratio of the medians
+with its 95 % bootstrap interval. Target: at most 1.03.
 """
 
 import argparse
@@ -25,7 +25,7 @@ KINDS = {"with": [], "without": ["--no-evidence"]}
 
 
 def elapsed(campaign: Path) -> float | None:
-    """Seconds of the workload of a campaign's one run; None if it did not complete."""
+    """The seconds of the workload in a campaign's only run; None if it did not complete."""
     for path in campaign.glob("*/1/status.json"):
         status = json.loads(path.read_text())
         if status["state"] == COMPLETED:
@@ -34,13 +34,13 @@ def elapsed(campaign: Path) -> float | None:
 
 
 def observers(campaign: Path) -> dict[str, dict[str, float]]:
-    """Each observer's cost, by its name."""
+    """Each observer's cost (cpu_s, elapsed_s, locked_kib, …), by its name."""
     (path,) = campaign.glob("*/1/meta.json")
-    return {one["name"]: one for one in json.loads(path.read_text())["observers"]}
+    return {facts["name"]: facts for facts in json.loads(path.read_text())["observers"]}
 
 
 def run(campaign: Path, argv: list[str]) -> float:
-    """Elapsed of one run, done now unless it was before."""
+    """The elapsed seconds of one run, which is done now unless it is already complete."""
     if (done := elapsed(campaign)) is not None:
         return done
     if campaign.exists():
@@ -54,7 +54,7 @@ def run(campaign: Path, argv: list[str]) -> float:
 
 
 def interval(sample: list[float], base: list[float]) -> tuple[float, float, float]:
-    """Ratio of the medians, and the bounds of its 95 % percentile bootstrap interval."""
+    """The ratio of the medians, and the bounds of its 95 % percentile bootstrap interval."""
     rng = np.random.default_rng(1)
     medians = [
         np.median(rng.choice(values, (RESAMPLES, len(values))), axis=1) for values in (sample, base)
@@ -64,26 +64,26 @@ def interval(sample: list[float], base: list[float]) -> tuple[float, float, floa
 
 
 def main() -> int:
-    """Run what is missing, print the table."""
+    """Do the missing runs and print the table; returns the exit status."""
     parser = argparse.ArgumentParser(prog="benchmarks.evidence", description=__doc__)
     parser.add_argument("folder", type=Path, metavar="DIR")
     parser.add_argument("--runs", type=int, default=5, metavar="N")
     given, argv = parser.parse_known_args()
-    found: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    seconds: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for number in range(1, given.runs + 1):
-        # with, without, without, with, …: what drifts slowly is the same for both
+        # with, without, without, with, …: a slow drift affects both alike
         for kind in sorted(KINDS, reverse=number % 2 == 0):
             campaign = given.folder / f"{kind}-{number}"
-            found[kind].append(run(campaign, [*argv, *KINDS[kind]]))
-            print(f"{campaign.name}: {found[kind][-1]:.1f} s", flush=True)
-    ratio, low, high = interval(found["with"], found["without"])
-    for kind, values in found.items():
+            seconds[kind].append(run(campaign, [*argv, *KINDS[kind]]))
+            print(f"{campaign.name}: {seconds[kind][-1]:.1f} s", flush=True)
+    ratio, low, high = interval(seconds["with"], seconds["without"])
+    for kind, values in seconds.items():
         print(f"{kind:8} median {np.median(values):.1f} s of {len(values)} runs")
     print(f"ratio of the medians: {ratio:.3f} (95 % interval {low:.3f} to {high:.3f})")
     costs = [observers(given.folder / f"with-{n}") for n in range(1, given.runs + 1)]
     for name in costs[0]:
-        share = [100 * one[name]["cpu_s"] / one[name]["elapsed_s"] for one in costs]
-        locked = max(one[name]["locked_kib"] for one in costs)
+        share = [100 * cost[name]["cpu_s"] / cost[name]["elapsed_s"] for cost in costs]
+        locked = max(cost[name]["locked_kib"] for cost in costs)
         print(f"{name:9} {np.median(share):.2f} % of one CPU, {locked / 1024:.1f} MiB locked")
     return 0
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How fast and in how much memory a 100 MB kernel log is read: `python3 -m benchmarks.kernlog`.
+"""How long and how much memory it takes to read a 100 MB kernel log: `… -m benchmarks.kernlog`.
 
-Makes three logs, always the same, in a temporary folder and lets `analysis.kernlog --json` read
-each: an ordinary one with a failure now and then, one of a machine that does nothing but fail (the
-live-lock of the first report), and the same with two CPUs printing at once. Target: 10 s, 100 MB.
+Makes three logs in a temporary folder, always the same ones, and lets `analysis.kernlog --json`
+read each: an ordinary log with occasional failures, the log of a machine that only fails (the
+live-lock of the first report), and the same with two CPUs that print at once. Target: 10 s, 100 MB.
 """
 
 import argparse
@@ -25,7 +25,7 @@ FRAMES = (
 
 
 def failure(task: str, pid: int, order: int) -> list[str]:
-    """One page allocation failure as 6.1 prints it."""
+    """The lines of one page allocation failure, as 6.1 prints them."""
     zone = "min:1800kB low:2248kB high:2696kB active_anon:9188kB inactive_anon:220048kB " * 4
     return [
         f"{task}: page allocation failure: order:{order}, mode:0x40820(GFP_ATOMIC|__GFP_COMP), "
@@ -58,7 +58,7 @@ def failure(task: str, pid: int, order: int) -> list[str]:
 
 
 def ordinary(size: int) -> Iterator[str]:
-    """A desktop's syslog, with a failure each 20,000 lines."""
+    """A desktop's syslog of `size` bytes, with a failure every 20,000 lines."""
     n = 0
     while size > 0:
         at = f"Nov  2 12:{n // 6000 % 60:02}:{n // 100 % 60:02} desk kernel: [{n / 100:12.6f}] "
@@ -71,7 +71,7 @@ def ordinary(size: int) -> Iterator[str]:
 
 
 def flood(size: int) -> Iterator[str]:
-    """Nothing but failures, one after the other."""
+    """A log of `size` bytes with only failures, one after the other."""
     n = 0
     while size > 0:
         for text in failure(f"gitk-{n % 4}", n, 2):
@@ -82,7 +82,7 @@ def flood(size: int) -> Iterator[str]:
 
 
 def two_cpus(size: int) -> Iterator[str]:
-    """The same on two CPUs, line by line."""
+    """A log of `size` bytes with failures of two CPUs, whose lines alternate."""
     n = 0
     while size > 0:
         for pair in zip(failure("gitk", n, 2), failure("player", n + 1, 0), strict=True):
@@ -101,7 +101,7 @@ LOGS: dict[str, Callable[[int], Iterator[str]]] = {
 
 
 def read(path: Path) -> tuple[float, float, float, int]:
-    """Seconds, those of them on a CPU, peak MB and the number of records."""
+    """Elapsed seconds, CPU seconds, peak MB and the number of records."""
     command = [sys.executable, "-m", "analysis.kernlog", "--json", str(path)]
     began = time.monotonic()
     with subprocess.Popen(command, cwd=SUITE, stdout=subprocess.PIPE) as child:
@@ -116,10 +116,12 @@ def read(path: Path) -> tuple[float, float, float, int]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Make, read, print."""
+    """Make the logs, read them and print the table; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python3 -m benchmarks.kernlog", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--megabytes", type=int, default=100, help="size of each log (100)")
+    parser.add_argument(
+        "--megabytes", type=int, default=100, help="size of each log in MB (default: 100)"
+    )
     size = parser.parse_args(arguments).megabytes * 1_000_000
     head = f"{'log':<10} {'MB':>6} {'lines':>9} {'records':>8} {'seconds':>8} {'CPU s':>6}"
     print(f"{head} {'peak MB':>8}")

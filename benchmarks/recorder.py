@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How many lines a second are stamped: `python3 -m benchmarks.recorder [--mmtests FILE]`.
+"""How many lines per second are stamped: `python3 -m benchmarks.recorder [--mmtests FILE]`.
 
-A program floods a pipe with lines of 20 bytes, which the suite's recorder stamps and writes to a
-file; so do latency_output.py, ts (moreutils; if it is there) and MMTests' latency-output (if its
-path is given). Nobody's start-up counts, and everybody's last byte in the file does. Output:
-median, least and most of some runs each, in turn. Target for the recorder: 1,000,000 lines/s.
+A program floods a pipe with lines of 20 bytes. The suite's recorder stamps them and writes them to
+a file; so do latency_output.py, ts (of moreutils, if installed) and MMTests' latency-output (if its
+path is given). The time from each tool's first to its last byte counts, not its start-up. Output:
+median, minimum and maximum of some alternating runs. Target for the recorder: 1,000,000 lines/s.
 """
 
 import argparse
@@ -28,20 +28,20 @@ Run = Callable[[Path, int], float]
 
 SUITE = Path(__file__).resolve().parents[1]
 FLOOD = "yes 'commit 123 of 456789' | head -n {}"
-FIRST_LINES, LEAST_S = 50_000, 0.5  # of a run; more lines until it takes so long
+FIRST_LINES, LEAST_S = 50_000, 0.5  # of a run; the number of lines grows until it takes LEAST_S
 START_S = 30.0
 
 
-def counted(path: Path, least: int) -> None:
-    """UserError if there are fewer lines in this log."""
+def check_lines(path: Path, least: int) -> None:
+    """UserError if this log has fewer than `least` lines."""
     with open(path, "rb") as log:
-        found = sum(1 for _ in log)
-    if found < least:
-        raise UserError(f"{path.name}: {found} lines of {least} were recorded")
+        count = sum(1 for _ in log)
+    if count < least:
+        raise UserError(f"{path.name}: only {count} of {least} lines were recorded")
 
 
 def recorder(folder: Path, lines: int) -> float:
-    """Seconds from the begin of the program to the end of the recorder."""
+    """The seconds from the program's begin to the recorder's end."""
     script = f"echo ready; read go; {FLOOD.format(lines)}"
     stream = Stream("flood", ["sh", "-c", script], dict(os.environ), waits=True)
     process = RecorderProcess(
@@ -49,12 +49,15 @@ def recorder(folder: Path, lines: int) -> float:
     )
     process.wait()
     taken = time.monotonic() - process.t0
-    counted(folder / "latency-flood.log", lines)
+    check_lines(folder / "latency-flood.log", lines)
     return taken
 
 
 def piped(command: list[str]) -> Run:
-    """The same of a command that stamps its standard input; it has begun when it stamps a line."""
+    """A function that measures the seconds of a command that stamps its standard input.
+
+    The measurement begins when the command has stamped a first line.
+    """
 
     def run(folder: Path, lines: int) -> float:
         path = folder / "log"
@@ -66,21 +69,21 @@ def piped(command: list[str]) -> Run:
         give_up = time.monotonic() + START_S
         while not path.stat().st_size:
             if time.monotonic() > give_up:
-                raise UserError(f"{command[0]} stamps nothing")
+                raise UserError(f"{command[0]} stamped no line within {START_S:.0f} s")
             time.sleep(0.01)
         began = time.monotonic()
         subprocess.run(["sh", "-c", FLOOD.format(lines)], stdout=stamping.stdin, check=True)
         stamping.stdin.close()
         stamping.wait()
         taken = time.monotonic() - began
-        counted(path, lines)
+        check_lines(path, lines)
         return taken
 
     return run
 
 
 def rate(run: Run) -> float:
-    """Lines a second of one run that is long enough."""
+    """The lines per second of a run that takes at least LEAST_S seconds."""
     lines = FIRST_LINES
     while True:
         with tempfile.TemporaryDirectory(prefix="recorder-") as folder:
@@ -91,9 +94,11 @@ def rate(run: Run) -> float:
 
 
 def main() -> int:
-    """Measure, print the table."""
+    """Measure and print the table; returns the exit status."""
     parser = argparse.ArgumentParser(prog="benchmarks.recorder", description=__doc__)
-    parser.add_argument("--mmtests", type=Path, metavar="FILE", help="its monitors/latency-output")
+    parser.add_argument(
+        "--mmtests", type=Path, metavar="FILE", help="monitors/latency-output there"
+    )
     parser.add_argument("--runs", type=int, default=5, metavar="N")
     options = parser.parse_args()
     contenders: dict[str, Run] = {"recorder": recorder}
@@ -102,12 +107,12 @@ def main() -> int:
         contenders["ts"] = piped(["ts", "%.s"])
     if options.mmtests:
         contenders["latency-output (MMTests)"] = piped(["perl", str(options.mmtests)])
-    found: dict[str, list[float]] = {name: [] for name in contenders}
+    rates_of: dict[str, list[float]] = {name: [] for name in contenders}
     for number in range(options.runs):
         for name in sorted(contenders, reverse=number % 2 == 1):
-            found[name].append(rate(contenders[name]))
+            rates_of[name].append(rate(contenders[name]))
     print(f"{'lines/s':24} {'median':>12} {'least':>12} {'most':>12}")
-    for name, rates in found.items():
+    for name, rates in rates_of.items():
         print(f"{name:24} {np.median(rates):12,.0f} {min(rates):12,.0f} {max(rates):12,.0f}")
     return 0
 

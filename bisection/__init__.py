@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which commit of a row made the runs worse, and which kernel to run next: arithmetic only."""
+"""Computes which commit of a row made the runs worse, and which kernel to run next; no I/O."""

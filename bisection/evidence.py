@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is known of a row of commits: the figures of the runs at each, and where there can be none.
+"""What is known about a row of commits: the figures of their runs, and which are untestable.
 
-Position 0 is the good end and `last` the bad end. One commit after the good end made the step.
+Position 0 is the good end and `last` the bad end. One of the commits after position 0 made the
+step.
 """
 
 import math
@@ -13,16 +14,16 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-FLOOR = 0.01  # of the median, added to each figure: a run without a stall has a logarithm, too
+FLOOR = 0.01  # share of the median added to each figure, so that a figure of 0 has a logarithm
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """figures: of each tested position one a run, more is worse, infinite if the run failed.
+    """figures: for each tested position one per run; more is worse, infinite if the run failed.
 
-    untestable: positions whose kernel cannot be built, or does not bring a run to its end.
-    innocent: positions that did not make the step, since their kernel is that of a commit before
-    them, byte for byte.
+    untestable: positions whose kernel cannot be built, or whose runs do not reach their end.
+    innocent: positions that cannot have made the step, because their kernel is byte for byte that
+    of an earlier commit.
     """
 
     last: int
@@ -31,7 +32,7 @@ class Evidence:
     innocent: frozenset[int] = frozenset()
 
     def suspects(self) -> Ints:
-        """How many of the commits up to each position may have made the step."""
+        """For each position the number of commits up to it that may have made the step."""
         may = np.ones(self.last + 1, dtype=np.int64)
         may[[0, *self.innocent]] = 0
         return np.cumsum(may)
@@ -43,24 +44,24 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Builds:
-    """The tested kernels in their order, each with the sums of its runs' logarithms.
+    """The tested kernels in order of position, with the sums of their runs' logarithms.
 
-    A run that failed has none, and is counted; of a kernel of which no run ended the mean is 0.
+    A failed run has no logarithm and is only counted. The mean of a kernel without ended runs is 0.
     """
 
     positions: Ints
-    counts: Floats  # of the runs that ended
+    counts: Floats  # of runs that ended
     means: Floats
-    squares: Floats  # of the deviations of the runs from the mean of their kernel
-    failed: Floats
+    squares: Floats  # sums of the squared deviations of the runs from their kernel's mean
+    failed: Floats  # counts of runs that failed
 
     @classmethod
     def of(cls, evidence: Evidence) -> "Builds":
-        """The sums of all kernels that were run."""
+        """The sums for all kernels that were run."""
         rows = logarithms(evidence.figures)
         positions = sorted(rows)
-        logs = [rows[one] for one in positions]
-        runs = np.array([len(evidence.figures[one]) for one in positions], dtype=float)
+        logs = [rows[position] for position in positions]
+        runs = np.array([len(evidence.figures[place]) for place in positions], dtype=float)
         counts = np.array([len(row) for row in logs], dtype=float)
         return cls(
             np.array(positions, dtype=np.int64),
@@ -71,27 +72,30 @@ class Builds:
         )
 
     def centred(self) -> tuple[float, Floats]:
-        """The mean of the kernels' means, and what each differs from it."""
-        there = self.counts > 0
-        centre = float(self.means[there].mean()) if there.any() else 0.0
-        return centre, np.where(there, self.means - centre, 0.0)
+        """The mean of the kernels' mean logarithms, and how much each mean differs from it."""
+        ended = self.counts > 0
+        centre = float(self.means[ended].mean()) if ended.any() else 0.0
+        return centre, np.where(ended, self.means - centre, 0.0)
 
     def precision(self, scatter: Floats, offset: Floats) -> Floats:
-        """How well each kernel's mean is known to be its side's level: setting x kernel."""
-        found: Floats = self.counts / (offset[:, None] ** 2 * self.counts + scatter[:, None] ** 2)
-        return found
+        """1 / variance of each kernel's mean logarithm about its side's level: setting x kernel.
+
+        scatter, offset: standard deviations of logarithms, one per setting.
+        """
+        inverse: Floats = self.counts / (offset[:, None] ** 2 * self.counts + scatter[:, None] ** 2)
+        return inverse
 
     def likelihood_of_scatter(self, scatter: Floats, precision: Floats) -> Floats:
-        """The logarithm, of each setting, but for how far the means are from their levels."""
-        there = self.counts > 0
-        found: Floats = -(self.counts.sum() - there.sum()) * np.log(scatter)
-        found = found - self.squares.sum() / (2 * scatter**2)
-        found = found + 0.5 * np.log(precision[:, there]).sum(axis=1)
-        return found
+        """The log-likelihood of each setting, without the part of the means about their levels."""
+        ended = self.counts > 0
+        logs: Floats = -(self.counts.sum() - ended.sum()) * np.log(scatter)
+        logs = logs - self.squares.sum() / (2 * scatter**2)
+        logs = logs + 0.5 * np.log(precision[:, ended]).sum(axis=1)
+        return logs
 
 
 def logarithms(figures: Mapping[int, Sequence[float]]) -> dict[int, Floats]:
-    """Of each run that ended."""
+    """The natural logarithms of the figures of the runs that ended, by position."""
     ended = [value for row in figures.values() for value in row if math.isfinite(value)]
     floor = FLOOR * float(np.median(ended)) if ended else 0.0
     floor = floor or 1.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The likelihood of kernels that have one level and one share of failed runs, both not known."""
+"""Log-likelihoods of kernels that share one unknown level, and one unknown share of failed runs."""
 
 import math
 
@@ -7,29 +7,29 @@ import numpy as np
 
 from bisection.evidence import Builds, Floats
 
-LEVELS = 2.0  # the width of a level's flat prior, in logarithms
-PRIOR = 0.5  # Beta(1/2, 1/2), of the share of runs that fail
+LEVELS = 2.0  # width of a level's flat prior, in natural logarithms
+PRIOR = 0.5  # the share of failing runs has the prior Beta(1/2, 1/2)
 LOG_GAMMA = np.array([math.lgamma(count + PRIOR) for count in range(2000)])
 LOG_FACTORIAL = np.array([math.lgamma(count + 2 * PRIOR) for count in range(2000)])
 
 
 def sums(builds: Builds, precision: Floats, means: Floats) -> Floats:
-    """Over the kernels up to each: power x setting x kernel."""
+    """Sums of precision * mean^power over the kernels up to each one: power x setting x kernel."""
     return np.stack([np.cumsum(precision * means**power, axis=1) for power in range(3)])
 
 
 def level(sums: Floats) -> Floats:
-    """The logarithm, of means with one level; 0 of none. sums: power x …"""
-    zero, one, two = sums
-    known = zero > 0
-    safe = np.where(known, zero, 1.0)
-    found: Floats = -0.5 * (two - one**2 / safe + np.log(safe))
-    return np.where(known, found + 0.5 * math.log(2 * math.pi) - math.log(LEVELS), 0.0)
+    """The log-likelihood of means that share one level; 0 without any mean. sums: power x …"""
+    zeroth, first, second = sums
+    known = zeroth > 0
+    safe = np.where(known, zeroth, 1.0)
+    logs: Floats = -0.5 * (second - first**2 / safe + np.log(safe))
+    return np.where(known, logs + 0.5 * math.log(2 * math.pi) - math.log(LEVELS), 0.0)
 
 
 def failures(failed: Floats, ended: Floats) -> Floats:
-    """The logarithm, of so many runs that failed and that ended, with one share."""
+    """The log-likelihood of these counts of failed and ended runs, with one share of failures."""
     bad, good = failed.astype(np.int64), ended.astype(np.int64)
-    found: Floats = LOG_GAMMA[bad] + LOG_GAMMA[good] - LOG_FACTORIAL[bad + good]
-    found = found - 2 * LOG_GAMMA[0] + LOG_FACTORIAL[0]
-    return found
+    logs: Floats = LOG_GAMMA[bad] + LOG_GAMMA[good] - LOG_FACTORIAL[bad + good]
+    logs = logs - 2 * LOG_GAMMA[0] + LOG_FACTORIAL[0]
+    return logs

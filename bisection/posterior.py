@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How probable it is of each commit that it made the step, given the runs so far.
+"""The probability of each commit that it made the step, given the runs so far.
 
-The model: the logarithm of a run's figure is a level, the same for all commits before the step and
-another for all from it on, plus an offset of its own for each kernel that was built (its size and
-the place of its code move the figure whatever its commit does), plus the run's scatter; both are
-normal. A run fails with a probability that is one before the step and another from it on. Levels
-and probabilities are integrated out (`likelihood`), the deviations of offsets and of runs over the
-grid below. Each commit is as probable as any other before the first run.
+The model: the logarithm of a run's figure is a sum of three parts. The level is the same for all
+commits before the step, and another for the step and all later ones. Each built kernel has its own
+offset (its size and the place of its code change the figure, whatever its commit does). Each run
+has its scatter. Offset and scatter are normal. Runs fail with one probability before the step, and
+with another one from the step on. `likelihood` integrates over levels and probabilities, and this
+module over the standard deviations of offset and scatter, on the grid below. Before the first run
+all commits are equally probable.
 """
 
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from bisection import likelihood
 from bisection.evidence import Builds, Evidence, Floats, Ints
 
 TINY = 1e-9
-# Standard deviations of a run's logarithm, and of a kernel's offset, with their prior weights.
+# Standard deviations of scatter and of offsets (natural logarithms); prior weights of the latter.
 SCATTERS = np.geomspace(0.02, 1.2, 12)
 OFFSETS = np.array([0.0, 0.02, 0.04, 0.07, 0.1, 0.14, 0.2])
 OFFSET_WEIGHTS = np.array([0.08, 0.1, 0.13, 0.17, 0.22, 0.18, 0.12])
@@ -25,15 +26,16 @@ OFFSET_WEIGHTS = np.array([0.08, 0.1, 0.13, 0.17, 0.22, 0.18, 0.12])
 
 @dataclass(frozen=True)
 class Posterior:
-    """Of the gaps between neighbouring tested kernels: gap j ends with positions[j + 1].
+    """The probabilities of the gaps between neighbouring tested kernels; gap j ends with
+    positions[j + 1].
 
-    weights: gap x setting (a scatter and an offset), sum 1. left, right: the level on either side
-    if the step is in that gap, with its variance.
+    weights: gap x setting (a scatter and an offset), sum 1. left, right: the level (a logarithm) on
+    either side if the step is in that gap, and its variance.
     """
 
     builds: Builds
     last: int
-    suspects: Ints  # up to each position
+    suspects: Ints  # count up to each position
     scatter: Floats
     offset: Floats
     weights: Floats
@@ -44,29 +46,29 @@ class Posterior:
 
     @property
     def positions(self) -> Ints:
-        """Of the tested kernels, ascending; the ends are always among them."""
+        """The positions of the tested kernels, ascending; the ends are always among them."""
         return self.builds.positions
 
     @property
     def gaps(self) -> Floats:
         """The probability that the step is after positions[j], up to positions[j + 1]."""
-        found: Floats = self.weights.sum(axis=1)
-        return found
+        probabilities: Floats = self.weights.sum(axis=1)
+        return probabilities
 
     def commits(self) -> Floats:
-        """The probability of each commit, by its position; 0 of the good end."""
-        found = np.diff(self.suspects, prepend=0).astype(float)
+        """The probability of each commit, by its position; the good end has 0."""
+        probabilities = np.diff(self.suspects, prepend=0).astype(float)
         sizes = np.diff(self.suspects[self.positions])
-        each = self.gaps / np.maximum(sizes, 1)
-        found[1:] *= np.repeat(each, np.diff(self.positions))
-        return found
+        per_commit = self.gaps / np.maximum(sizes, 1)
+        probabilities[1:] *= np.repeat(per_commit, np.diff(self.positions))
+        return probabilities
 
 
 def posterior(evidence: Evidence) -> Posterior:
-    """The posterior of runs that hold some at both ends."""
+    """The posterior, given runs of at least both ends."""
     builds = Builds.of(evidence)
     assert builds.positions[0] == 0 and builds.positions[-1] == evidence.last
-    scatter, offset = (one.ravel() for one in np.meshgrid(SCATTERS, OFFSETS, indexing="ij"))
+    scatter, offset = (grid.ravel() for grid in np.meshgrid(SCATTERS, OFFSETS, indexing="ij"))
     prior = np.log(np.tile(OFFSET_WEIGHTS / OFFSET_WEIGHTS.sum(), len(SCATTERS)))
     precision = builds.precision(scatter, offset)
     centre, means = builds.centred()
@@ -82,7 +84,7 @@ def posterior(evidence: Evidence) -> Posterior:
         logs = logs + likelihood.failures(failed[:-1], ended[:-1])
         logs = logs + likelihood.failures(failed[-1] - failed[:-1], ended[-1] - ended[:-1])
     suspects = evidence.suspects()
-    with np.errstate(divide="ignore"):  # a gap without any is not where the step is
+    with np.errstate(divide="ignore"):  # a gap without suspects cannot hold the step
         logs = logs + np.log(np.diff(suspects[builds.positions]))
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
@@ -99,7 +101,10 @@ def posterior(evidence: Evidence) -> Posterior:
 
 
 def _level(sums: Floats, centre: float) -> tuple[Floats, Floats]:
-    """The mean and variance of a side's level: gap x setting; of an unknown one wide."""
+    """The mean and variance of a side's level: gap x setting.
+
+    An unknown level's variance is wide.
+    """
     known = sums[0] > 0
     safe = np.where(known, sums[0], 1.0)
     mean = np.where(known, sums[1] / safe, 0.0) + centre

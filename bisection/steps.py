@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether the row holds a second step; then the larger one is searched in a part of the row.
+"""Decides whether the row has a second step; if so, the larger step is searched in part of the row.
 
 With two steps the kernels between them are neither good nor bad, and one step explains them badly.
-So one and two are compared by their marginal likelihoods, as the posterior is made: each level with
-a flat prior, offsets and scatter over the same grid.
+So the models with one and with two steps are compared by their marginal likelihoods, computed as
+the posterior is: a flat prior for each level, and the same grid of offsets and scatter.
 """
 
 import math
@@ -16,45 +16,45 @@ from bisection.evidence import Builds, Evidence, Floats, Ints
 from bisection.posterior import OFFSET_WEIGHTS, OFFSETS, SCATTERS
 
 SECOND = 0.2  # prior odds of a second step
-ODDS = 20.0  # of two steps against one, from which on there are two
-LEAST = 6  # kernels: fewer do not tell
+ODDS = 20.0  # least odds of two steps against one to assume two
+LEAST = 6  # kernels: fewer are not enough to judge
 FEW = 1e-4
 TINY = 1e-9
-FAILED = 10.0  # the level, beyond any logarithm, of kernels all of whose runs failed
+FAILED = 10.0  # level of kernels all of whose runs failed: higher than any logarithm
 
 
 def window(evidence: Evidence) -> tuple[int, int]:
-    """The positions of the kernels between which one step is searched; the whole row if it has one.
+    """The positions of two tested kernels between which to search for one step.
 
-    Both were run.
+    They are the ends of the row if it has one step only.
     """
     low, high = 0, evidence.last
     while True:
         part = within(evidence, low, high)
-        found = _larger(part)
-        if found is None:
+        inner = _larger(part)
+        if inner is None:
             return low, high
-        low, high = low + found[0], low + found[1]
+        low, high = low + inner[0], low + inner[1]
 
 
 def within(evidence: Evidence, low: int, high: int) -> Evidence:
-    """What is known from one kernel to another, as if they were the ends."""
+    """The evidence between two tested kernels, renumbered as if they were the ends."""
     if (low, high) == (0, evidence.last):
         return evidence
 
     def inside(places: frozenset[int]) -> frozenset[int]:
-        return frozenset(one - low for one in places if low < one <= high)
+        return frozenset(place - low for place in places if low < place <= high)
 
     return Evidence(
         high - low,
-        {one - low: row for one, row in evidence.figures.items() if low <= one <= high},
+        {place - low: row for place, row in evidence.figures.items() if low <= place <= high},
         inside(evidence.untestable),
         inside(evidence.innocent),
     )
 
 
 def _larger(evidence: Evidence) -> tuple[int, int] | None:
-    """The part of the row with the larger of two steps; None if there is one."""
+    """The positions around the larger of two steps; None if there is only one step."""
     builds = Builds.of(evidence)
     if len(builds.positions) < LEAST:
         return None
@@ -65,24 +65,24 @@ def _larger(evidence: Evidence) -> tuple[int, int] | None:
     left = sums[:, :, :-1]  # power x setting x gap
     right = sums[:, :, -1:] - left
     failed, ended = np.cumsum(builds.failed), np.cumsum(builds.counts)
-    one = weights[:, None] + likelihood.level(left) + likelihood.level(right) + gaps
-    one = one + _failures(failed, ended, np.arange(len(gaps)), None)
+    single = weights[:, None] + likelihood.level(left) + likelihood.level(right) + gaps
+    single = single + _failures(failed, ended, np.arange(len(gaps)), None)
     first, second = np.triu_indices(len(gaps), 1)
     middle = left[:, :, second] - left[:, :, first]
-    two = weights[:, None] + gaps[first] + gaps[second] + math.log(2 * SECOND)
+    double = weights[:, None] + gaps[first] + gaps[second] + math.log(2 * SECOND)
     for part in (left[:, :, first], middle, right[:, :, second]):
-        two = two + likelihood.level(np.where(part[0] > TINY, part, 0.0))
-    two = two + _failures(failed, ended, first, second)
-    if not _log_sum(two) - _log_sum(one) > math.log(ODDS):
+        double = double + likelihood.level(np.where(part[0] > TINY, part, 0.0))
+    double = double + _failures(failed, ended, first, second)
+    if not _log_sum(double) - _log_sum(single) > math.log(ODDS):
         return None
-    setting, pair = np.unravel_index(int(two.argmax()), two.shape)
+    setting, pair = np.unravel_index(int(double.argmax()), double.shape)
     a, b = int(first[pair]), int(second[pair])
     levels = [
         part[1, setting] / part[0, setting] if part[0, setting] > TINY else math.inf
         for part in (left[:, :, a], middle[:, :, pair], right[:, :, b])
     ]
-    if math.inf in levels:  # where no run ended, all failed: the larger step is beside it
-        levels = [one if one != math.inf else FAILED for one in levels]
+    if math.inf in levels:  # no run ended in a part: all failed, and the larger step is beside it
+        levels = [level if level != math.inf else FAILED for level in levels]
     if abs(levels[1] - levels[0]) >= abs(levels[2] - levels[1]):
         return 0, int(builds.positions[b])
     return int(builds.positions[a + 1]), evidence.last
@@ -93,21 +93,21 @@ def _log_sum(logs: Floats) -> float:
 
 
 def _failures(failed: Floats, ended: Floats, first: Ints, second: Ints | None) -> Floats:
-    """The logarithm, of what failed in each part; failed, ended: runs of the kernels up to each."""
+    """The log-likelihood of the failures in each part; failed, ended: counts up to each kernel."""
     if not failed[-1]:
         return np.zeros(len(first))
     edges = [first, *([] if second is None else [second])]
-    parts = [np.stack([failed[one], ended[one]]) for one in edges]
+    parts = [np.stack([failed[edge], ended[edge]]) for edge in edges]
     parts.append(np.stack([np.full(len(first), failed[-1]), np.full(len(first), ended[-1])]))
-    found = likelihood.failures(*parts[0])
+    logs = likelihood.failures(*parts[0])
     for before, now in pairwise(parts):
-        found = found + likelihood.failures(*(now - before))
-    return found
+        logs = logs + likelihood.failures(*(now - before))
+    return logs
 
 
 def _sums(builds: Builds) -> tuple[Floats, Floats]:
-    """Of each setting that the runs of single kernels allow: its weight, and the kernels' sums."""
-    scatter, offset = (one.ravel() for one in np.meshgrid(SCATTERS, OFFSETS, indexing="ij"))
+    """The log-weights and the kernels' sums of the settings that single kernels' runs allow."""
+    scatter, offset = (grid.ravel() for grid in np.meshgrid(SCATTERS, OFFSETS, indexing="ij"))
     weights = np.log(np.tile(OFFSET_WEIGHTS, len(SCATTERS)))
     weights += builds.likelihood_of_scatter(scatter, np.ones((len(scatter), len(builds.counts))))
     kept = weights > weights.max() + math.log(FEW)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""ICMP echoes to this machine itself, of a size whose reply needs order-N GFP_ATOMIC memory."""
+"""Sends ICMP echoes to this machine itself, whose replies need order-N GFP_ATOMIC memory."""

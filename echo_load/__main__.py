@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Paced echoes: `echo K lost L missed M`, ten lines a second, or one for each of slower ones.
+"""Sends paced echoes; prints `echo K lost L missed M` ten times a second, or at each slower echo.
 
-K echoes were sent so far, the replies of L of them were lost, and M were not sent: their time had
-passed before this program came to run, or the kernel had no memory for the request.
+K echoes were sent so far, L of their replies were lost, and M echoes were not sent, because this
+program did not run in time or the kernel had no memory for the request.
 """
 
 import argparse
@@ -24,44 +24,44 @@ RATE = 100
 
 
 def load(echo: Echo, rate: int, pace: Pace, begin: Callable[[], None]) -> None:
-    """Send `rate` echoes a second on absolute deadlines until asked to end.
+    """Send `rate` echoes per second at absolute deadlines until a signal ends it.
 
-    begin() returns when the first is due. What a program that had no CPU could not send is made up
-    for, but only of the last CATCH_UP_S: the load shall not become a storm after each freeze.
+    begin() returns when the first echo is due. If this program got no CPU, only the echoes of the
+    last CATCH_UP_S seconds are sent later: the load shall not become a storm after each stall.
     """
     begin()
     start = time.monotonic()
     number = missed = 0
-    said = -math.inf
+    last_line_at = -math.inf
     while not pace.wait_until(start + number / rate):
         due = int((time.monotonic() - start) * rate) + 1
         first = max(number, due - max(1, int(CATCH_UP_S * rate)))
         missed += first - number
         number = min(due, first + BURST)
-        # All that is due is sent before a reply is taken: they need their memory at the same time.
+        # All due echoes are sent before any reply is read, so that they need memory simultaneously.
         missed += sum(not echo.send() for _ in range(first, number))
         lost = echo.look()
         now = time.monotonic() - start
-        if now >= said + LINE_S:
-            said = max(said + LINE_S, now - LINE_S)
+        if now >= last_line_at + LINE_S:
+            last_line_at = max(last_line_at + LINE_S, now - LINE_S)
             say(f"echo {echo.sent} lost {lost} missed {missed}")
 
 
 def main(argv: list[str]) -> int:
-    """The command: SIGTERM ends it."""
+    """The command, which SIGTERM ends; returns its exit status."""
     parser = argparse.ArgumentParser(
         prog="python3 -m echo_load",
         description="Send paced ICMP echoes to this machine whose replies need order-N memory.",
-        epilog=f"A reply that has not come within {REPLY_S:g} s is lost.",
+        epilog=f"A reply that does not come within {REPLY_S:g} s counts as lost.",
     )
     parser.add_argument("--order", type=int, choices=sorted(PAYLOAD), default=2)
-    parser.add_argument("--rate", type=int, default=RATE, metavar="PER_S", help="echoes a second")
+    parser.add_argument("--rate", type=int, default=RATE, metavar="PER_S", help="echoes per second")
     parser.add_argument(
-        "--wait", action="store_true", help="say `ready`, begin when a line is read"
+        "--wait", action="store_true", help="print `ready`, begin when a line is read"
     )
     options = parser.parse_args(argv)
     if options.rate < 1:
-        parser.error("--rate: 1 or more")
+        parser.error("--rate must be at least 1")
     gc.disable()
     pace = Pace()
     try:

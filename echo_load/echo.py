@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Echo requests to 127.0.0.1, and which of them had no reply.
+"""Sends echo requests to 127.0.0.1 and counts those without a reply.
 
-The reply to a request is made in a softirq (net/ipv4/icmp.c, icmp_reply): as one piece, since lo's
-MTU is 65,536, with GFP_ATOMIC. Of 15,000 bytes it is one order-2 allocation. It carries
-__GFP_NOWARN, so a failure prints nothing: it is a reply that never comes.
+The kernel makes the reply in a softirq (net/ipv4/icmp.c, icmp_reply), with GFP_ATOMIC, and in one
+piece, as lo's MTU is 65,536. For 15,000 bytes this is one order-2 allocation. It has __GFP_NOWARN:
+a failure prints nothing, and the reply never comes.
 """
 
 import os
@@ -13,17 +13,17 @@ import time
 
 ADDRESS = "127.0.0.1"
 PAYLOAD = {2: 15_000, 3: 30_000}  # order -> bytes of an echo's payload
-REPLY_S = 1.0  # a reply that has not come by then is lost
-GIVE_UP = 3  # so many in a row without a reply: there will be none
+REPLY_S = 1.0  # a later reply counts as lost
+GIVE_UP = 3  # after this many echoes in a row without a reply no reply is expected
 ECHO_REPLY, ECHO_REQUEST = 0, 8
-SOL_RAW, ICMP_FILTER = 255, 1  # linux/socket.h, linux/icmp.h: a set bit keeps that type away
+SOL_RAW, ICMP_FILTER = 255, 1  # linux/socket.h, linux/icmp.h: a set bit blocks that type
 SO_RCVBUFFORCE, ROOM_BYTES = 33, 8 << 20  # asm-generic/socket.h
 SEQUENCES = 0x10000
 HEADER = struct.Struct("!BBHHH")  # type, code, checksum, identifier, sequence
 
 
 class Echo:
-    """Sends echoes and tells which replies came; OSError without CAP_NET_RAW."""
+    """Sends echoes and counts lost replies; OSError without CAP_NET_RAW."""
 
     def __init__(self, order: int, address: str = ADDRESS) -> None:
         self.sent = self.lost = 0
@@ -32,18 +32,18 @@ class Echo:
         self._waiting: dict[int, float] = {}  # sequence -> when it was sent, monotonic s
         payload = bytes(range(250)) * (PAYLOAD[order] // 250)
         words = struct.unpack(f"!{len(payload) // 2}H", payload)
-        # One sum for all: an echo differs from the next in its sequence number alone.
+        # One sum for all: echoes only differ in their sequence numbers.
         self._sum = sum(words) + (ECHO_REQUEST << 8) + self._identifier
         self._packet = bytearray(HEADER.size) + payload
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
         only_replies = ~(1 << ECHO_REPLY) & 0xFFFFFFFF
         self._socket.setsockopt(SOL_RAW, ICMP_FILTER, struct.pack("=I", only_replies))
-        # Room for all replies that can wait unread: none is lost for want of it.
+        # Room for all replies that can wait unread, so that none is lost for lack of it.
         self._socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, ROOM_BYTES)
         self._socket.setblocking(False)
 
     def send(self) -> bool:
-        """Send one; False if the request itself could not be made, which is no reply lost."""
+        """Send an echo; False if the request could not be made, which is not a lost reply."""
         sequence = self.sent % SEQUENCES
         total = self._sum + sequence
         total = (total & 0xFFFF) + (total >> 16)
@@ -60,13 +60,13 @@ class Echo:
         return True
 
     def look(self) -> int:
-        """Take the replies that have come, then count as lost what waited for REPLY_S; all lost.
+        """Read the replies, then count what waited for REPLY_S as lost; the number of all lost.
 
-        In this order: a reply that came while we did not run is none that was lost.
+        In this order, because a reply that came while we did not run is not lost.
         """
         while True:
             try:
-                # What is behind the headers is cut off unread.
+                # Only the headers are read.
                 packet = self._socket.recv(128)
             except BlockingIOError:
                 break
@@ -77,7 +77,7 @@ class Echo:
             if (kind, identifier) == (ECHO_REPLY, self._identifier):
                 self._waiting.pop(sequence, None)
         over = time.monotonic() - REPLY_S
-        # The oldest come first: none behind one that still has time has waited longer.
+        # The oldest come first: those behind a recent one are more recent.
         while self._waiting and (oldest := next(iter(self._waiting.items())))[1] <= over:
             del self._waiting[oldest[0]]
             self.lost += 1
@@ -85,18 +85,18 @@ class Echo:
 
     @property
     def waiting(self) -> int:
-        """Echoes whose reply may still come."""
+        """The number of echoes whose reply may still come."""
         return len(self._waiting)
 
     def close(self) -> None:
-        """Give the socket back."""
+        """Close the socket."""
         self._socket.close()
 
 
 def exchange(order: int, count: int) -> int:
-    """Send count echoes one after the other, each with its reply awaited; how many replies came.
+    """Send `count` echoes one after the other, awaiting each reply; returns the number of replies.
 
-    After GIVE_UP in a row without one no more are sent.
+    Stops after GIVE_UP echoes in a row without a reply.
     """
     echo = Echo(order)
     replies = in_vain = 0

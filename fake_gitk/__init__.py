@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A gitk without a window: reads a history, touches memory, prints lines."""
+"""A gitk without a window: it reads a history, touches memory and prints lines."""

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads a git history into memory as gitk does and prints a line every so many commits.
+"""Reads a git history into memory as gitk does, and prints a line every N commits.
 
-Runs what gitk runs, keeps every commit's raw text and a table parent -> children, looks back over
-them (fake_gitk.layout), prints `pass P commits N`, discards all and starts again. Per commit it
-keeps its raw text and about 250 bytes (docs/developer/fake-gitk.md has the figures); the
-same in every pass. Python's cycle collector is off: it would walk the whole heap
-whenever it liked, which is its own access pattern and not gitk's. Nothing here makes cycles.
+It runs the command that gitk runs, keeps every commit's raw text and a table parent -> children,
+looks back over them (fake_gitk.layout), prints `pass P commits N`, discards all and starts again.
+Per commit it keeps the raw text and about 250 bytes, the same in every pass
+(docs/developer/fake-gitk.md has the figures). Python's cycle collector is off: it would walk the
+whole heap at any time, which is not gitk's access pattern. Nothing here makes cycles.
 """
 
 import argparse
@@ -23,7 +23,7 @@ LOG = ["log", "--no-color", "-z", "--pretty=raw", "--parents", "--boundary"]
 
 
 def main(argv: list[str]) -> int:
-    """The command. Does not return after the last pass: its data go with the process."""
+    """The command; ends the process after the last pass with status 0, without freeing data."""
     options = _parse(argv)
     gc.disable()
     if options.wait:
@@ -35,7 +35,7 @@ def main(argv: list[str]) -> int:
         _load(options, history, layout, number)
         if number < options.passes:
             history.discard()
-    # An ordinary exit would read every object again to free it.
+    # An ordinary exit would read every object to free it.
     os._exit(0)
 
 
@@ -55,14 +55,14 @@ def _load(options: argparse.Namespace, history: History, layout: Layout, number:
     except FileNotFoundError:
         raise UserError("git is missing", hint="apt-get install git") from None
     assert git.stdout is not None
-    count = said = 0
+    count = last_printed = 0
     next_line = every
     for count in history.load(git.stdout.fileno()):
         if count >= layout.due:
             layout.look_back(history, count)
         if count == next_line:
             _say(number, count)
-            said = count
+            last_printed = count
             next_line += every
     git.stdout.close()
     status = git.wait()
@@ -72,7 +72,7 @@ def _load(options: argparse.Namespace, history: History, layout: Layout, number:
         how = f"signal {-status}" if status < 0 else f"status {status}"
         reason = f": {words[-1]}" if words else ""
         raise UserError(f"git log in {repo} ended with {how} after {count} commits{reason}")
-    if said != count or count == 0:
+    if last_printed != count or count == 0:
         _say(number, count)
 
 
@@ -96,20 +96,30 @@ def _parse(argv: list[str]) -> argparse.Namespace:
         description="Read a git history into memory as gitk does, again and again.",
     )
     parser.add_argument("--repo", required=True, metavar="DIR", help="the repository")
-    parser.add_argument("--every", type=int, default=100, metavar="N", help="commits a line")
+    parser.add_argument("--every", type=int, default=100, metavar="N", help="commits per line")
     parser.add_argument(
-        "--commits", type=int, default=0, metavar="N", help="read so many, the newest ones"
+        "--commits",
+        type=int,
+        default=0,
+        metavar="N",
+        help="read only the N newest commits (default: all)",
     )
     parser.add_argument("--passes", type=int, default=1, metavar="N")
     parser.add_argument(
         "--touch", type=float, default=0.12, metavar="F", help="commits looked up per commit loaded"
     )
-    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the access pattern")
     parser.add_argument(
-        "--step", type=int, default=STEP, metavar="N", help="mean commits between two looks back"
+        "--seed", type=int, default=1, metavar="S", help="seed of the access pattern"
     )
     parser.add_argument(
-        "--wait", action="store_true", help="say `ready`, begin when a line is read"
+        "--step",
+        type=int,
+        default=STEP,
+        metavar="N",
+        help="mean number of commits between two looks back",
+    )
+    parser.add_argument(
+        "--wait", action="store_true", help="print `ready`, begin when a line is read"
     )
     options = parser.parse_args(argv)
     for name, least in (("every", 1), ("commits", 0), ("passes", 1), ("touch", 0), ("step", 2)):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One pass's data: every commit's raw text, and a table parent -> children.
 
-The text lies in private anonymous mappings of BLOCK bytes, in the order in which git wrote it, and
-is given back whole: discarding it reads none of it. The table is a dict with bytes as keys. CPython
-3.11's dict stores no hash in a table whose keys are all str and reads every key object again when
-it grows; with bytes the hashes are stored and growing touches the table only. What a growing table
-touches is therefore decided here: as Tcl's hash tables do, at 3 * 4^n parents every entry is read,
-keys and children.
+The text is kept in private anonymous mappings of BLOCK bytes, in the order in which git wrote it;
+discarding unmaps them without reading the text. The table is a dict with bytes as keys. In CPython
+3.11 a dict whose keys are all str stores no hashes, and reads every key object when it grows; with
+bytes the hashes are stored, and growing only touches the table. So this module decides what a
+growing table touches: as in Tcl's hash tables, at 3 * 4^n parents all entries are read, keys and
+children.
 """
 
 import collections
@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from errors import UserError
 
 BLOCK = 8 << 20  # bytes of a mapping
-READ = 65536  # bytes: what a pipe holds
-FIRST_GROWTH = 12  # entries, Tcl's: three for each of four buckets
+READ = 65536  # bytes: the size of a pipe's buffer
+FIRST_GROWTH = 12  # entries, as in Tcl: three for each of four buckets
 _OFFSET_BITS = 40
 
 
@@ -35,7 +35,10 @@ class History:
         self._lengths = array("I")
 
     def load(self, fd: int) -> Iterator[int]:
-        """Read `git log -z --pretty=raw --parents` from fd; yields the number of commits, each."""
+        """Read `git log -z --pretty=raw --parents` from fd.
+
+        Yields the number of commits after each.
+        """
         block = self._map(BLOCK)
         begin = fill = 0  # of the unfinished record
         while True:
@@ -68,7 +71,7 @@ class History:
         return self._blocks[start >> _OFFSET_BITS][offset : offset + self._lengths[row]]
 
     def discard(self) -> None:
-        """Give everything back; the table's entries are touched by that, the text is not."""
+        """Free everything; this touches the table's entries, but not the text."""
         self.children.clear()
         self.ids.clear()
         self._starts = array("Q")
@@ -108,7 +111,7 @@ def names_of(record: bytes) -> list[bytes]:
     """A raw commit's id and its parents' ids, from its first line `commit [-]ID PARENT...`."""
     names = record.partition(b"\n")[0].split(b" ")
     if names[0] != b"commit" or len(names) < 2:
-        raise UserError(f"git log printed no commit but {record[:60]!r}")
+        raise UserError(f"git log printed {record[:60]!r} instead of a commit")
     del names[0]
-    names[0] = names[0].lstrip(b"-<>")  # the mark of a commit on the boundary
+    names[0] = names[0].lstrip(b"-<>")  # the marks of boundary and other commits
     return names

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The fake music player: rsync fills a folder while a playback clock consumes what has arrived."""
+"""The fake music player: rsync fills a folder while a playback clock consumes its content."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ from fake_player.player import RATE, Music, play_and_report, rate_of
 
 
 def main(argv: list[str]) -> int:
-    """The command: SIGTERM ends both."""
+    """The command: SIGTERM ends rsync and player; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python3 -m fake_player",
         description="Fetch music with limited bandwidth and play it meanwhile.",
@@ -22,7 +22,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--wait",
         action="store_true",
-        help="say `ready` with a full buffer, play when a line is read",
+        help="print `ready` when the buffer is full, play when a line is read",
     )
     options = parser.parse_args(argv)
     begin = start_up.wait if options.wait else lambda: None

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Fills the music folder with rsync, at a limited bandwidth, from another machine.
 
-The source is rsync://HOST/module[/path], or a local folder: that is served by an rsync daemon that
-rsync itself starts on a socket (RSYNC_CONNECT_PROG), so it is the same protocol and no port stays
-open; that socket needs the loopback interface.
-As a command this becomes rsync and does not try again; `python3 -m fake_player` does.
+The source is rsync://HOST/module[/path], or a local folder. A folder is served by an rsync daemon
+that rsync itself starts on a socket (RSYNC_CONNECT_PROG): the protocol is the same and no port
+stays open, but the socket needs the loopback interface. As a command this module becomes rsync and
+does not retry; `python3 -m fake_player` does.
 """
 
 import argparse
@@ -20,14 +20,13 @@ from pathlib import Path
 from errors import Exit, UserError, run_command
 from setup import rsync_daemon
 
-AGAIN_S = (1.0, 2.0, 5.0)  # before the first, second, any further attempt
+AGAIN_S = (1.0, 2.0, 5.0)  # before the first, the second, and all further retries
 
 
 def command(source: str, folder: Path, limit_kib: int) -> tuple[list[str], dict[str, str]]:
-    """rsync's arguments and environment, for one attempt.
+    """The arguments and the environment of rsync for one attempt.
 
-    limit_kib is in units of 1,024 bytes per second. --size-only: an attempt that follows a failed
-    one leaves what is whole alone.
+    limit_kib: KiB per second. With --size-only a retry leaves complete files alone.
     """
     rsync = shutil.which("rsync")
     if rsync is None:
@@ -44,7 +43,7 @@ def command(source: str, folder: Path, limit_kib: int) -> tuple[list[str], dict[
 
 
 def _daemon_file(source: Path) -> str:
-    # A file with a name: rsync 3.5 follows no link to its configuration, such as /proc/self/fd/N.
+    # A named file: rsync 3.5 does not follow links to its configuration, such as /proc/self/fd/N.
     if not source.is_dir():
         raise UserError(f"{source} is neither rsync://HOST/module nor a folder", status=Exit.USAGE)
     config = rsync_daemon.config(str(source.resolve()), None)
@@ -54,7 +53,7 @@ def _daemon_file(source: Path) -> str:
 
 
 class Feeder:
-    """rsync as a child that is started again when it fails, with one line on stderr each time."""
+    """Runs rsync as a child; restarts it when it fails, with one line on stderr each time."""
 
     def __init__(self, source: str, folder: Path, limit_kib: int) -> None:
         self._what = (source, folder, limit_kib)
@@ -64,7 +63,7 @@ class Feeder:
         self._done = False
 
     def complete(self) -> bool:
-        """Whether everything has arrived. Sees to rsync: to be called again and again."""
+        """Whether everything has arrived. Call it repeatedly: it also restarts rsync."""
         if self._done:
             return True
         if self._child is None:
@@ -102,7 +101,7 @@ class Feeder:
 
 
 def add_arguments(parser: argparse.ArgumentParser, source: str) -> None:
-    """The options that say what is fetched, from where (the option's name), to where, how fast."""
+    """Add the options for source, folder and bandwidth; source: the name of the first one."""
     help_ = "rsync://HOST/module[/path] or a folder"
     parser.add_argument(source, dest="source", required=True, metavar="SRC", help=help_)
     parser.add_argument("--to", required=True, type=Path, metavar="DIR")
@@ -112,7 +111,7 @@ def add_arguments(parser: argparse.ArgumentParser, source: str) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder that is to be filled, unless it is there."""
+    """Make the folder to fill, unless it exists."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -120,7 +119,7 @@ def make_folder(folder: Path) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """The command: becomes rsync."""
+    """The command: becomes rsync, whose exit status it has."""
     parser = argparse.ArgumentParser(
         prog="python3 -m fake_player.feed", description="Fetch music with limited bandwidth."
     )

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Stands for an idle desktop program: wakes every 100 ms and needs a little of its memory.
+"""Stands for an idle desktop program: wakes every 100 ms and uses a little of its memory.
 
-At each deadline it writes one byte in each page of a tenth of its working set, which is not locked,
-so all of it is used once a second; `beat K late S` says how long after its deadline that was done.
-After a freeze every missed deadline still gets its line. A beat over 0.1 s late counts as missed.
+At each deadline it writes a byte to each page of a tenth of its working set, which is not locked,
+so that all of it is used once a second. `beat K late S` gives the seconds from the deadline to the
+end of these writes. After a stall every missed deadline still gets its line. A beat that is more
+than 0.1 s late counts as missed.
 """
 
 import argparse
@@ -23,7 +24,7 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def size_of(text: str) -> int:
-    """For argparse: bytes from text such as 8M; at least ten pages."""
+    """For argparse: the bytes of a text such as 8M; at least ten pages."""
     match = re.fullmatch(r"(\d+)([KMG]?)", text)
     if match is None or (size := int(match[1]) * UNITS[match[2]]) < TENTHS * mmap.PAGESIZE:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size of at least ten pages, like 8M")
@@ -31,7 +32,7 @@ def size_of(text: str) -> int:
 
 
 def beat(working_set: int, pace: Pace, begin: Callable[[], None]) -> int:
-    """Beat until asked to end; the count of missed deadlines. working_set: bytes.
+    """Beat until a signal ends it; returns the number of missed deadlines. working_set: bytes.
 
     begin() returns when the first beat is due.
     """
@@ -55,16 +56,20 @@ def beat(working_set: int, pace: Pace, begin: Callable[[], None]) -> int:
 
 
 def main(argv: list[str]) -> int:
-    """The command."""
+    """The command; returns its exit status."""
     parser = argparse.ArgumentParser(
         prog="python3 -m fake_player.heartbeat",
         description="Wake every 100 ms and use a little memory, as an idle desktop program does.",
     )
     parser.add_argument(
-        "--working-set", type=size_of, default=size_of("8M"), metavar="SIZE", help="such as 8M"
+        "--working-set",
+        type=size_of,
+        default=size_of("8M"),
+        metavar="SIZE",
+        help="size of the used memory, such as 8M",
     )
     parser.add_argument(
-        "--wait", action="store_true", help="say `ready`, begin when a line is read"
+        "--wait", action="store_true", help="print `ready`, begin when a line is read"
     )
     options = parser.parse_args(argv)
     gc.disable()

@@ -12,31 +12,34 @@ ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Pace:
-    """Waits for deadlines until a signal of ENDING comes, which ends a wait and nothing else.
+    """Waits for deadlines until a signal of ENDING comes; the signal only ends a wait.
 
-    Not sigtimedwait(): CPython 3.11's takes a stop and continue (EINTR) past the deadline for a
-    signal that it has received.
+    Not with sigtimedwait(): CPython 3.11's takes a stop and continue after the deadline (EINTR) for
+    a received signal.
     """
 
     def __init__(self) -> None:
-        self._asked = False
+        self._ending = False
         self._wake, out = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(out, warn_on_full_buffer=False)
         for number in ENDING:
             signal.signal(number, self._end)
 
     def wait_until(self, deadline: float) -> bool:
-        """Sleep until deadline (monotonic s), not at all if it has passed; True: asked to end."""
-        while not self._asked and (left := deadline - time.monotonic()) > 0:
+        """Sleep until deadline (monotonic s), not at all if it has passed.
+
+        True if a signal came.
+        """
+        while not self._ending and (left := deadline - time.monotonic()) > 0:
             select.select([self._wake], [], [], left)
-        return self._asked
+        return self._ending
 
     def wait(self, seconds: float) -> bool:
-        """Sleep for a while; True: asked to end."""
+        """Sleep for some seconds; True if a signal came."""
         return self.wait_until(time.monotonic() + seconds)
 
     def _end(self, number: int, frame: FrameType | None) -> None:
-        self._asked = True
+        self._ending = True
 
 
 def say(line: str) -> None:
@@ -45,5 +48,5 @@ def say(line: str) -> None:
 
 
 def late_by(deadline: float) -> float:
-    """Seconds since deadline (monotonic s), cut to whole milliseconds: as it is printed."""
+    """The seconds since deadline (monotonic s), cut to whole milliseconds as it is printed."""
     return max(0, int((time.monotonic() - deadline) * 1000)) / 1000

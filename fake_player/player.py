@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A playback clock over a folder of music that may still be arriving.
+"""A playback clock for a folder of music that may still be arriving.
 
-A chunk is 0.1 s of audio. Chunk K is due at T0 + K * 0.1 s, T0 being the moment at which the first
-second of audio has arrived (players buffer). At its deadline its bytes are read from the files, and
-`chunk K late S` says how long after the deadline they had all been read. Nothing is left out: after
-a freeze the late chunks are read at once, one line each. A device has its own buffer, so a chunk
-up to TOLERANCE_S late is not heard. Consecutive chunks later than that are one skip; its length is
-the worst lateness among them, the time for which there was silence. After a freeze that is the
-lateness of its first chunk.
+A chunk is 0.1 s of audio. Chunk K is due at T0 + K * 0.1 s; T0 is the moment at which the first
+second of audio has arrived (players buffer). At the deadline the chunk's bytes are read from the
+files; `chunk K late S` gives the seconds from the deadline until all of them were read. No chunk is
+left out: after a stall the late chunks are read at once, with a line each. A device has its own
+buffer: lateness up to TOLERANCE_S is not audible. Consecutive chunks that are later than that are
+one skip; its length is the worst lateness among them, during which there was no sound. After a
+stall that is the lateness of the first chunk.
 """
 
 import argparse
@@ -24,15 +24,15 @@ from fake_player.pace import BEAT_S, Pace, late_by, say
 
 TOLERANCE_S = 0.2
 PREBUFFER_S = 1.0
-RECHECK_S = 0.02  # how often is looked for audio that is due and is not there
+RECHECK_S = 0.02  # interval of looking for audio that is due but has not arrived
 RATE = 40_000  # bytes of audio per second: 320 kbit/s
 
 
 class Music:
-    """The bytes of a folder's files in the order of their names, from the first again at the end.
+    """The bytes of a folder's files in the order of their names, repeated from the first one.
 
-    complete() says whether all the music has arrived; until then the end of what is there is a
-    place to wait. A later file means that the ones before it are whole.
+    complete() returns whether all the music has arrived; until then, reading stops at the end of
+    what has arrived. If a later file exists, the ones before it are complete.
     """
 
     def __init__(self, folder: Path, complete: Callable[[], bool]) -> None:
@@ -43,7 +43,7 @@ class Music:
         self._fd = -1
 
     def arrived(self) -> int:
-        """Bytes that are there."""
+        """The number of bytes that have arrived."""
         self._look()
         total = 0
         for name in self._names:
@@ -52,14 +52,19 @@ class Music:
         return total
 
     def buffered(self, size: float) -> bool:
-        """Whether so many bytes are there, or all that there will be."""
+        """Whether `size` bytes have arrived, or all of the music."""
         whole = self._complete()
         return (arrived := self.arrived()) >= size or (whole and arrived > 0)
 
     def read(self, size: int) -> int:
-        """Play up to size bytes; how many were there. 0: none for now."""
+        """Play up to `size` bytes.
+
+        Returns the number of bytes that were played, 0 if none has arrived.
+        """
         while True:
-            whole = self._complete()  # before the read: what came in between is not lost
+            whole = (
+                self._complete()
+            )  # before the read, so that bytes arriving meanwhile are not lost
             if self._fd >= 0 and (got := len(os.read(self._fd, size))):
                 return got
             if self._next == len(self._names):
@@ -76,7 +81,7 @@ class Music:
 
     def _open(self, name: str) -> None:
         if self._fd >= 0:
-            # The file before this one is whole now, but may have grown since it was read.
+            # The previous file is complete now, but may have grown since it was read.
             at = os.lseek(self._fd, 0, os.SEEK_CUR)
             if at < os.fstat(self._fd).st_size:
                 self._next -= 1
@@ -85,12 +90,12 @@ class Music:
         self._fd = os.open(self._folder / name, os.O_RDONLY | os.O_CLOEXEC)
 
     def _look(self) -> None:
-        found = []
+        names = []
         for place, folders, files in os.walk(self._folder):
             folders[:] = [name for name in folders if not name.startswith(".")]
             inside = Path(place).relative_to(self._folder)
-            found += [str(inside / name) for name in files if not name.startswith(".")]
-        self._names = sorted(found)
+            names += [str(inside / name) for name in files if not name.startswith(".")]
+        self._names = sorted(names)
 
 
 class Skips:
@@ -110,13 +115,13 @@ class Skips:
             self.end()
 
     def end(self) -> None:
-        """No chunk follows for now: a skip that was going on is over."""
+        """No chunk follows for now: end a skip that is going on."""
         self.length += self._worst
         self._worst = 0.0
 
 
 def play(music: Music, rate: int, pace: Pace, begin: Callable[[], None]) -> Skips:
-    """Play until asked to end; begin() returns when a full buffer may start to play."""
+    """Play until a signal ends it; begin() returns when a full buffer may start to play."""
     skips = Skips()
     while not music.buffered(rate * PREBUFFER_S):
         if pace.wait(RECHECK_S):
@@ -142,7 +147,7 @@ def play(music: Music, rate: int, pace: Pace, begin: Callable[[], None]) -> Skip
 def play_and_report(
     music: Music, rate: int, pace: Pace, begin: Callable[[], None] = lambda: None
 ) -> int:
-    """play(), then the last line: the count of skips and their whole length in seconds."""
+    """play(), then print the number of skips and their total seconds; returns the exit status."""
     gc.disable()
     skips = play(music, rate, pace, begin)
     say(f"skips {skips.count} length {skips.length:.3f}")
@@ -150,7 +155,7 @@ def play_and_report(
 
 
 def rate_of(text: str) -> int:
-    """For argparse: bytes per second, at least one a chunk."""
+    """For argparse: bytes per second, at least one per chunk."""
     if (rate := int(text)) < 10:
         raise argparse.ArgumentTypeError("must be at least 10")
     return rate
@@ -165,10 +170,10 @@ def _ended(pid: int) -> bool:
 
 
 def main(argv: list[str]) -> int:
-    """The command."""
+    """The command; returns its exit status."""
     parser = argparse.ArgumentParser(
         prog="python3 -m fake_player.player",
-        description="Play a folder against the clock; a line for each 0.1 s of audio.",
+        description="Play a folder by the clock; prints a line for each 0.1 s of audio.",
     )
     parser.add_argument("--music", required=True, type=Path, metavar="DIR")
     parser.add_argument("--rate", type=rate_of, default=RATE, metavar="BYTES_PER_S")
@@ -176,7 +181,7 @@ def main(argv: list[str]) -> int:
         "--feeder",
         type=int,
         metavar="PID",
-        help="what fills DIR: while it runs there is more to come (default: all is there)",
+        help="the process that fills DIR: when it ends, the music is complete (default: none)",
     )
     options = parser.parse_args(argv)
     if not options.music.is_dir():

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One run on the machine that this runs on."""
+"""Measures one run, on the machine on which this code runs."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The kernel's per-task delay accounting, on for the time of a run.
+"""Switches the kernel's per-task delay accounting on for the time of a run.
 
-kernel.task_delayacct (5.14 on: kernel commit 0cd7c741f01d) decides about tasks that begin later;
-the guest's command line has `delayacct` for all of them. Older kernels count always.
+kernel.task_delayacct (since 5.14, kernel commit 0cd7c741f01d) affects only tasks that start later;
+the guest's command line has `delayacct`, which covers all tasks. Older kernels always count.
 """
 
 import contextlib
@@ -17,7 +17,10 @@ KNOB = "/proc/sys/kernel/task_delayacct"
 
 @contextlib.contextmanager
 def switched_on(events: Events) -> Iterator[None]:
-    """Within: on, where it can be; then as before. The event lets others put it back, too."""
+    """Switch it on if the kernel can, and restore it on leaving.
+
+    The event lets others restore it.
+    """
     with contextlib.ExitStack() as stack:
         if (knobs.ROOT / KNOB[1:]).exists():
             try:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Are the echoes what they claim? Counts the allocations that the kernel makes for some of them.
+"""Checks that each echo costs an atomic allocation, by counting the kernel's allocations.
 
-A perf counter on the tracepoint kmem:mm_page_alloc, of this task alone (the softirq that makes a
-reply runs on top of whoever sent the request), with the kernel's own filter: of this order, of
-GFP_ATOMIC. It is there for the time of COUNT echoes, and nothing is left of it.
+A perf counter on the tracepoint kmem:mm_page_alloc counts for this task alone (the softirq that
+makes a reply runs in the context of the task that sent the request). The kernel's filter selects
+GFP_ATOMIC allocations of this order. The counter exists only while COUNT echoes are sent.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ COUNT = 50
 DISABLED = 1  # the first flag of perf_event_attr
 IOC_ENABLE, IOC_DISABLE, IOC_SET_FILTER = 0x2400, 0x2401, 0x40082406
 PERF_TYPE_TRACEPOINT, PERF_FLAG_CLOEXEC, ATTR_BYTES = 2, 8, 112
-# perf_event_open's number: x86-64's own; arm64, riscv and loongarch share theirs.
+# The number of perf_event_open: x86-64 has its own; arm64, riscv and loongarch share one.
 SYSCALLS = {
     **{"x86_64": 298, "aarch64": 241, "riscv64": 241, "loongarch64": 241},
     **{"ppc64le": 319, "s390x": 331},
@@ -27,13 +27,17 @@ SYSCALLS = {
 
 
 class NotAvailable(Exception):
-    """This kernel, or this user, cannot count them: why, in one line."""
+    """This kernel or this user cannot count allocations.
+
+    The message is one line with the reason.
+    """
 
 
 def checked(order: int, rate: int) -> dict[str, object]:
-    """What meta.json says of the load: `per_echo`, unless `checked` says why not.
+    """The facts about the load for meta.json: `per_echo`, or in `checked` why it is missing.
 
-    UserError if nothing replies: the load would make no allocation, and each echo would be lost.
+    order: pages per allocation, as a power of two; rate: echoes per second. UserError if nothing
+    replies: the load would allocate nothing, and every echo would count as lost.
     """
     facts: dict[str, object] = {"order": order, "rate": rate}
     try:
@@ -42,7 +46,7 @@ def checked(order: int, rate: int) -> dict[str, object]:
         return {**facts, "checked": f"not available: {error.strerror}"}
     if not replied:
         raise UserError(
-            f"--atomic-order {order}: no ICMP echo to {ADDRESS} is replied to",
+            f"--atomic-order {order}: nothing replies to ICMP echoes to {ADDRESS}",
             hint="set net.ipv4.icmp_echo_ignore_all to 0, or let the firewall pass ICMP on lo",
         )
     try:
@@ -52,19 +56,19 @@ def checked(order: int, rate: int) -> dict[str, object]:
 
 
 def per_echo(order: int) -> float:
-    """Atomic allocations of that order for one echo, as counted by the kernel."""
+    """The number of atomic allocations of this order per echo, as the kernel counts them."""
     tracefs = find_tracefs()
-    found = read_format(tracefs, PAGE_ALLOC) if tracefs else None
-    if found is None:
-        raise NotAvailable("no tracefs with kmem:mm_page_alloc")
-    flags = print_flags(found)
+    format = read_format(tracefs, PAGE_ALLOC) if tracefs else None
+    if format is None:
+        raise NotAvailable("there is no tracefs with kmem:mm_page_alloc")
+    flags = print_flags(format)
     try:
         high, waits = flags["__GFP_HIGH"], flags["__GFP_DIRECT_RECLAIM"]
     except KeyError as error:
         raise NotAvailable(f"the kernel does not name {error.args[0]}") from None
     wanted = f"order == {order} && gfp_flags & {high:#x} && !(gfp_flags & {waits:#x})"
     try:
-        counter = _counter(found.id, wanted)
+        counter = _counter(format.id, wanted)
         try:
             ioctl(counter, IOC_ENABLE, 0)
             replies = exchange(order, COUNT)
@@ -75,15 +79,18 @@ def per_echo(order: int) -> float:
     except OSError as error:
         raise NotAvailable(f"{error.strerror}") from None
     if replies < COUNT:
-        raise NotAvailable(f"only {replies} of {COUNT} echoes were replied to")
+        raise NotAvailable(f"only {replies} of {COUNT} echoes got a reply")
     return float(count) / COUNT
 
 
 def _counter(event: int, wanted: str) -> int:
-    """A counter of this task's events that the filter lets through; still off."""
+    """Open a counter of this task's events that match the filter, not started yet.
+
+    Returns its descriptor.
+    """
     number = SYSCALLS.get(os.uname().machine)
     if number is None:
-        raise NotAvailable(f"not known how to on {os.uname().machine}")
+        raise NotAvailable(f"perf_event_open's number on {os.uname().machine} is unknown")
     attributes = pack("IIQ24xQ", PERF_TYPE_TRACEPOINT, ATTR_BYTES, event, DISABLED)
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall.restype = ctypes.c_long

@@ -12,31 +12,31 @@ ROOT = Path("/")
 
 
 def selected(text: str) -> str:
-    """What a knob is set to, of what reading it gives: `none` of `[none] mq-deadline`."""
+    """The chosen value in the text of a knob's file: `none` of `[none] mq-deadline`."""
     chosen = re.search(r"\[([^\]]*)\]", text)
     return (chosen[1] if chosen else text).strip()
 
 
-def took(asked: str, read: str) -> bool:
-    """Whether a knob that was asked to be `asked` is so: 7 is 0x0007."""
-    now = selected(read)
-    if now == asked.strip():
+def took(wanted: str, text: str) -> bool:
+    """Whether the text of a knob's file means the wanted value: 7 and 0x0007 are equal."""
+    now = selected(text)
+    if now == wanted.strip():
         return True
     try:
-        return int(now, 0) == int(asked, 0)
+        return int(now, 0) == int(wanted, 0)
     except ValueError:
-        return now.split() == asked.split()
+        return now.split() == wanted.split()
 
 
 @contextlib.contextmanager
 def applied(
     knobs: Iterable[tuple[str, str]], devices: Mapping[str, str]
 ) -> Iterator[list[dict[str, str]]]:
-    """Set each knob and read it back; on leaving all are as before.
+    """Set each knob and read it back; restore all of them on leaving.
 
-    devices: name for {disk}, {crypt}, {swap}, {fs} in a path. Yields what meta.json says of each:
-    `path`, `asked`, `before`, `read_back`. UserError if there is no such knob or it did not take
-    its value.
+    devices: the device names that replace {disk}, {crypt}, {swap}, {fs} in a path. Yields the facts
+    about each knob for meta.json: `path`, `asked`, `before`, `read_back`. UserError if a knob does
+    not exist or did not take its value.
     """
     done: list[dict[str, str]] = []
     try:
@@ -50,7 +50,7 @@ def applied(
 
 
 def put_back(knobs: Iterable[Mapping[str, str]]) -> None:
-    """Undo what a process that was killed could not: those that still read as it set them."""
+    """Restore the knobs of a process that was killed, where they still have the values it set."""
     for knob in knobs:
         file = ROOT / knob["path"][1:]
         with contextlib.suppress(OSError):
@@ -63,13 +63,13 @@ def _set(path: str, value: str, devices: Mapping[str, str], done: list[dict[str,
         real = path.format_map(devices)
     except (KeyError, ValueError, IndexError, AttributeError):
         raise UserError(
-            f"knob {path}: its braces name no device", hint=f"there are {', '.join(devices)}"
+            f"knob {path}: its braces name no device", hint=f"the devices are {', '.join(devices)}"
         ) from None
     file = ROOT / real[1:]
     try:
         before = file.read_text().strip()
     except OSError as error:
-        raise UserError(f"knob {real}: {error.strerror}", hint="this kernel has none") from None
+        raise UserError(f"knob {real}: {error.strerror}", hint="this kernel lacks it") from None
     knob = {"path": real, "asked": value, "before": before, "read_back": before}
     done.append(knob)
     write_kernel_file(file, value, f"knob {real}")
@@ -79,6 +79,6 @@ def _set(path: str, value: str, devices: Mapping[str, str], done: list[dict[str,
         raise UserError(f"knob {real}: {error.strerror}") from None
     if not took(value, after):
         raise UserError(
-            f"knob {real}: did not take {value!r}, it reads {after!r}",
-            hint="write a value as the knob reads it back",
+            f"knob {real} did not take {value!r}: it now reads {after!r}",
+            hint="give the value in the form in which the kernel shows it",
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Facts of the machine under test, read from its own /proc: what meta.json keeps of it."""
+"""Facts about the machine under test for meta.json, read from its own /proc."""
 
 import os
 import re
@@ -11,9 +11,12 @@ from setup.devices.device import number_of, sys_folder
 
 
 def facts() -> dict[str, Any]:
-    """Kernel, command line, memory, CPUs and a clock anchor; what cannot be read is left out."""
+    """Kernel, command line, memory, CPUs and a clock anchor.
+
+    Facts that cannot be read are left out.
+    """
     uname = os.uname()
-    found: dict[str, Any] = {
+    known: dict[str, Any] = {
         "kernel": {"release": uname.release, "version": uname.version},
         "cmdline": _text("/proc/cmdline").strip(),
         "cpus": os.cpu_count(),
@@ -21,15 +24,15 @@ def facts() -> dict[str, Any]:
     }
     total = re.search(r"MemTotal:\s+(\d+) kB", _text("/proc/meminfo"))
     if total:
-        found["mem_total_kib"] = int(total[1])
+        known["mem_total_kib"] = int(total[1])
     model = re.search(r"model name\s*:\s*(.+)", _text("/proc/cpuinfo"))
     if model:
-        found["cpu_model"] = model[1].strip()
-    return found
+        known["cpu_model"] = model[1].strip()
+    return known
 
 
 def counter(name: str) -> int | None:
-    """A counter of /proc/vmstat, or None if this kernel has none of that name."""
+    """The count of a /proc/vmstat row; None if this kernel has no row of that name."""
     match = re.search(rf"^{re.escape(name)} (\d+)$", _text("/proc/vmstat"), re.MULTILINE)
     return int(match[1]) if match else None
 
@@ -40,7 +43,7 @@ def block_name(device: str) -> str:
 
 
 def disk_of_serial(serial: str) -> str | None:
-    """The kernel's name of the disk with that serial (/sys/block/*/serial); None without one."""
+    """The kernel's name of the disk with that serial (/sys/block/*/serial); None if none has it."""
     for path in Path("/sys/block").glob("*/serial"):
         if _text(str(path)).strip() == serial:
             return path.parent.name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The sampler and the evidence of one run: started before its programs, ended after them."""
+"""The sampler and the evidence observer of one run: start before its programs, end after them."""
 
 import contextlib
 from pathlib import Path
@@ -20,13 +20,15 @@ OF_META = ("taskstats_version", "delayacct", "not_available", "problems")
 
 
 def evidence_facts(evidence: EvidenceProcess) -> dict[str, Any]:
-    """What meta.json says of this kernel's evidence."""
+    """The facts about this kernel's evidence for meta.json."""
     return {"gfp_flags": gfp_flags(), **{key: evidence.facts[key] for key in OF_META}}
 
 
 class Observers:
-    """program: theirs, and the recorder's; beacon: for the recorder, None without evidence. What
-    they miss goes into events."""
+    """Runs the sampler and the evidence observer; writes what they could not observe into events.
+
+    program: the executable of all observers; beacon: for the recorder, None without evidence.
+    """
 
     def __init__(
         self, options: Options, run_dir: Path, events: Events, watched: dict[str, str]
@@ -49,20 +51,23 @@ class Observers:
             raise
 
     def begin(self, t0: float, problems: list[str]) -> None:
-        """The workload has begun; problems: the recorder's."""
+        """The workload has begun at t0 (monotonic seconds); problems: those of the recorder."""
         self._sampler.start(t0)
         self._problems += problems
         self._events.write("meta", observer_problems=self._problems)
         if self._evidence:
-            with contextlib.suppress(OSError):  # it died: end() says so
+            with contextlib.suppress(OSError):  # it died, which end() reports
                 self._evidence.start(t0)
 
     def live_lock(self, recorder: RecorderProcess) -> str:
-        """Wait until the recorder has ended, or there is a live-lock: then why."""
+        """Wait for the recorder's end or a live-lock.
+
+        Returns the reason if it is a live-lock, else ''.
+        """
         return self._evidence.live_lock(recorder) if self._evidence else ""
 
     def end(self) -> list[dict[str, Any] | None]:
-        """End both; their facts, of those that lived to tell."""
+        """End both; returns the facts of each, None in the place of one that died."""
         facts = [self._sampler.stop()]
         more = [] if facts[0] else [f"{SAMPLER}: {DIED}"]
         if self._evidence:
@@ -89,7 +94,7 @@ class Observers:
                 finite=find(options.workload).finite(options),
             )
         except UserError as error:
-            # A run without it is better than none.
+            # A run without evidence is better than no run.
             self._problems.append(str(error))
             beacon.close()
             return

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How much memory observing takes: what the machine has free without the observers and with them.
+"""Measures how much memory observing takes: the free memory without the observers and with them.
 
-Not what the observers say of themselves: the kernel's memory for them (BPF maps, page tables,
-stacks, the way out for results) is in it, and so is what their start left in the page cache.
+The difference includes what the observers do not see of themselves: the kernel's memory for them
+(BPF maps, page tables, stacks, the results device) and what their start left in the page cache.
 """
 
 import os
@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 PAGE_KIB = os.sysconf("SC_PAGESIZE") >> 10
-# Of /proc/meminfo; VmallocUsed counts what is used since 97105f0ab7b8 (5.3), the stacks of tasks
-# among it.
+# Rows of /proc/meminfo. Since 97105f0ab7b8 (5.3) VmallocUsed counts what is in use, including the
+# stacks of tasks.
 KERNEL = ("SUnreclaim", "PageTables", "SecPageTables", "Percpu", "VmallocUsed")
-SETTLING_S = 0.5  # for what was freed and is given back a moment later
+SETTLING_S = 0.5  # some freed memory is given back with a delay
 
 
 class Memory(NamedTuple):
-    """KiB of the machine's memory: not in use, locked by programs, held by the kernel."""
+    """The machine's memory in KiB: not in use, locked by programs, held by the kernel."""
 
     free_kib: int
     locked_kib: int
@@ -27,13 +27,13 @@ class Memory(NamedTuple):
 
 
 def clean_page_cache() -> None:
-    """Write everything out and drop all that the kernel can read again."""
+    """Write dirty pages out and drop the page cache."""
     os.sync()
     Path("/proc/sys/vm/drop_caches").write_text("3\n")
 
 
 def read_memory() -> Memory:
-    """The machine's memory without what the kernel can drop (/proc/meminfo, /proc/zoneinfo)."""
+    """The machine's memory after dropping the page cache (/proc/meminfo, /proc/zoneinfo)."""
     clean_page_cache()
     time.sleep(SETTLING_S)
     clean_page_cache()
@@ -41,9 +41,9 @@ def read_memory() -> Memory:
 
 
 def parse_memory(meminfo: str, zoneinfo: str) -> Memory:
-    """From the texts of /proc/meminfo and /proc/zoneinfo.
+    """The memory by the texts of /proc/meminfo and /proc/zoneinfo.
 
-    A page that a CPU holds in hand for its next allocation is free, but not in MemFree.
+    A page that a CPU keeps for its next allocation is free, but MemFree does not count it.
     """
     kib = {name: int(value) for name, value in re.findall(r"^(\w+):\s+(\d+)", meminfo, re.M)}
     in_hand = sum(int(count) for count in re.findall(r"^\s+count:\s+(\d+)", zoneinfo, re.M))
@@ -55,8 +55,8 @@ def parse_memory(meminfo: str, zoneinfo: str) -> Memory:
 
 
 def cost(without: Memory, observed: Memory) -> dict[str, int]:
-    """What meta.json says of it: `memory_kib` in all, and of that what is locked, the kernel's, and
-    the rest (page cache, and memory that is not locked)."""
+    """The cost for meta.json, in KiB: `memory_kib` is the total; its parts are locked memory, the
+    kernel's memory, and the rest (page cache and memory that is not locked)."""
     memory = without.free_kib - observed.free_kib
     locked = observed.locked_kib - without.locked_kib
     kernel = observed.kernel_kib - without.kernel_kib

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One run on the machine that this runs on: builds the stack, records the workload, undoes all.
+"""Measures one run on the machine it runs on: builds the stack, records the workload, undoes all.
 
-In a guest and on a real machine alike; standard library only. The observers are processes of their
-own (monitors.launch); this one only waits while they work, and may be swapped out like any other.
+It works the same in a guest and on a real machine, and uses only the standard library. The
+observers are separate processes (monitors.launch); this process only waits while they work, and
+may be swapped out like any other.
 """
 
 import contextlib
@@ -31,14 +32,14 @@ from setup.crypt_lvm import activation, mapper, ownership, stack_build
 from setup.crypt_lvm.stack import Stack
 from setup.devices.check import check_device
 from setup.observers import program
-from workloads import beside, registry
-from workloads.workload import Ground, Workload
+from workloads import companions, registry
+from workloads.workload import Workload, WorkloadEnvironment
 
 SCRATCH = activation.MOUNT
-# Between the first observer being told when the workload begins, and its begin: for the telling
-# the runner itself may have to be swapped in (6.17: 0.8 s).
+# From telling the first observer when the workload begins to its begin: to tell the others, this
+# process itself may have to be swapped in (0.8 s on 6.17).
 AHEAD_S = 2.0
-FIGURES = mapper.RUN / "figures.json"  # in memory, like all that stands there
+FIGURES = mapper.RUN / "figures.json"  # in memory, like all files in that folder
 
 
 class Interrupted(Exception):
@@ -48,7 +49,7 @@ class Interrupted(Exception):
 class Stop:
     """Turns the first SIGINT, SIGTERM or SIGHUP into an Interrupted; ignores those that follow.
 
-    No longer once `late` is set: then the wish is only remembered.
+    Once `late` is set, it raises nothing and only remembers the wish.
     """
 
     def __init__(self) -> None:
@@ -64,21 +65,24 @@ class Stop:
 
 
 class Verdict:
-    """How the run ended, written as the `status` event: what is said first stays."""
+    """How the run ended, written as the `status` event: the first verdict stays."""
 
     def __init__(self, events: Events) -> None:
         self._events = events
         self.state = ""
 
     def say(self, state: str, why: str) -> None:
-        """Write it, unless there is one."""
+        """Write the verdict, unless there is one already."""
         if not self.state:
             self.state = state
             self._events.write("status", state=state, why=why)
 
 
 def run(options: Options) -> int:
-    """Measure; the exit status of run_test.sh --bare. The status event says how it ended."""
+    """Measure; returns run_test.sh --bare's exit status.
+
+    The status event says how the run ended.
+    """
     if os.geteuid() != 0:
         raise UserError("--device needs root", hint="run it with sudo")
     assert options.device is not None and options.run_dir is not None
@@ -126,39 +130,46 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
     ) as stack:
         events.write("meta", **stack_facts(stack, options))
         events.write("phase", name="fill")
-        ground = Ground(SCRATCH, watched(stack)["disk"], FIGURES, tuple(more.values()))
+        environment = WorkloadEnvironment(
+            SCRATCH, watched(stack)["disk"], FIGURES, tuple(more.values())
+        )
         with (
-            chosen.prepared(options, ground),
+            chosen.prepared(options, environment),
             delay_accounting.switched_on(events),
             knobs.applied(options.variants[0].knobs, watched(stack)) as applied,
-            told_remedy(options.variants[0], events),
+            remedy_applied(options.variants[0], events),
         ):
-            (SCRATCH / beside.MUSIC).mkdir()
+            (SCRATCH / companions.MUSIC).mkdir()
             events.write("meta", knobs=applied)
             events.write("phase", name="workload")
-            state, why = workload(options, run_dir, events, stack, ground, watched(stack) | more)
-            # The run has ended: from here on a signal changes neither that nor the undoing.
+            state, why = workload(
+                options, run_dir, events, stack, environment, watched(stack) | more
+            )
+            # The run has ended: a signal from now on changes neither its verdict nor the teardown.
             stop.late = True
             verdict.say(state, why)
         events.write("phase", name="teardown")
 
 
 @contextlib.contextmanager
-def told_remedy(variant: Variant, events: Events) -> Iterator[None]:
-    """What the variant's remedy adds to the run, and what of it meta.json says."""
+def remedy_applied(variant: Variant, events: Events) -> Iterator[None]:
+    """Apply the variant's remedy for the time of the run.
+
+    Writes the facts about it to meta.json.
+    """
     if not variant.remedy:
         yield
         return
-    from measure import remedy  # a run without any has no memory for it
+    from measure import remedy  # not at the top: a run without a remedy spends no memory on it
 
     with remedy.around(variant) as facts:
-        events.write("meta", remedy=facts)  # also of a run that does not live to its end
+        events.write("meta", remedy=facts)  # early, for runs that do not reach their end
         yield
     events.write("meta", remedy=facts)
 
 
-def in_its_group(streams: list[Stream], variant: Variant) -> list[Stream]:
-    """The programs, in the variant's control group if it has one."""
+def with_group(streams: list[Stream], variant: Variant) -> list[Stream]:
+    """The programs, changed to join the variant's control group if it has one."""
     if not variant.slice:
         return streams
     from measure import remedy
@@ -171,37 +182,37 @@ def workload(
     run_dir: Path,
     events: Events,
     stack: Stack,
-    ground: Ground,
+    environment: WorkloadEnvironment,
     disks: dict[str, str],
 ) -> tuple[str, str]:
     chosen = registry.find(options.workload)
-    ground.figures.unlink(missing_ok=True)
+    environment.figures.unlink(missing_ok=True)
     killed_before = machine_facts.counter("oom_kill")
     if options.atomic_order:
         events.write("meta", atomic=echo_check.checked(options.atomic_order, options.atomic_rate))
     without = read_memory()
     observers = Observers(options, run_dir, events, disks)
 
-    def tell_cost() -> None:
+    def write_cost() -> None:
         events.write("meta", observing=cost(without, read_memory()))
 
     def begin(problems: list[str]) -> float:
-        # Every run begins with the same page cache: nothing of what was done to prepare it.
+        # Every run begins with the same page cache: without what the preparation left in it.
         clean_page_cache()
         t0 = time.monotonic() + AHEAD_S
         observers.begin(t0, problems)
         return t0
 
     interrupted = live_lock = ""
-    programs = [*beside.programs(options, SCRATCH), *chosen.programs(options, ground)]
+    programs = [*companions.programs(options, SCRATCH), *chosen.programs(options, environment)]
     try:
         recorder = RecorderProcess(
             observers.program,
             run_dir,
-            in_its_group(programs, options.variants[0]),
+            with_group(programs, options.variants[0]),
             until=chosen.finite(options),
             timeout_s=options.timeout,
-            when_locked=tell_cost,
+            when_locked=write_cost,
             when_ready=begin,
             beacon=observers.beacon,
         )
@@ -220,9 +231,9 @@ def workload(
         if facts is not None:
             observer = facts.pop("observer")
             events.write("observer", **observer, **facts)
-    if used := swap_facts.used(stack):
+    if used := swap_facts.zram_use(stack):
         events.write("meta", swap=used)
-    _tell_figures(ground.figures, events)
+    _write_figures(environment.figures, events)
     if interrupted:
         return ABORTED, f"interrupted by {interrupted}"
     if live_lock:
@@ -232,8 +243,8 @@ def workload(
     return judged(options, chosen, recorded, killed_before)
 
 
-def _tell_figures(path: Path, events: Events) -> None:
-    """What the workload measured by itself, if it got so far."""
+def _write_figures(path: Path, events: Events) -> None:
+    """Write the figures that the workload measured itself, if it got that far."""
     with contextlib.suppress(FileNotFoundError, ValueError):
         events.write("meta", figures=json.loads(path.read_text()))
         path.unlink()
@@ -245,7 +256,7 @@ def judged(
     killed = machine_facts.counter("oom_kill")
     kills = 0 if killed is None or killed_before is None else killed - killed_before
     if recorded["outcome"] == "deadline":
-        # Whether they went on, the lines tell, and these have left the machine (vm/progress.py).
+        # Whether they made progress is judged outside, by their lines (vm/progress.py).
         late = f"{chosen.late} were not done within {options.timeout} s"
         if kills > 0:
             return OOM, f"the kernel killed {kills} for lack of memory; {late}"
@@ -257,7 +268,7 @@ def judged(
     ended_badly = {
         name: status
         for name, status in ends.items()
-        # The others were ended when these were done.
+        # The other programs were ended when these were done.
         if status and (name in finite or name in early)
     }
     failed = {name: status for name, status in ended_badly.items() if name in finite}
@@ -274,15 +285,15 @@ def judged(
         return ABORTED, f"{name} ended with status {status}"
     if early:
         name, last = next(iter(early.items()))
-        said = f": {last}" if last else ""
-        return ABORTED, f"{name} ended early with status {ends[name]}{said}"
+        reason = f": {last}" if last else ""
+        return ABORTED, f"{name} ended early with status {ends[name]}{reason}"
     return COMPLETED, chosen.done
 
 
 def killed_by_daemon(options: Options, recorded: dict[str, Any], finite: set[str]) -> list[str]:
-    """The streams that a signal ended before the run's end, if there is a daemon that sends any.
+    """The streams that a signal ended before the run's end, if the variant has a daemon that kills.
 
-    Those that never end by themselves may have taken a SIGTERM well: their status is 0.
+    Programs that never end by themselves may exit with status 0 after a SIGTERM.
     """
     ends: dict[str, int | None] = recorded["ends"]
     signals = (-signal.SIGTERM, -signal.SIGKILL)
@@ -293,14 +304,14 @@ def killed_by_daemon(options: Options, recorded: dict[str, Any], finite: set[str
 
 def stack_facts(stack: Stack, options: Options) -> dict[str, Any]:
     return {
-        "swap": swap_facts.found(stack, options.variants[0].swap),
+        "swap": swap_facts.swap_in_use(stack, options.variants[0].swap),
         "crypt": "aes-xts-plain64, 512-bit key" if options.crypt else "none",
         "fs": stack.fs,
     }
 
 
 def watched(stack: Stack) -> dict[str, str]:
-    """Column prefix of diskstats.tsv -> the kernel's name of the block device."""
+    """The watched block devices: column prefix in diskstats.tsv -> the kernel's name."""
     parts = {"disk": stack.disk, "fs": stack.fs_device}
     if stack.swapped_to:
         parts["swap"] = stack.swapped_to
@@ -310,16 +321,16 @@ def watched(stack: Stack) -> dict[str, str]:
 
 
 def more_disks(chosen: Workload) -> dict[str, str]:
-    """The kernel's names of the disks that it has beside the one under test, by their serials."""
-    found = {}
+    """The kernel's names of the workload's further disks, by their serials."""
+    names = {}
     for serial in run_files.more_disks(chosen.more_disks):
         name = machine_facts.disk_of_serial(serial)
         if name is None:
             raise UserError(f"--workload {chosen.name} needs a disk with the serial {serial}")
-        # Its serial may be that of a disk of the user's.
+        # A disk of the user may have the same serial.
         check_device(f"/dev/{name}", destroy_data=None)
-        found[serial] = name
-    return found
+        names[serial] = name
+    return names
 
 
 def main() -> int:

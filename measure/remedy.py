@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a variant's remedy adds to a run: a daemon beside the workload, a control group around it.
+"""Adds a variant's remedy to a run: a daemon beside the workload, a control group around it.
 
-Swap and knobs of a remedy are those of its variant. The daemon has its distribution's settings; its
-log is in memory, and what it said at the end of it goes to meta.json.
+A remedy's swap and knobs are those of its variant. The daemon runs with its distribution's
+settings; its log is kept in memory, and the log's last lines go to meta.json.
 """
 
 import contextlib
@@ -24,44 +24,45 @@ from workloads import memcg
 
 LOG = mapper.RUN / "daemon.log"
 SLICE = "desktop-freeze-slice"
-STARTED_S = 1.0  # a daemon that will not do has ended by then
+STARTED_S = 1.0  # a daemon that cannot run has ended by then
 GRACE_S = 10.0
-MOST_LINES, MOST_LENGTH = 40, 300  # of the log, in meta.json
+MOST_LINES, MOST_LENGTH = 40, 300  # lines and characters a line of the log in meta.json
 MEMINFO = Path("/proc/meminfo")
 DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 
 
 def group() -> memcg.Memcg:
-    """The control group of the workload's programs, which is there within `around`."""
+    """The control group of the workload's programs, which exists within `around`."""
     return memcg.Memcg(memcg.hierarchy(2)[0] / SLICE, old=False)
 
 
 def inside(streams: Sequence[Stream], variant: Variant) -> list[Stream]:
-    """The programs, executed in the variant's control group."""
+    """The programs, each changed to join the variant's control group first."""
     joining = list(group().joining())
-    return [replace(one, argv=[*joining, *one.argv]) for one in streams]
+    return [replace(stream, argv=[*joining, *stream.argv]) for stream in streams]
 
 
 @contextlib.contextmanager
 def around(variant: Variant) -> Iterator[dict[str, Any]]:
-    """The variant's daemon and control group; yields what meta.json says, whole after it.
+    """Run the variant's daemon and set its control group up; yields the facts for meta.json.
 
-    `name`, `daemon`, `slice` (as the kernel has it), and after it `log`, the daemon's last lines.
-    UserError if the daemon is not there or ends at once, or the group cannot be had.
+    `name`, `daemon`, `slice` (as the kernel reads it back), and on leaving `daemon_alive` and
+    `log`, the daemon's last lines. UserError if the daemon is missing or ends at once, or if the
+    group cannot be made.
     """
     facts: dict[str, Any] = {"name": variant.remedy}
     with contextlib.ExitStack() as stack:
         if variant.slice:
             settings = {file: absolute(value) for file, value in variant.slice}
             stack.enter_context(memcg.settled(group(), settings))
-            facts["slice"] = _as_it_is(settings)
+            facts["slice"] = _read_back(settings)
         if variant.daemon:
             stack.enter_context(_daemon(variant.daemon, facts))
         yield facts
 
 
 def absolute(value: str) -> str:
-    """A share of the memory in bytes; any other value as it is."""
+    """The bytes for a value in percent of the memory; any other value unchanged."""
     if not value.endswith("%"):
         return value
     total = re.search(r"MemTotal:\s+(\d+) kB", MEMINFO.read_text())
@@ -69,7 +70,7 @@ def absolute(value: str) -> str:
     return str((int(total[1]) << 10) * int(value[:-1]) // 100)
 
 
-def _as_it_is(settings: Mapping[str, str]) -> dict[str, str]:
+def _read_back(settings: Mapping[str, str]) -> dict[str, str]:
     return {file: (group().folder / file).read_text().strip() for file in settings}
 
 
@@ -77,7 +78,7 @@ def _as_it_is(settings: Mapping[str, str]) -> dict[str, str]:
 def _daemon(command: str, facts: dict[str, Any]) -> Iterator[None]:
     argv = command.split()
     if not shutil.which(argv[0]):
-        raise UserError(f"{argv[0]}: not on this machine", hint="install its package")
+        raise UserError(f"{argv[0]} is not installed on this machine", hint="install its package")
     facts["daemon"] = command
     LOG.parent.mkdir(parents=True, exist_ok=True)
     with open(LOG, "wb") as log:
@@ -91,8 +92,8 @@ def _daemon(command: str, facts: dict[str, Any]) -> Iterator[None]:
     try:
         time.sleep(STARTED_S)
         if daemon.poll() is not None:
-            said = (_last_lines() or ["it said nothing"])[-1]
-            raise UserError(f"{argv[0]} ended with status {daemon.returncode}: {said}")
+            reason = (_last_lines() or ["it printed nothing"])[-1]
+            raise UserError(f"{argv[0]} ended with status {daemon.returncode}: {reason}")
         yield
     finally:
         facts["daemon_alive"] = daemon.poll() is None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What meta.json says of the swap of a run, as the kernel says it; not as it was asked for."""
+"""The facts about a run's swap for meta.json, as the kernel reports it, not as it was requested."""
 
 import contextlib
 import os
@@ -14,8 +14,8 @@ from setup.crypt_lvm.swaps import ZSWAP_PARAMETERS
 from setup.devices.use import same, unescape
 
 ROOT = Path("/")
-# Documentation/admin-guide/blockdev/zram.rst: fields of mm_stat (bytes but for the pages) and of
-# io_stat (events), in their order.
+# Documentation/admin-guide/blockdev/zram.rst: the fields of mm_stat (in bytes, *_pages in pages)
+# and of io_stat (events), in the order of the files.
 MM_STAT = (
     *("orig_data_size", "compr_data_size", "mem_used_total", "mem_limit", "mem_used_max"),
     *("same_pages", "pages_compacted", "huge_pages"),
@@ -23,8 +23,8 @@ MM_STAT = (
 IO_STAT = ("failed_reads", "failed_writes", "invalid_io", "notify_free")
 
 
-def found(stack: Stack, asked: Swap) -> dict[str, Any]:
-    """The swap that is on; UserError if it is not the one asked for, with what was said of it."""
+def swap_in_use(stack: Stack, requested: Swap) -> dict[str, Any]:
+    """The swap that is on, sizes in KiB; UserError if it differs from the requested one."""
     rows = [line.split() for line in (ROOT / "proc/swaps").read_text().splitlines()[1:]]
     facts: dict[str, Any] = {"kind": NONE, "size_kib": 0}
     for path, _, size, *_ in rows:
@@ -36,31 +36,31 @@ def found(stack: Stack, asked: Swap) -> dict[str, Any]:
         elif _zswap("enabled") == "Y":
             pool = int(_zswap("max_pool_percent"))
             facts |= {"kind": ZSWAP, "algorithm": _zswap("compressor"), "pool": pool}
-    if len(rows) > 1 or facts["kind"] != asked.kind:
+    if len(rows) > 1 or facts["kind"] != requested.kind:
         on = ", ".join(row[0] for row in rows) or "nothing"
-        raise UserError(f"--swap {asked}: the kernel swaps to {on}, as {facts['kind']}")
-    _refuse_other(facts, asked)
+        raise UserError(f"--swap {requested}: the kernel swaps to {on} (kind: {facts['kind']})")
+    _refuse_other(facts, requested)
     return facts
 
 
-def _refuse_other(facts: dict[str, Any], asked: Swap) -> None:
-    """UserError for what the kernel gave in the place of what was said of the swap.
+def _refuse_other(facts: dict[str, Any], requested: Swap) -> None:
+    """UserError if the kernel chose another algorithm, pool or size than the requested one.
 
-    zswap gives its own algorithm, if it has not the one that was set before it was first on.
+    zswap uses its own algorithm if it lacks the one that was set before it was first switched on.
     """
-    wanted: dict[str, Any] = {"algorithm": asked.algorithm, "pool": asked.pool}
+    wanted: dict[str, Any] = {"algorithm": requested.algorithm, "pool": requested.pool}
     given = dict(facts)
-    if asked.size is not None:
+    if requested.size is not None:
         page = os.sysconf("SC_PAGE_SIZE")
-        wanted["size"] = -(-asked.size // page) * page
+        wanted["size"] = -(-requested.size // page) * page
         given["size"] = int((_zram(facts["device"]) / "disksize").read_text())
     for name, value in wanted.items():
         if value is not None and given[name] != value:
-            raise UserError(f"--swap {asked}: its {name} is {given[name]}, not {value}")
+            raise UserError(f"--swap {requested}: its {name} is {given[name]}, not {value}")
 
 
-def used(stack: Stack) -> dict[str, Any]:
-    """What the kernel says of a zram device at the end of the workload; of other swap nothing."""
+def zram_use(stack: Stack) -> dict[str, Any]:
+    """The kernel's statistics of the zram device at the workload's end; empty for other swap."""
     if not Path(stack.swapped_to).name.startswith("zram"):
         return {}
     files = {"mm_stat": MM_STAT, "io_stat": IO_STAT}

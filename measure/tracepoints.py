@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the kernel prints at a tracepoint: the `format` files of its tracefs."""
+"""Reads what the kernel records at a tracepoint: the `format` files of its tracefs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 PLACES = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 CASTS = ("( unsigned long)", "(unsigned long)", "( gfp_t)", "(gfp_t)", "(__force gfp_t)")
 SUFFIXES = dict.fromkeys(map(ord, "uUlL"))
-OPERATORS = ("|", "&", "<<")  # C's, those that bind least first
+OPERATORS = ("|", "&", "<<")  # of C, those that bind least first
 MOST_BITS = 64
 PAGE_ALLOC = "kmem/mm_page_alloc"
 
@@ -32,7 +32,7 @@ def parse_format(text: str) -> Format:
 
 
 def find_tracefs() -> str | None:
-    """Where tracefs is mounted; None if it is not, or not for us."""
+    """Where tracefs is mounted; None if it is not mounted or this user may not read it."""
     for place in PLACES:
         if os.access(f"{place}/events", os.R_OK | os.X_OK):
             return place
@@ -40,7 +40,7 @@ def find_tracefs() -> str | None:
 
 
 def read_format(tracefs: str, name: str) -> Format | None:
-    """The format of a tracepoint (`vmscan/mm_vmscan_throttled`); None if this kernel has none."""
+    """The format of a tracepoint (`vmscan/mm_vmscan_throttled`); None if this kernel lacks it."""
     try:
         with open(f"{tracefs}/events/{name}/format", encoding="ascii", errors="replace") as handle:
             return parse_format(handle.read())
@@ -49,36 +49,39 @@ def read_format(tracefs: str, name: str) -> Format | None:
 
 
 def gfp_flags() -> dict[str, int]:
-    """Names and values of the allocation flags, in print_flags()' order; empty without tracefs."""
+    """The names and bit values of the allocation flags, ordered as print_flags() does.
+
+    Empty without tracefs.
+    """
     tracefs = find_tracefs()
     format = read_format(tracefs, PAGE_ALLOC) if tracefs else None
     return print_flags(format) if format else {}
 
 
 def print_flags(format: Format) -> dict[str, int]:
-    """The names and values of a __print_flags table, in its order; those it does not say are left
-    out.
+    """The names and bit values of a __print_flags table, in its order; flags without a value that
+    can be read are left out.
 
-    A value of several bits (GFP_KERNEL) comes before those of which it is made, as the kernel goes
-    through them: it prints each that is there whole, and takes its bits away.
+    A value of several bits (GFP_KERNEL) comes before its parts, as the kernel tests them in this
+    order: it prints each value all of whose bits are set, and clears these bits.
     """
-    found = {}
+    flags = {}
     for part in format.print.split("{")[1:]:
         # {( unsigned long)((( gfp_t)0x400u)), "__GFP_IO"}
         value, quote, rest = part.partition(', "')
         name, end, _ = rest.partition('"')
         if quote and end:
             try:
-                found[name] = _constant(value)
+                flags[name] = _constant(value)
             except (ValueError, RecursionError):
                 continue
-    return found
+    return flags
 
 
 def _constant(text: str) -> int:
-    """The value of a constant expression of C, of casts, numbers, |, &, ~, << and parentheses.
+    """The value of a constant C expression made of casts, numbers, |, &, ~, << and parentheses.
 
-    ValueError if it holds anything else.
+    ValueError if the text has anything else.
     """
     for cast in CASTS:
         text = text.replace(cast, "")
@@ -92,7 +95,10 @@ def _constant(text: str) -> int:
 
 
 def _operation(words: list[str], level: int) -> int:
-    """Take the longest operation that binds as OPERATORS[level] or closer from the words."""
+    """Take the longest operation that binds at least as OPERATORS[level] from the words.
+
+    Returns its value.
+    """
     if level == len(OPERATORS):
         return _operand(words)
     value = _operation(words, level + 1)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What has to be there before anything runs."""
+"""Prepares what a run needs: kernels, images, tools, devices, encrypted LVM."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A private apt root under the cache, for Debian's kernels: the host's own apt is left alone.
+"""A private apt root in the cache for Debian's kernels, so that the host's own apt is not touched.
 
-Proxy and certificate settings of the host's apt configuration stay in force; every file is checked
-against Debian's archive keys. setup.package_lists says which kernels there are.
+The host's proxy and certificate settings apply, and every file is checked against Debian's archive
+keys. setup.package_lists finds out which kernels exist.
 """
 
 import re
@@ -16,16 +16,16 @@ from setup import cache
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 HOST = Path("/etc/apt")  # its configuration
-# What apt says last, after it has said what was wrong.
+# apt's last lines, which do not name the cause of an error.
 SAYS_NOTHING = re.compile(r"E: (?:Download Failed|Some index files failed|Unable to fetch some)")
-# apt has asked, and the file is not there: of a web server, and of a mirror on this machine's disk.
+# The mirror lacks the file: a web server's answer, and that of a mirror on this machine's disk.
 GONE = re.compile(
     r"E: Failed to fetch (?:\S+\s+(?:404|410)\s|copy:\S+\s+Failed to stat .*\(2: No such file)"
 )
 
 
 class Gone(UserError):
-    """The mirror answers, and lacks a file that its lists name."""
+    """The mirror answers, but lacks a file that its lists name."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Package:
 
 
 def last_line(output: str) -> str:
-    """The last line of a tool's output that says something; errors are preferred to the rest."""
+    """The last meaningful line of a tool's output; error lines are preferred."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith(("E:", "error:", "fatal:", "W:"))]
     errors = [line for line in errors if not SAYS_NOTHING.match(line)]
@@ -61,8 +61,8 @@ def run_bytes(
             f"{what}: {command[0]} is not installed", hint="run setup/packages.sh"
         ) from None
     if done.returncode != 0:
-        said = (done.stderr if done.stderr.strip() else done.stdout).decode(errors="replace")
-        raise UserError(f"{what} failed: {last_line(said)}", hint=hint)
+        output = (done.stderr if done.stderr.strip() else done.stdout).decode(errors="replace")
+        raise UserError(f"{what} failed: {last_line(output)}", hint=hint)
     return done.stdout
 
 
@@ -74,12 +74,12 @@ def run(
 
 
 def home() -> Path:
-    """The private apt root; not made by asking for it, for --dry-run asks too."""
+    """The path of the private apt root, which may not exist: --dry-run uses it, too."""
     return cache.place() / "apt"
 
 
 def configure() -> None:
-    """Write the root's configuration; what lists apt reads is for its command line to say."""
+    """Write the root's configuration; apt's command line names the lists to read."""
     root = home()
     for folder in ("archives/partial", "empty.d"):
         (root / folder).mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ Acquire::Retries "2";
 
 
 def environment() -> list[str]:
-    """What goes before one of apt's tools, that it works in the private root."""
+    """The words before a command of apt that make it work in the private root."""
     return ["env", f"APT_CONFIG={home() / 'apt.conf'}", "LC_ALL=C.UTF-8"]
 
 
@@ -133,8 +133,8 @@ def _apt(tool: str, *arguments: str, what: str) -> str:
 
 
 def host_settings(prefixes: Sequence[str]) -> list[str]:
-    """Lines of the host's apt configuration under these names (proxy, certificates), for tools
-    that bring a configuration of their own."""
+    """The lines of the host's apt configuration with these prefixes (proxy, certificates), for
+    tools with a configuration of their own."""
     dump = run(["apt-config", "dump", "--no-empty"], what="reading apt's configuration")
     return [line for line in dump.splitlines() if line.startswith(tuple(prefixes))]
 
@@ -142,7 +142,7 @@ def host_settings(prefixes: Sequence[str]) -> list[str]:
 def download(package: Package) -> Path:
     """Fetch one .deb into the cache, checked against the signed lists' hash; return its path.
 
-    Gone (3) if it is no longer on the mirror, another UserError (3) if it does not arrive whole.
+    Gone (3) if the mirror no longer has it, another UserError (3) if it does not arrive complete.
     """
     target = home() / "archives" / package.uri.rsplit("/", 1)[1]
     with cache.lock("apt"):
@@ -158,11 +158,11 @@ def download(package: Package) -> Path:
                 what=f"downloading {target.name}",
             )
             if cache.file_digest(aside) != package.sha256:
-                raise UserError(f"{target.name} did not arrive whole", hint="try again")
+                raise UserError(f"{target.name} did not arrive complete", hint="try again")
             aside.rename(target)
         except UserError as error:
             if GONE.search(str(error)):
-                raise Gone(f"{target.name} is listed, but not on the mirror") from None
+                raise Gone(f"the mirror lists {target.name}, but does not have it") from None
             raise
         finally:
             aside.unlink(missing_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A kernel tree in which the user has run make: its image, and its modules as installed ones."""
+"""A kernel tree in which the user has run make: its image, and its modules as if installed."""
 
 import re
 from pathlib import Path
@@ -9,17 +9,17 @@ from setup import apt, cache
 
 
 def image(tree: Path) -> Path:
-    """Its bzImage; UserError (3) if there is none."""
-    found = tree / "arch/x86/boot/bzImage"
-    if not found.is_file():
+    """The tree's bzImage; UserError (3) if there is none."""
+    path = tree / "arch/x86/boot/bzImage"
+    if not path.is_file():
         raise UserError(
             f"{tree} is no built kernel tree: no arch/x86/boot/bzImage", hint="run make there"
         )
-    return found
+    return path
 
 
 def modules(tree: Path, release: str) -> Path:
-    """A folder in the cache with links to a build tree's modules, laid out as installed ones."""
+    """A folder in the cache with links to a build tree's modules, laid out as if installed."""
     order = tree / "modules.order"
     listed = order.read_text().split() if order.is_file() else []
     links: dict[str, Path] = {}

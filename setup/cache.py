@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where costly things are kept: keyed by content, built aside, renamed into place.
+"""The cache of things that are costly to make: keyed by content, built aside, renamed into place.
 
-The digest of each is kept, too. A process that uses one reads it once and makes it again if its
-bytes are others: a guest from a damaged image would hang, and its kernel be blamed.
+The digest of each entry is stored, too. A process reads an entry once before its use and makes it
+again if its bytes have changed: a guest from a damaged image would hang, and its kernel be blamed.
 """
 
 import contextlib
@@ -21,16 +21,18 @@ from pathlib import Path
 from errors import NO_ROOM, UserError
 
 NAME = "desktop-freeze"
-SCRATCH = "scratch"  # the lock of who makes, looks for or sweeps scratch folders
-DIGESTS = "digests"  # the folder of what is known of all others
-UNFINISHED = re.compile(r"\.(.+)\.[a-z0-9_]{8}")  # of mkdtemp: where something is being built
+SCRATCH = "scratch"  # the lock for making, finding and sweeping scratch folders
+DIGESTS = "digests"  # the folder with the digests of all other entries
+UNFINISHED = re.compile(
+    r"\.(.+)\.[a-z0-9_]{8}"
+)  # mkdtemp's name of a folder in which something is being built
 NEEDS_ROOM = "the cache needs room and must be writable; XDG_CACHE_HOME names another place"
-# What this process has read and found to be whole, and what of it may change.
+# The entries that this process has read and found undamaged, and their parts that may change.
 _checked: dict[tuple[str, int, int], tuple[Path, Collection[str]]] = {}
 
 
 def place() -> Path:
-    """`${XDG_CACHE_HOME:-~/.cache}/desktop-freeze`, which may not be there yet."""
+    """`${XDG_CACHE_HOME:-~/.cache}/desktop-freeze`, which may not exist yet."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / NAME
 
@@ -45,7 +47,7 @@ def root() -> Path:
 
 @contextlib.contextmanager
 def writing() -> Iterator[None]:
-    """An OSError within, of a file of the cache, becomes a UserError that names it."""
+    """Turn an OSError about a file of the cache into a UserError that names the file."""
     try:
         yield
     except OSError as error:
@@ -56,7 +58,7 @@ def writing() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _told_if_full(place: Path) -> Iterator[None]:
+def _report_if_full(place: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -66,12 +68,12 @@ def _told_if_full(place: Path) -> Iterator[None]:
 
 
 def key(*parts: str) -> str:
-    """16 hex digits that stand for the parts, in their order."""
+    """16 hex digits that identify these parts in this order."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of what lies in a folder of the cache, as it was made."""
+    """The SHA-256 of an entry of the cache as it was made."""
     known = _digest_file(path)
     if not known.exists():
         _keep_digest(path, digest_now(path))
@@ -92,7 +94,7 @@ def _keep_digest(target: Path, text: str) -> None:
 
 
 def digest_now(path: Path, changing: Collection[str] = ()) -> str:
-    """SHA-256 of a file's bytes, or of a folder, as it is now; changing: as in tree_digest."""
+    """The SHA-256 of a file's bytes or of a folder, as it is now; changing: as in tree_digest."""
     if path.is_dir():
         return tree_digest(path, changing)
     return file_digest(path)
@@ -105,14 +107,14 @@ def file_digest(path: Path) -> str:
 
 
 def _state(target: Path) -> tuple[str, int, int]:
-    found = target.stat()
-    return os.path.realpath(target), found.st_ino, found.st_mtime_ns
+    status = target.stat()
+    return os.path.realpath(target), status.st_ino, status.st_mtime_ns
 
 
 def _is_whole(target: Path, changing: Collection[str]) -> bool:
-    """Whether it is there with the bytes that it was made of; of unknown ones the digest is kept.
+    """Whether the entry exists with the bytes with which it was made; an unknown digest is stored.
 
-    Each process reads it once.
+    Each process reads an entry once.
     """
     try:
         state = _state(target)
@@ -121,7 +123,7 @@ def _is_whole(target: Path, changing: Collection[str]) -> bool:
         present = digest_now(target, changing)
     except PermissionError:
         raise
-    except OSError:  # not there, or the disk cannot read it
+    except OSError:  # it does not exist, or the disk cannot read it
         return False
     known = _digest_file(target)
     if not known.exists():
@@ -133,15 +135,15 @@ def _is_whole(target: Path, changing: Collection[str]) -> bool:
 
 
 def spoilt() -> list[Path]:
-    """What this process has found to be whole and is damaged by now: all is read again."""
-    used = [one for one in _checked.values() if one[0].is_relative_to(root())]
+    """The entries that this process found undamaged and that are damaged now: reads all again."""
+    used = [entry for entry in _checked.values() if entry[0].is_relative_to(root())]
     _checked.clear()
     damaged = [target for target, changing in used if not _is_whole(target, changing)]
     return [target for target in damaged if target.exists()]
 
 
 def tree_digest(folder: Path, changing: Collection[str] = ()) -> str:
-    """SHA-256 of a folder's names, links and bytes, and of which files can be executed.
+    """The SHA-256 of a folder's names, links and bytes, and of which files are executable.
 
     changing: entries of the folder itself that are left out.
     """
@@ -150,7 +152,7 @@ def tree_digest(folder: Path, changing: Collection[str] = ()) -> str:
         if Path(place) == folder:
             names[:] = set(names) - set(changing)
         names.sort()
-        for name in sorted(files + [one for one in names if (Path(place) / one).is_symlink()]):
+        for name in sorted(files + [name for name in names if (Path(place) / name).is_symlink()]):
             path = Path(place) / name
             total.update(f"{path.relative_to(folder)}\0".encode("utf-8", "surrogateescape"))
             if path.is_symlink():
@@ -163,9 +165,9 @@ def tree_digest(folder: Path, changing: Collection[str] = ()) -> str:
 
 @contextlib.contextmanager
 def lock(name: str, wait: bool = True) -> Iterator[None]:
-    """Hold the cache's lock called name; a second builder of the same thing waits for the first.
+    """Hold the cache's lock of this name; a second builder of the same thing waits for the first.
 
-    BlockingIOError if another holds it and this one shall not wait.
+    BlockingIOError if another process holds it and wait is False.
     """
     locks = root() / "locks"
     with writing():
@@ -179,9 +181,9 @@ def lock(name: str, wait: bool = True) -> Iterator[None]:
 def built(
     kind: str, name: str, build: Callable[[Path], None], changing: Collection[str] = ()
 ) -> Path:
-    """Return `<cache>/<kind>/<name>`, calling build(temporary path) if it is not there or damaged.
+    """Return `<cache>/<kind>/<name>`, calling build(temporary path) if it is missing or damaged.
 
-    build() makes a file or a folder at its argument; what it leaves when it fails is removed.
+    build() makes a file or a folder at its argument; what it leaves after a failure is removed.
     changing: entries of the folder that may change later.
     """
     target = root() / kind / name
@@ -198,7 +200,7 @@ def built(
         with writing():
             aside = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=target.parent))
         try:
-            with _told_if_full(aside):
+            with _report_if_full(aside):
                 build(aside / name)
             _keep_digest(target, digest_now(aside / name, changing))
             if damaged:
@@ -211,13 +213,13 @@ def built(
 
 
 def sweep_unfinished() -> None:
-    """Remove what processes that were killed have left of what they were building."""
+    """Remove the unfinished entries of processes that were killed."""
     for aside in root().glob("*/.*"):
-        found = UNFINISHED.fullmatch(aside.name)
-        # A linked folder is another cache's, whose locks are there.
-        if found is None or aside.parent.is_symlink() or not aside.is_dir():
+        match = UNFINISHED.fullmatch(aside.name)
+        # A linked folder belongs to another cache, which has the locks.
+        if match is None or aside.parent.is_symlink() or not aside.is_dir():
             continue
-        with contextlib.suppress(BlockingIOError), lock(f"{aside.parent.name}-{found[1]}", False):
+        with contextlib.suppress(BlockingIOError), lock(f"{aside.parent.name}-{match[1]}", False):
             shutil.rmtree(aside, ignore_errors=True)
 
 
@@ -227,9 +229,9 @@ def _raise(error: OSError) -> None:
 
 @contextlib.contextmanager
 def scratch(kind: str, place: Path | None = None) -> Iterator[Path]:
-    """A folder for what only this process needs, within; sweep() removes what killed ones left.
+    """Provide a folder for this process alone; sweep() removes those of killed processes.
 
-    place: the folder that it is in, instead of the cache.
+    place: its parent folder, instead of the cache.
     """
     with lock(SCRATCH), writing():
         folder = Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=place or root()))
@@ -243,20 +245,20 @@ def scratch(kind: str, place: Path | None = None) -> Iterator[Path]:
 
 
 def sweep(kind: str, place: Path | None = None) -> None:
-    """Remove what processes that were killed have left of their scratch folders."""
+    """Remove the scratch folders of processes that were killed."""
     with lock(SCRATCH):
         for path in abandoned(kind, place):
             shutil.rmtree(path, ignore_errors=True)
 
 
 def abandoned(kind: str, place: Path | None = None) -> list[Path]:
-    """The scratch folders of this kind that no process holds now."""
+    """The scratch folders of this kind that no process holds."""
     folders = sorted((place or root()).glob(f"{kind}-*"))
     return [path for path in folders if path.is_dir() and is_held(path) is False]
 
 
 def is_held(path: Path) -> bool | None:
-    """Whether a process has locked it (flock); None if it is gone, or another user's."""
+    """Whether a process has locked it (flock); None if it is gone or belongs to another user."""
     try:
         held = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The observers' one program, compiled from monitors/ by the suite's own tools, kept in the cache.
+"""Compiles the observers' program from monitors/ with the suite's own tools; kept in the cache.
 
-Linked statically, as a guest has neither libbpf nor a compiler. What runs in the kernel is compiled
-by clang and lies within the program; libbpf fits it to the kernel that it is loaded into.
+It is linked statically, because a guest has neither libbpf nor a compiler. The part for the kernel
+is compiled by clang and embedded in the program; libbpf adapts it to the kernel that loads it.
 """
 
 import shutil
@@ -34,29 +34,32 @@ def program() -> Path:
 
 
 def copy_sources(files: Sequence[Path], place: tools.Workplace) -> list[str]:
-    """The sources as monitors/ in that folder; names of those that are programs of their own."""
+    """Copy the sources to monitors/ in that folder; returns the names of the C files to compile."""
     for path in files:
         copied = place.folder / SOURCES.name / path.relative_to(SOURCES)
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copied)
     parts = [path.relative_to(SOURCES) for path in files]
-    return [f"{SOURCES.name}/{one}" for one in parts if one.suffix == ".c" and one != TRACE]
+    return [f"{SOURCES.name}/{part}" for part in parts if part.suffix == ".c" and part != TRACE]
 
 
-def _compile(files: Sequence[Path], made: Path) -> None:
+def _compile(files: Sequence[Path], target: Path) -> None:
     with tools.workplace() as place:
         sources = copy_sources(files, place)
-        # By a short name: it is what bpftool shows of each line.
+        # A short name, which bpftool shows for each line.
         trace = ["-c", f"{SOURCES.name}/{TRACE}", "-o", "trace.bpf.o"]
         place.run([*BPF, *trace], what="compiling trace.bpf.c")
         flags = [f"-I{SOURCES.name}", '-DTRACE_OBJECT="trace.bpf.o"']
-        command = [*PROGRAM, *flags, *sources, "-o", made.name, *LIBRARIES]
+        command = [*PROGRAM, *flags, *sources, "-o", target.name, *LIBRARIES]
         place.run(command, what="compiling the observers")
-        shutil.move(place.folder / made.name, made)
+        shutil.move(place.folder / target.name, target)
 
 
 def main() -> int:
-    """python3 -m setup.compile_observers: compile, and say where it is."""
+    """python3 -m setup.compile_observers: compile the program and print its path.
+
+    Returns the exit status.
+    """
     print(program())
     return 0
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from errors import UserError
 
 FRAGMENT = Path(__file__).with_name("kernel.config")
-# Comments in the fragment, about the options below them up to an empty line: not in every kernel,
-# and not taken by every kernel that has them.
+# Comments in the fragment, about the options below them up to an empty line: options that not every
+# kernel has, and options that not every kernel accepts.
 IF_IT_EXISTS, IF_TAKEN = "# If it exists:", "# If the kernel takes it:"
 
 
 def read(config: Path) -> dict[str, str]:
-    """The options of a .config (or config.gz) and their values; what is not set is left out."""
+    """The options of a .config (or config.gz) and their values; unset ones are left out."""
     try:
         data = config.read_bytes()
         if data[:2] == b"\x1f\x8b":
@@ -33,12 +33,12 @@ def parsed(text: str) -> dict[str, str]:
 
 
 def marked(text: str, comment: str) -> frozenset[str]:
-    """The options of a fragment's text that stand below such a comment."""
-    found: set[str] = set()
+    """The options of a fragment's text that are below such a comment."""
+    options: set[str] = set()
     inside = False
     for line in text.splitlines():
         if not line.strip() or line.startswith((IF_IT_EXISTS, IF_TAKEN)):
             inside = line.startswith(comment)
         elif inside:
-            found |= parsed(line).keys()
-    return frozenset(found)
+            options |= parsed(line).keys()
+    return frozenset(options)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Debian's kernel packages: which exist, which one a version or a suite means, and unpacking them.
+"""Debian's kernel packages: finds those that exist, chooses by version or suite, unpacks them.
 
-Each version comes in flavours (`cloud-amd64`, `amd64`, `rt-amd64`), which differ in configuration.
-Two shapes: one linux-image-V with all, which 6.18's has although it depends on linux-base-V; since
-6.19 an empty linux-image-V beside linux-binary-V, linux-modules-V and linux-base-V, which has the
-config. Old versions linger half removed in some suites: only those with all of it are candidates.
+Each version has flavours (`cloud-amd64`, `amd64`, `rt-amd64`), which differ in configuration. There
+are two layouts: one linux-image-V with everything (6.18's, too, although it depends on
+linux-base-V); since 6.19 an empty linux-image-V beside linux-binary-V, linux-modules-V and
+linux-base-V, which has the config. Some suites have incomplete old versions: only complete ones are
+candidates.
 """
 
 import functools
@@ -18,17 +19,17 @@ from pathlib import Path
 from errors import UserError
 from setup import apt, cache, package_lists
 
-# Lists older than this may name what the mirror has replaced: they are fetched again before an
-# older kernel is taken.
+# Lists older than this may name packages that the mirror has replaced: they are fetched again
+# before an older kernel is taken.
 FRESH_S = 3600
-JUST_NOW_S = 60  # a suite that did not come is not asked for again sooner
-FLAVOUR = "cloud-amd64"  # of a kernel that is wanted without one
+JUST_NOW_S = 60  # a suite that could not be fetched is not fetched again sooner
+FLAVOUR = "cloud-amd64"  # if none is named
 IMAGE = re.compile(r"linux-(image|binary|binary-unsigned)-(\d\S*?)-((?:[a-z]+-)*amd64)(-unsigned)?")
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A kernel that can be had from Debian's archive: its release, version, suites and packages."""
+    """A kernel in Debian's archive: its release, version, suites and packages."""
 
     release: str
     abi: str
@@ -59,7 +60,7 @@ class Candidate:
 
     @property
     def digest(self) -> str:
-        """Stands for the contents of all packages."""
+        """A key that identifies the contents of all packages."""
         return cache.key(*(package.sha256 for package in self.packages))
 
 
@@ -70,7 +71,7 @@ def _order(character: str) -> int:
 
 
 def compare(left: str, right: str) -> int:
-    """Debian's order of versions: negative, zero or positive."""
+    """Compare versions in Debian's order: a negative, zero or positive number."""
 
     def split(version: str) -> tuple[int, str, str]:
         epoch, colon, rest = version.partition(":")
@@ -102,24 +103,24 @@ version_key = functools.cmp_to_key(compare)
 
 
 def candidates(packages: Iterable[apt.Package], flavour: str) -> list[Candidate]:
-    """The kernels of this flavour that are whole in the lists, oldest first, signed ones last."""
+    """The complete kernels of this flavour in the lists, oldest first, signed ones last."""
     by_name: dict[tuple[str, str], list[apt.Package]] = {}
     for package in packages:
         by_name.setdefault((package.name, package.version), []).append(package)
 
-    def one(name: str, version: str) -> apt.Package | None:
+    def package_of(name: str, version: str) -> apt.Package | None:
         return by_name.get((name, version), [None])[0]
 
-    found: list[tuple[bool, Candidate]] = []
+    complete: list[tuple[bool, Candidate]] = []
     for (name, version), listed in by_name.items():
         match = IMAGE.fullmatch(name)
         if not match or match[3] != flavour or "-" not in version:
             continue
         release = f"{match[2]}-{flavour}"
-        base = one(f"linux-base-{release}", version)
-        modules = one(f"linux-modules-{release}", version)
+        base = package_of(f"linux-base-{release}", version)
+        modules = package_of(f"linux-modules-{release}", version)
         if match[1] == "image":
-            # An image package of a few kB is the empty one of the split shape.
+            # An image package of a few kB is the empty one of the newer layout.
             if listed[0].size < 1 << 20:
                 continue
             parts = [listed[0], base]
@@ -130,9 +131,9 @@ def candidates(packages: Iterable[apt.Package], flavour: str) -> list[Candidate]
         suites = frozenset(word for package in listed for word in (package.suite, package.codename))
         signed = "unsigned" not in name
         whole = tuple(package for package in parts if package)
-        found.append((signed, Candidate(release, match[2], flavour, version, suites, whole)))
-    found.sort(key=lambda item: (version_key(item[1].version), item[0]))
-    return [candidate for _, candidate in found]
+        complete.append((signed, Candidate(release, match[2], flavour, version, suites, whole)))
+    complete.sort(key=lambda item: (version_key(item[1].version), item[0]))
+    return [candidate for _, candidate in complete]
 
 
 def matches(candidate: Candidate, wanted: str) -> bool:
@@ -157,7 +158,7 @@ def is_suite(wanted: str) -> bool:
 
 
 def split(wanted: str) -> tuple[str, str]:
-    """Suite or version, and flavour, of `6.12` or `6.12/rt-amd64`."""
+    """The suite or version, and the flavour, of `6.12` or `6.12/rt-amd64`."""
     name, _, flavour = wanted.partition("/")
     return name, flavour or FLAVOUR
 
@@ -175,7 +176,7 @@ def fitting(packages: Sequence[apt.Package], wanted: str, flavour: str) -> list[
 
 
 def what_exists(packages: Sequence[apt.Package], wanted: str, flavour: str) -> str:
-    """For the user: the flavours, the newest of each series, or the suites, in one line."""
+    """One line for the user: the flavours, the newest kernel of each series, or the suites."""
     known = flavours(packages)
     if flavour not in known:
         return "flavours: " + ", ".join(known)
@@ -195,27 +196,27 @@ def newest_of_series(packages: Iterable[apt.Package], flavour: str) -> dict[str,
 def unpack(debs: Sequence[Path], folder: Path) -> None:
     """Unpack kernel packages into folder: `vmlinuz`, `config` and `lib/modules/RELEASE`.
 
-    UserError (3) if a package is damaged or holds no kernel.
+    UserError (3) if a package is damaged or has no kernel.
     """
     tree = folder.with_name(folder.name + ".tree")
     for deb in debs:
-        # -x writes as it reads: a damaged package is only known when its last byte was read.
+        # -x writes while it reads: damage may only show at the last byte.
         apt.run(["dpkg-deb", "-x", deb, tree], what=f"unpacking {deb.name}")
     images = [*tree.glob("boot/vmlinuz-*"), *tree.glob("usr/lib/modules/*/vmlinuz")]
-    found = [
+    folders = [
         path
         for path in (*tree.glob("lib/modules/*"), *tree.glob("usr/lib/modules/*"))
         if path.is_dir()
     ]
-    if len(images) != 1 or not found:
+    if len(images) != 1 or not folders:
         names = ", ".join(deb.name for deb in debs)
         raise UserError(f"{names}: no kernel image with its modules inside")
-    release = found[0].name
+    release = folders[0].name
     (folder / "lib/modules").mkdir(parents=True)
     images[0].rename(folder / "vmlinuz")
     for config in (*tree.glob("boot/config-*"), *tree.glob("usr/lib/modules/*/config")):
         config.rename(folder / "config")
-    for modules in found:
+    for modules in folders:
         shutil.copytree(
             modules, folder / "lib/modules" / release, symlinks=True, dirs_exist_ok=True
         )
@@ -224,7 +225,7 @@ def unpack(debs: Sequence[Path], folder: Path) -> None:
 
 
 def fetch(candidate: Candidate) -> Path:
-    """The folder in the cache with the kernel unpacked, downloading it if it is not there.
+    """The folder in the cache with the unpacked kernel, which is downloaded if needed.
 
     apt.Gone (3) if the mirror lacks one of its packages; UserError (3) if fetching fails otherwise.
     """
@@ -243,10 +244,10 @@ def fetch(candidate: Candidate) -> Path:
 
 
 def find(wanted: str, *, mirror: str | None, flavour: str) -> tuple[Candidate, Path]:
-    """The newest kernel that wanted means and the mirror has, and its folder in the cache.
+    """The newest kernel that wanted means and the mirror has, with its folder in the cache.
 
-    Newer ones that are listed but gone are named on stderr. UserError (3) if none can be had, which
-    names what was tried or lists what exists, and if the mirror cannot be asked at all.
+    Newer ones that are listed but gone are named on stderr. UserError (3), with the tried or the
+    existing kernels, if none can be fetched; also if the mirror does not answer at all.
     """
     need = wanted if is_suite(wanted) else ""
     lists = package_lists.update(mirror, need=need)
@@ -255,7 +256,7 @@ def find(wanted: str, *, mirror: str | None, flavour: str) -> tuple[Candidate, P
         lists = package_lists.update(mirror, need=need, max_age_s=JUST_NOW_S)
         listed = fitting(lists.packages, wanted, flavour)
     gone: list[Candidate] = []
-    while left := [one for one in listed if one not in gone]:
+    while left := [kernel for kernel in listed if kernel not in gone]:
         newest = left[0]
         try:
             folder = fetch(newest)
@@ -281,5 +282,5 @@ def find(wanted: str, *, mirror: str | None, flavour: str) -> tuple[Candidate, P
 
 
 def _not_there(wanted: str, gone: Sequence[Candidate]) -> str:
-    versions = ", ".join(dict.fromkeys(one.version for one in gone))
+    versions = ", ".join(dict.fromkeys(kernel.version for kernel in gone))
     return f"debian:{wanted}: listed, but not on the mirror: {versions}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Read-only ext4 disks for the guest, packed from folders by mke2fs: no root, no mount."""
+"""Read-only ext4 disks for the guest, packed from folders by mke2fs, without root or mounting."""
 
 import argparse
 import os
@@ -16,10 +16,10 @@ FORMAT = 3
 
 
 def pack(folders: dict[str, Path], out: Path, label: str) -> None:
-    """Make the ext4 image out (mounted read-only later) whose top folders are named as in folders.
+    """Make the ext4 image out, to be mounted read-only, with these top folders.
 
     The files belong to root in the guest. UserError (3) if there is no room or a file is not
-    readable. An image that is there is replaced.
+    readable. An existing image is replaced.
     """
     for folder in folders.values():
         if not folder.is_dir():
@@ -32,7 +32,7 @@ def pack(folders: dict[str, Path], out: Path, label: str) -> None:
         size, entries = ext4.sizes(tree)
         inodes = entries + 32
         blocks = (size + size // 64 + inodes * 256) // ext4.BLOCK + 512
-        # No journal: never written to.
+        # No journal: the disk is never written to.
         features = ("^has_journal", "^resize_inode")
         room = blocks * ext4.BLOCK
         image = ext4.make(place, tree, label, size=room, inodes=inodes, features=features)
@@ -40,7 +40,7 @@ def pack(folders: dict[str, Path], out: Path, label: str) -> None:
 
 
 def _link_tree(source: Path, target: Path) -> None:
-    """A copy of hard links where the file system allows them, else of files."""
+    """Copy a tree as hard links where the file system allows them, else as files."""
 
     def link(old: str, new: str) -> None:
         try:
@@ -52,7 +52,7 @@ def _link_tree(source: Path, target: Path) -> None:
 
 
 def job_disk(out: Path, suite: Path, extra: dict[str, Path] | None = None) -> None:
-    """The disk of one run at out: `suite/` with the suite's code, beside it what extra names."""
+    """Make the disk of one run at out: `suite/` with the suite's code, and the folders of extra."""
     pack({"suite": suite, **(extra or {})}, out, "job")
 
 
@@ -80,7 +80,7 @@ def history_disk(repo: Path) -> Path:
         bare = config.is_file() and "bare = true" in config.read_text(errors="replace")
         alternates = (folder / "objects/info/alternates").exists()
         if not bare or alternates:
-            # A work tree's repository may hold hooks, stashes and borrowed objects: take HEAD's.
+            # A work tree's repository may have hooks, stashes and borrowed objects: take only HEAD.
             copy = image.with_name("history.git")
             apt.run(
                 ["git", "clone", "-q", "--bare", "--no-hardlinks", "--single-branch", repo, copy],
@@ -96,13 +96,16 @@ def music_disk(folder: Path) -> Path:
     """The disk with `music`, a copy of folder, cached by its files' names, sizes and times."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     stats = [(path, path.stat()) for path in files]
-    listing = [f"{path}\0{found.st_size}\0{found.st_mtime_ns}" for path, found in stats]
+    listing = [f"{path}\0{status.st_size}\0{status.st_mtime_ns}" for path, status in stats]
     name = f"{cache.key(str(FORMAT), *listing)}.ext4"
     return cache.built("music-disks", name, lambda image: pack({"music": folder}, image, "music"))
 
 
 def main() -> int:
-    """python3 -m setup.disk OUT NAME=FOLDER...: pack folders into an ext4 image."""
+    """python3 -m setup.disk OUT NAME=FOLDER...: pack folders into an ext4 image.
+
+    Returns the exit status.
+    """
     parser = argparse.ArgumentParser(prog="setup.disk", description=__doc__)
     parser.add_argument("out", type=Path)
     parser.add_argument("folders", nargs="*", metavar="NAME=FOLDER")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a guest has of the suite: the modules that run there, compiled, and nothing else.
+"""The guest's part of the suite: the modules that run there, compiled, and nothing else.
 
-What is there takes it instructions to copy, so that one more file is as good as another seed; and
-a change of it makes other runs, whose digest meta.json has.
+Copying them takes the guest instructions. So one more file, or a changed one, makes other runs, as
+another seed does; meta.json has a digest of these files.
 """
 
 import functools
@@ -16,8 +16,8 @@ from setup import cache, observers
 from setup.userland import tools
 
 SUITE = Path(__file__).resolve().parent.parent
-# run_test.sh --bare is measure.one_run; tests/test_one_way.py holds this to what that imports and
-# starts, and to no module more.
+# run_test.sh --bare is measure.one_run; tests/test_one_way.py checks that these are exactly the
+# modules that it imports and starts.
 IN_GUEST = (
     *("contract/__init__.py", "contract/command_line.py", "contract/machine_model.py"),
     *("contract/option_rows.py", "contract/option_table.py", "contract/options.py"),
@@ -34,13 +34,13 @@ IN_GUEST = (
     *("vm/guest_init.sh", "workloads"),
 )
 LEFT_OUT = "__pycache__"
-COMPILED = (".c", ".h")  # what is made of them goes along
-# An emulated guest takes seconds to compile what is compiled here in a moment.
+COMPILED = (".c", ".h")  # left out: the guest gets the compiled program
+# Compiled here: an emulated guest would take seconds.
 COMPILE = ("python3", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash")
 
 
 def files(more: Sequence[str] = ()) -> Iterator[Path]:
-    """The files of the suite that a guest gets; more: files and folders beside those of each."""
+    """The files of the suite that a guest gets; more: further files and folders."""
     for name in sorted({*IN_GUEST, *more}):
         if (SUITE / name).is_file():
             yield SUITE / name
@@ -51,7 +51,7 @@ def files(more: Sequence[str] = ()) -> Iterator[Path]:
 
 
 def folder(more: Sequence[str] = ()) -> Path:
-    """What a guest gets of the suite as a folder, from the cache if it is there."""
+    """The folder with the guest's part of the suite, from the cache if it is there."""
     parts = [*COMPILE, tools.identity(), observers.program().name]
     for path in files(more):
         executable = "x" if os.access(path, os.X_OK) else ""
@@ -60,7 +60,7 @@ def folder(more: Sequence[str] = ()) -> Path:
     return cache.built("suites", cache.key(*parts), functools.partial(_make, more))
 
 
-def _make(more: Sequence[str], made: Path) -> None:
+def _make(more: Sequence[str], target: Path) -> None:
     with tools.workplace() as place:
         suite = place.folder / "suite"
         for path in files(more):
@@ -68,7 +68,7 @@ def _make(more: Sequence[str], made: Path) -> None:
         _copy(observers.program(), suite / observers.PACKED.relative_to(SUITE))
         command = [*COMPILE, "-s", "suite", "-p", "/suite", "suite"]
         place.run(command, what="compiling the suite for the guest")
-        shutil.move(suite, made)
+        shutil.move(suite, target)
 
 
 def _copy(path: Path, copied: Path) -> None:

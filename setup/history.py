@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A git history with the shapes of linux-2.6's of 2009, the same object ids on every machine.
+"""Generates a git history like linux-2.6's of 2009, with the same object ids on every machine.
 
-What is modelled, because it decides how much memory a gitk needs and where it looks: bytes of
-`git log --pretty=raw --parents` per commit (about 870), a merge in every fifteen commits, side
-branches that fork well before they are merged, a few people who write most of it. No file contents:
-gitk reads none.
+It models what decides how much memory a gitk needs and what it accesses: the bytes per commit of
+`git log --pretty=raw --parents` (about 870), one merge in fifteen commits, side branches that fork
+long before they are merged, and a few people who write most commits. There are no file contents,
+because gitk reads none.
 """
 
 import argparse
@@ -53,18 +53,18 @@ def _people(rng: random.Random) -> list[bytes]:
 
 
 def _paragraphs(rng: random.Random) -> list[bytes]:
-    """Ready-made paragraphs of two to seven lines; a body is some of them."""
-    made = []
+    """Paragraphs of two to seven lines, of which message bodies are made."""
+    paragraphs = []
     words = _words("words")
     for _ in range(3000):
         text = " ".join(rng.choices(words, k=rng.randint(14, 65)))
         lines = textwrap.wrap(text[0].upper() + text[1:] + ".", 72)
-        made.append(("\n".join(lines) + "\n\n").encode())
-    return made
+        paragraphs.append(("\n".join(lines) + "\n\n").encode())
+    return paragraphs
 
 
 def _messages(rng: random.Random, people: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """Authors and messages without end, from fragments made before."""
+    """An endless series of authors and messages, from prepared fragments."""
     paragraphs = _paragraphs(rng)
     subjects = [
         f"{area}: {verb} {noun}".encode()
@@ -100,9 +100,9 @@ def stream(commits: int) -> Iterator[bytes]:
     messages = _messages(rng, people)
     committers = people[:40]
     yield b"feature done\nblob\nmark :1\ndata 6\nlinux\n\n"
-    # Commit n has mark n + 2. tips: the side branches that are open, oldest first: the
-    # last commit's mark and the branch's name. fast-import is told `from` only where a branch
-    # begins: it reads the named parent back from the pack, which costs more than all the rest.
+    # Commit n has mark n + 2. tips: the open side branches, oldest first: the last commit's mark
+    # and the branch's name. `from` is only given where a branch begins, because fast-import then
+    # reads the named parent back from the pack, which costs more than all the rest.
     tips: list[tuple[int, int]] = []
     names = list(range(OPEN_BRANCHES, 0, -1))
     trunk = 0
@@ -115,7 +115,7 @@ def stream(commits: int) -> Iterator[bytes]:
         author, message = next(messages)
         name, start, merged = 0, 0, 0
         if tips and (index + 1 >= next_merge or len(tips) > left):
-            # The last commits merge what is open, so that HEAD reaches every commit.
+            # The last commits merge all open branches, so that HEAD reaches every commit.
             next_merge += 1 / MERGES
             merged, free = tips.pop(int(draw() * min(len(tips), 6)))
             names.append(free)
@@ -156,7 +156,7 @@ def _generate(commits: int, repo: Path) -> None:
         name = "history.git"
         init = ["git", "-c", "init.defaultBranch=master", "init", "-q", "--bare", "--template="]
         place.run([*init, name], what="making the history's repository")
-        # What zlib saves on a disk costs each reader more instructions than all else it does.
+        # Uncompressed: with zlib, each reader would spend most of its instructions on unpacking.
         settings = ["-c", "fastimport.unpackLimit=1", "-c", "pack.compression=0"]
         load = ["fast-import", "--quiet", "--active-branches=64"]
         command = place.command(["git", *settings, "--git-dir", name, *load])
@@ -171,7 +171,7 @@ def _generate(commits: int, repo: Path) -> None:
                     process.stdin.write(chunk)
                 process.stdin.close()
             except BrokenPipeError:
-                pass  # fast-import's own words say why
+                pass  # fast-import prints the reason
             process.wait()
             complaints.seek(0)
             errors = complaints.read().decode(errors="replace")
@@ -191,7 +191,7 @@ def build(commits: int) -> Path:
 
 
 def use(path: Path) -> Path:
-    """The user's own repository. UserError (3) if it is none, or has no commit."""
+    """The user's own repository; UserError (3) if it is not a repository or has no commit."""
     if not path.is_dir():
         raise UserError(f"no such folder: {path}", hint="--repo takes a git repository")
     count(path)
@@ -199,14 +199,14 @@ def use(path: Path) -> Path:
 
 
 def count(repo: Path, most: int | None = None) -> int:
-    """How many commits HEAD reaches; most: where counting ends."""
+    """The number of commits that HEAD reaches; most: a limit at which counting ends."""
     command: list[str | Path] = ["git", "-C", repo, "rev-list", "--count"]
     command += [*([] if most is None else [f"--max-count={most}"]), "HEAD"]
     return int(apt.run(command, what=f"reading the git repository {repo}"))
 
 
 def main() -> int:
-    """python3 -m setup.history COMMITS: build the history and print its path."""
+    """python3 -m setup.history COMMITS: build the history and print its path; the exit status."""
     parser = argparse.ArgumentParser(prog="setup.history", description=__doc__)
     parser.add_argument("commits", nargs="?", type=values.count, default=165_000)
     print(build(parser.parse_args().commits))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The guest's root file system: Debian bookworm in an ext4 image, built once, as any user.
+"""The guest's root file system: Debian bookworm in an ext4 image, built once, by any user.
 
-mmdebstrap makes a tar, and mke2fs of the suite's tools the image of it. The same packages are the
-same bytes, whoever makes it, and where and when.
+mmdebstrap makes a tar, from which mke2fs of the suite's tools makes the image. The same packages
+give the same bytes, no matter who makes the image, where and when.
 """
 
 import argparse
@@ -33,7 +33,7 @@ PACKAGES = (
     "util-linux",
     "xfsprogs",
 )
-# Left out of every package: nobody reads documentation in the guest.
+# Left out of every package: the guest needs no documentation.
 LEFT_OUT = (
     "/usr/share/man/*",
     "/usr/share/doc/*",
@@ -43,7 +43,7 @@ LEFT_OUT = (
     "/usr/share/bug/*",
     "/usr/share/zoneinfo/*",
 )
-# Of mmdebstrap's tree: what comes from the host, changes by itself, or has no reader in the guest.
+# Parts of mmdebstrap's tree that come from the host, change by themselves, or are of no use here.
 NOT_THE_GUESTS = (
     *("dev/", "etc/apt/", "etc/dpkg/", "etc/machine-id/", "etc/resolv.conf/", "proc/", "run/"),
     *("sys/", "tmp/", "usr/lib/udev/hwdb.d/", "usr/share/perl/", "var/backups/", "var/cache/"),
@@ -56,7 +56,7 @@ FORMAT = 3
 
 
 def key(more: tuple[str, ...] = ()) -> str:
-    """What the image is cached by: it changes when the guest's contents would."""
+    """The image's key in the cache: it changes if the contents would."""
     return cache.key(str(FORMAT), bootstrap.SUITE, str(FREE), *PACKAGES, *more, *LEFT_OUT)
 
 
@@ -71,9 +71,9 @@ def _debootstrap(tar: Path, more: tuple[str, ...], mirror: str | None) -> None:
     options = [
         "--variant=minbase",
         *(f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT),
-        # The suite's own start-up: no init system, a place for the job disk and for device nodes.
+        # The suite has its own init: it needs mount points for the job disk, results and the test.
         '--customize-hook=mkdir -p "$1/job" "$1/results" "$1/mnt/test"',
-        # mmdebstrap has copied the host's, with its mode.
+        # mmdebstrap has copied those of the host, with their modes.
         '--customize-hook=rm -f "$1/etc/hostname" "$1/etc/hosts"',
         '--customize-hook=echo guest > "$1/etc/hostname"',
         '--customize-hook=echo 127.0.0.1 localhost guest > "$1/etc/hosts"',
@@ -85,12 +85,12 @@ def _debootstrap(tar: Path, more: tuple[str, ...], mirror: str | None) -> None:
         options,
         mirror=mirror,
         what="building the guest image",
-        prefix=_of_its_own(),
+        prefix=_private_mounts(),
     )
 
 
-def _of_its_own() -> list[str]:
-    """Before mmdebstrap: what it mounts as root nobody else sees, and it is gone with it."""
+def _private_mounts() -> list[str]:
+    """The words before mmdebstrap that keep what it mounts as root private to it."""
     prefix = ["unshare", "--mount"]
     if os.geteuid() != 0 or subprocess.run([*prefix, "true"], capture_output=True).returncode:
         return []
@@ -98,7 +98,7 @@ def _of_its_own() -> list[str]:
 
 
 def _unpack(tar: Path, tree: Path) -> None:
-    """The files of the tar, without what tells of this host or of this day."""
+    """Unpack the tar without the files that depend on this host or this day."""
     tree.mkdir()
     folders: list[tuple[Path, int]] = []
     with tarfile.open(tar) as archive:
@@ -132,16 +132,16 @@ def _make_file_system(tar: Path, image: Path) -> None:
         inodes = entries + 16384
         size = used + used // 20 + inodes * 256 + (16 << 20) + FREE
         more = ["-J", "size=16"]
-        made = ext4.make(
+        finished = ext4.make(
             place, tree, "root", size=size >> 20 << 20, inodes=inodes, more=more, keep_modes=True
         )
-        shutil.move(made, image)
+        shutil.move(finished, image)
 
 
 def build(more: tuple[str, ...] = (), *, mirror: str | None = None) -> Path:
-    """The raw sparse ext4 image, from the cache if it is there; UserError (3) if it cannot be.
+    """The raw sparse ext4 image, from the cache if it is there; UserError (3) if it cannot be made.
 
-    more: packages beside PACKAGES, for an image of its own.
+    more: further packages; each set of packages has its own image.
     """
 
     def write(image: Path) -> None:
@@ -154,10 +154,10 @@ def build(more: tuple[str, ...] = (), *, mirror: str | None = None) -> Path:
 
 
 def main() -> int:
-    """python3 -m setup.image: build the guest image and print its path."""
+    """python3 -m setup.image: build the guest image and print its path; the exit status."""
     parser = argparse.ArgumentParser(prog="setup.image", description=__doc__)
     parser.add_argument("--mirror", metavar="URL", help="instead of the one in the host's sources")
-    parser.add_argument("more", nargs="*", metavar="PACKAGE", help="for an image of its own")
+    parser.add_argument("more", nargs="*", metavar="PACKAGE", help="further packages")
     arguments = parser.parse_args()
     print(build(tuple(arguments.more), mirror=arguments.mirror))
     return 0

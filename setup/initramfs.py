@@ -18,7 +18,7 @@ FORMAT = 2
 
 
 class Archive:
-    """A newc cpio archive, made without root: device nodes are only lines in it."""
+    """A newc cpio archive, which needs no root: device nodes are only entries in it."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -27,7 +27,7 @@ class Archive:
     def add(
         self, name: str, mode: int, data: bytes = b"", device: tuple[int, int] = (0, 0)
     ) -> None:
-        """Append one entry; mode with its file type."""
+        """Append an entry; mode includes the file type."""
         self._inode += 1
         encoded = name.encode() + b"\0"
         fields = (self._inode, mode, 0, 0, 1, 0, len(data), 0, 0, *device, len(encoded), 0)
@@ -57,7 +57,7 @@ def _archive(chosen: list[modules.Module], shell: Path) -> bytes:
     archive = Archive()
     for folder in ("bin", "dev", "modules", "proc", "sys", "root-mnt"):
         archive.folder(folder)
-    # Before devtmpfs is mounted /init has nowhere else to write to.
+    # Until devtmpfs is mounted, /init can only write to these.
     archive.add("dev/console", stat.S_IFCHR | 0o600, device=(5, 1))
     archive.add("dev/null", stat.S_IFCHR | 0o666, device=(1, 3))
     archive.file("bin/busybox", shell.read_bytes(), 0o755)
@@ -72,8 +72,8 @@ def _archive(chosen: list[modules.Module], shell: Path) -> bytes:
     return archive.finish()
 
 
-def _write(made: Path, chosen: list[modules.Module], shell: Path) -> None:
-    made.write_bytes(_archive(chosen, shell))
+def _write(path: Path, chosen: list[modules.Module], shell: Path) -> None:
+    path.write_bytes(_archive(chosen, shell))
 
 
 def build(
@@ -86,7 +86,7 @@ def build(
 ) -> Path:
     """The initramfs of this kernel for this test, from the cache if it is there.
 
-    A cpio that is not packed: it is the same with every version of zlib.
+    The cpio is not compressed, so that it does not depend on a version of zlib.
 
     more: the modules that a workload needs.
     """
@@ -99,11 +99,11 @@ def build(
     ]
     parts = [tools.identity(), INIT.read_text(), kernel.image_digest, *stamps]
     key = cache.key(str(FORMAT), *parts)
-    return cache.built("initramfs", f"{key}.cpio", lambda made: _write(made, chosen, shell))
+    return cache.built("initramfs", f"{key}.cpio", lambda path: _write(path, chosen, shell))
 
 
 def main() -> int:
-    """python3 -m setup.initramfs SPEC: build the initramfs and print its path."""
+    """python3 -m setup.initramfs SPEC: build the initramfs and print its path; the exit status."""
     parser = argparse.ArgumentParser(prog="setup.initramfs", description=__doc__)
     parser.add_argument("spec", metavar="SPEC", help="a kernel, as for setup.kernels")
     parser.add_argument("--fs", choices=sorted(modules.FILE_SYSTEMS), default="ext4")

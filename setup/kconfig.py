@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a kernel must have been configured with to run the test, checked before it boots."""
+"""Checks before a boot that a kernel's configuration has the options that the test needs."""
 
 import argparse
 import sys
@@ -16,7 +16,7 @@ from setup.kernels import Kernel
 FRAGMENT = config_file.FRAGMENT
 MERGE = "merge setup/kernel.config with scripts/kconfig/merge_config.sh and build again"
 
-# "A|B": one of them will do. Where names differ between 5.10 and 7.3 the change is told.
+# "A|B": one of them is enough. Comments tell where names changed between 5.10 and 7.3.
 REQUIRED = (
     "CONFIG_64BIT",
     "CONFIG_BINFMT_ELF",
@@ -35,7 +35,7 @@ REQUIRED = (
     "CONFIG_MAGIC_SYSRQ",
     "CONFIG_ACPI",
     "CONFIG_PCI",
-    "CONFIG_X86_PAT",  # the results leave by a PCI device's resource2_wc, which is there only then
+    "CONFIG_X86_PAT",  # for resource2_wc of the PCI device that takes the results
     "CONFIG_VIRTIO_PCI",
     "CONFIG_VIRTIO_BLK",
     "CONFIG_VIRTIO_NET",
@@ -63,15 +63,15 @@ CRYPT = (
 BY_FILE_SYSTEM = {
     "ext4": (),
     "ext3": (),
-    # Read by the ext4 driver, or by the older one of its own.
+    # Its driver is that of ext4, or its own older one.
     "ext2": ("CONFIG_EXT4_USE_FOR_EXT2|CONFIG_EXT2_FS",),
     "xfs": ("CONFIG_XFS_FS",),
 }
 BY_SWAP = {DISK: (), ZRAM: ("CONFIG_ZRAM",), ZSWAP: ("CONFIG_ZSWAP",), NONE: ()}
-# Since 6.12 (zram_drv's own backends) zram's algorithms are no longer the crypto API's.
+# Since 6.12 zram has its own backends and no longer uses the crypto API's algorithms.
 BACKEND = "CONFIG_ZRAM_BACKEND_"
-# The test runs without these and says less: pressure, delays, names in backtraces, sums of the
-# kernel's events.
+# Without these the test runs, but reports less: no pressure, delays, names in backtraces, or sums
+# of the kernel's events.
 RECOMMENDED = (
     "CONFIG_PSI",
     "CONFIG_KALLSYMS",
@@ -101,8 +101,11 @@ def _lacking(
 
 
 def compressor(config: Path | None, swap: Swap) -> str:
-    """What zram or zswap compresses with: as asked, else the kernel's default; "" on the disk."""
-    # Without an option zram's is lzo-rle (since 5.1) and zswap's lzo.
+    """The algorithm of zram or zswap: as given, else the kernel's default.
+
+    "" for swap on the disk.
+    """
+    # If the kernel has no such option, zram uses lzo-rle (since 5.1) and zswap lzo.
     default = {
         ZRAM: ("CONFIG_ZRAM_DEF_COMP", "lzo-rle"),
         ZSWAP: ("CONFIG_ZSWAP_COMPRESSOR_DEFAULT", "lzo"),
@@ -115,7 +118,7 @@ def compressor(config: Path | None, swap: Swap) -> str:
 
 
 def has_backends(config: Path | None) -> bool:
-    """Whether this kernel's zram has its algorithms built in, and needs no crypto module."""
+    """Whether this kernel's zram has its own algorithms and needs no crypto module."""
     return config is not None and any(name.startswith(BACKEND) for name in read(config))
 
 
@@ -139,7 +142,7 @@ def missing(
 ) -> list[str]:
     """The options that the test needs and this config lacks, as `CONFIG_A` or `CONFIG_A|CONFIG_B`.
 
-    needs: the workload's. Built in or as a module will do; with no_modules only built in.
+    needs: those of the workload. Options may be built in or modules; with no_modules only built in.
     """
     wanted = REQUIRED + BY_FILE_SYSTEM[fs] + (CRYPT if crypt else ())
     wanted += _of_swap(config, swap) + needs
@@ -147,7 +150,7 @@ def missing(
 
 
 def remedy_lacks(kernel: Kernel, variant: Variant) -> str:
-    """The options that this kernel lacks for the variant's remedy; "" if it can have it."""
+    """The options that this kernel lacks for the variant's remedy; "" if it lacks none."""
     treated = remedy.of_variant(variant)
     if treated is None or kernel.config is None:
         return ""
@@ -158,20 +161,20 @@ def remedy_lacks(kernel: Kernel, variant: Variant) -> str:
 
 
 def recommended(config: Path) -> list[str]:
-    """The options without which the test says less, and this config lacks."""
+    """The options that this config lacks and without which the test reports less."""
     return _lacking(read(config), RECOMMENDED, ("y", "m"))
 
 
 def guesses_stacks(config: Path) -> bool:
-    """Whether its stacks have functions that have long returned (arch/x86 unwind_guess.c)."""
+    """Whether its stacks include functions that have returned already (arch/x86 unwind_guess.c)."""
     return read(config).get("CONFIG_UNWINDER_GUESS") == "y"
 
 
 def swaps_lacking(config: Path) -> dict[str, str]:
-    """The kinds of --swap that this kernel cannot do, and the option that each of them lacks."""
+    """The kinds of --swap that this kernel cannot do, with the option that each needs."""
     options = read(config)
-    found = {kind: _lacking(options, wanted, ("y", "m")) for kind, wanted in BY_SWAP.items()}
-    return {kind: ", ".join(lacking) for kind, lacking in found.items() if lacking}
+    by_kind = {kind: _lacking(options, wanted, ("y", "m")) for kind, wanted in BY_SWAP.items()}
+    return {kind: ", ".join(lacking) for kind, lacking in by_kind.items() if lacking}
 
 
 def check(
@@ -183,7 +186,7 @@ def check(
     workload: str = "",
     needs: tuple[str, ...] = (),
 ) -> None:
-    """Raise a UserError (3) that names the options this kernel lacks, if its config is known.
+    """UserError (3) that names the options that this kernel lacks, if its config is known.
 
     needs: the options that the workload of this name needs.
     """
@@ -197,19 +200,21 @@ def check(
         f"--swap {swap}": _of_swap(kernel.config, swap),
         f"--workload {workload}": needs,
     }
-    asked = {
+    by_asker = {
         asker: [group for group in lacking if group in groups]
         for asker, groups in askers.items()
         if set(lacking) & set(groups)
     }
-    always = [group for group in lacking if not any(group in groups for groups in asked.values())]
-    said = f"kernel {kernel.release} lacks"
-    said += " built in (no modules were found for it)" if no_modules else ""
-    said += f": {_names(always)}" if always else ""
-    said += "".join(f", for {asker}: {_names(groups)}" for asker, groups in asked.items())
-    others = " and ".join(asker.split()[0] for asker in asked)
+    always = [
+        group for group in lacking if not any(group in groups for groups in by_asker.values())
+    ]
+    message = f"kernel {kernel.release} lacks"
+    message += " built in (no modules were found for it)" if no_modules else ""
+    message += f": {_names(always)}" if always else ""
+    message += "".join(f", for {asker}: {_names(groups)}" for asker, groups in by_asker.items())
+    others = " and ".join(asker.split()[0] for asker in by_asker)
     hint = MERGE if always else f"another {others}, or a kernel with it: {MERGE}"
-    raise UserError(said, hint=hint)
+    raise UserError(message, hint=hint)
 
 
 def _names(groups: list[str]) -> str:
@@ -217,7 +222,7 @@ def _names(groups: list[str]) -> str:
 
 
 def main() -> int:
-    """python3 -m setup.kconfig SPEC...: say what each kernel lacks."""
+    """python3 -m setup.kconfig SPEC...: print what each kernel lacks; returns the exit status."""
     parser = argparse.ArgumentParser(prog="setup.kconfig", description=__doc__)
     parser.add_argument("specs", nargs="+", metavar="SPEC", help="a kernel, as for setup.kernels")
     parser.add_argument("--fs", choices=sorted(BY_FILE_SYSTEM), default="ext4")
@@ -227,13 +232,13 @@ def main() -> int:
     for spec in arguments.specs:
         kernel = kernels.resolve(spec, mirror=arguments.mirror)
         if kernel.config is None:
-            print(f"{spec}: its config was not found: nothing is known")
+            print(f"{spec}: its config was not found, so that its options are unknown")
             continue
         check(kernel, arguments.fs, not arguments.no_crypt)
         less = ", ".join(recommended(kernel.config)) or "nothing"
         print(f"{spec}: {kernel.config} has all that is needed; recommended and lacking: {less}")
         for kind, option in swaps_lacking(kernel.config).items():
-            print(f"{spec}: not for --swap {kind}, which needs {option}")
+            print(f"{spec}: it cannot do --swap {kind}, which needs {option}")
     return 0
 
 

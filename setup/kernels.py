@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""From what the user calls a kernel (a SPEC) to its image, modules and config on this machine.
+"""Finds the image, modules and config of the kernel that a user names by a SPEC.
 
-SPECs: debian:SUITE or debian:VERSION, also with /FLAVOUR, host, PATH[,modules=DIR] of a bzImage, a
-kernel build tree, and what setup.trees builds: git:PATH@REV, debian-source:VERSION.
+SPECs are debian:SUITE or debian:VERSION, also with /FLAVOUR; host; PATH[,modules=DIR] of a bzImage;
+a kernel build tree; and those that setup.trees builds: git:PATH@REV, debian-source:VERSION.
 """
 
 import argparse
@@ -38,10 +38,10 @@ kernels:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel ready to boot. modules is .../lib/modules/RELEASE, None if there are none.
+    """A kernel that is ready to boot. modules is .../lib/modules/RELEASE, None if there are none.
 
-    package: the version of Debian's package or the commit that it is from, if it is from one. log:
-    of its build, if it was built here; changes: a patch of its source, if that was changed.
+    package: the version of its Debian package or its commit, if it has one. log: that of its build,
+    if it was built here; changes: a patch with the changes of its source, if there are any.
     """
 
     spec: str
@@ -58,7 +58,7 @@ class Kernel:
 
 
 def image_release(image: Path) -> str:
-    """The release string in a bzImage's header; UserError (3) if it is not a whole Linux image."""
+    """The release in a bzImage's header; UserError (3) if it is not a complete Linux image."""
     try:
         with open(image, "rb") as handle:
             head = handle.read(64 << 10)
@@ -163,10 +163,10 @@ def _host(spec: str) -> Kernel:
     modules = Path("/lib/modules") / release
     image = _readable([Path("/boot") / f"vmlinuz-{release}", modules / "vmlinuz"])
     if image is None:
-        there = (Path("/boot") / f"vmlinuz-{release}").exists()
+        exists = (Path("/boot") / f"vmlinuz-{release}").exists()
         raise UserError(
             f"the running kernel's image /boot/vmlinuz-{release} "
-            + ("may not be read by this user" if there else "is not on this machine"),
+            + ("may not be read by this user" if exists else "is not on this machine"),
             hint="give another kernel, for example debian:stable",
         )
     config = _config_beside(image, release, modules) or _readable([Path("/proc/config.gz")])
@@ -187,25 +187,26 @@ def _split(spec: str) -> tuple[Path, Path | None]:
     path = values.path(text)
     if not path.exists():
         raise UserError(
-            f"no such kernel: {spec!r}",
-            hint="debian:SUITE, debian:VERSION, git:PATH@REV, host, a bzImage or a build tree",
+            f"unknown kernel {spec!r}",
+            hint="give debian:SUITE, debian:VERSION, git:PATH@REV, host, or the path of a bzImage "
+            "or a build tree, e.g. /boot/vmlinuz-6.8.0",
             status=Exit.USAGE,
         )
     return path, values.path(folder) if comma else None
 
 
 def absolute(spec: str) -> str:
-    """The SPEC with absolute paths: it means the same from wherever a campaign is gone on with."""
+    """The SPEC with absolute paths, so that a campaign can be resumed from any folder."""
     if spec == "host" or spec.startswith("debian:"):
         return spec
     if specs.is_tree(spec):
         return specs.absolute(spec)
     paths = spec.split(",modules=", 1)
-    return ",modules=".join(str(values.path(one).absolute()) for one in paths)
+    return ",modules=".join(str(values.path(path).absolute()) for path in paths)
 
 
 def _debian(spec: str) -> tuple[str, str]:
-    """The suite or version, and the flavour, that a debian:… means; UserError (2) if none."""
+    """The suite or version and the flavour of a debian:… SPEC; UserError (2) if it is invalid."""
     wanted = spec.removeprefix("debian:")
     if not re.fullmatch(r"[A-Za-z0-9][\w.+~-]*(/[a-z0-9-]+)?", wanted, re.ASCII):
         raise UserError(
@@ -222,7 +223,7 @@ def resolve(
     """Find (and fetch, unpack, build) the kernel that spec means.
 
     progress: called at each step of a build, instead of showing it on stderr.
-    UserError: 2 for a SPEC that means nothing, 3 for what is missing or damaged.
+    UserError: 2 for an invalid SPEC, 3 if something is missing or damaged.
     """
     if spec.startswith("debian:"):
         wanted, flavour = _debian(spec)
@@ -238,7 +239,7 @@ def resolve(
 
 
 def _built(spec: str, mirror: str | None, progress: Callable[[Progress], None]) -> Kernel:
-    """The kernel of a source; failures.NotBuilt if it cannot be built."""
+    """The kernel built from a source; failures.NotBuilt if it cannot be built."""
     built, source = specs.resolve(spec, mirror=mirror, progress=progress)
     for note in source.notes:
         mirrors.say_once(note)
@@ -259,7 +260,10 @@ def _built(spec: str, mirror: str | None, progress: Callable[[Progress], None]) 
 
 
 def as_it_is(spec: str) -> Kernel | None:
-    """The kernel, if nothing has to be fetched or made for it; UserError as resolve()'s."""
+    """The kernel, if nothing has to be fetched or built for it, else None.
+
+    UserError as resolve().
+    """
     if spec.startswith("debian:"):
         _debian(spec)
         return None
@@ -276,7 +280,7 @@ def as_it_is(spec: str) -> Kernel | None:
 
 
 def describe(spec: str) -> str:
-    """One line that says what resolve() would do; writes nothing and fetches nothing."""
+    """One line about what resolve() would do; writes and fetches nothing."""
     if spec.startswith("debian:"):
         wanted, flavour = _debian(spec)
         packages = package_lists.stored()
@@ -289,9 +293,9 @@ def describe(spec: str) -> str:
             )
         candidate = fitting[0]
         size = sum(package.size for package in candidate.packages) / 1e6
-        there = (apt.home().parent / "kernels" / candidate.digest).exists()
-        fetched = f"{size:.0f} MB to fetch through apt, or the next one if it is gone there"
-        how = "already in the cache" if there else fetched
+        cached = (apt.home().parent / "kernels" / candidate.digest).exists()
+        fetched = f"{size:.0f} MB to fetch through apt (if the mirror lacks it, the next older one)"
+        how = "already in the cache" if cached else fetched
         return f"Debian's kernel {candidate.label} ({candidate.release}), {how}"
     if specs.is_tree(spec):
         return specs.describe(spec)
@@ -306,7 +310,7 @@ def describe(spec: str) -> str:
 
 
 def main() -> int:
-    """python3 -m setup.kernels SPEC...: make kernels ready and print where they are."""
+    """python3 -m setup.kernels SPEC...: prepare kernels and print their paths; the exit status."""
     parser = argparse.ArgumentParser(
         prog="setup.kernels",
         description=__doc__,
@@ -315,7 +319,7 @@ def main() -> int:
     )
     parser.add_argument("specs", nargs="+", metavar="SPEC")
     parser.add_argument("--mirror", metavar="URL", help="instead of the one in the host's sources")
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    parser.add_argument("--dry-run", action="store_true", help="only print what would be done")
     arguments = parser.parse_args()
     for spec in arguments.specs:
         if arguments.dry_run:

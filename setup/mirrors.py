@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which mirrors of Debian this machine uses: those of its apt sources, else mmdebstrap's."""
+"""Finds the Debian mirrors of this machine: those of its apt sources, else mmdebstrap's."""
 
 import functools
 import re
@@ -10,19 +10,19 @@ from pathlib import Path
 
 from errors import Exit, UserError
 
-# Suites by which Debian's own archive is told from other archives in the host's sources.
+# Suites that distinguish Debian's own archive from others in the host's sources.
 DEBIAN_SUITE = re.compile(
     r"(buster|bullseye|bookworm|trixie|forky|duke|sid|experimental|oldoldstable|oldstable|stable"
     r"|testing|unstable)(-updates|-backports|-proposed-updates|-security|/updates)?/?"
 )
 MMDEBSTRAP = Path("/usr/bin/mmdebstrap")
-# How its source spells the mirrors that it takes for Debian if none is named.
+# How its source code spells the default mirrors for Debian.
 BUILT_IN = r"my \$%s\s*= '(https?://[^']+)'"
 
 
 @dataclass(frozen=True)
 class Source:
-    """One line of apt sources: where an archive is and what is taken from it."""
+    """An entry of apt's sources: an archive's location, and what is used of it."""
 
     uri: str
     suites: tuple[str, ...]
@@ -62,17 +62,17 @@ def _deb822(text: str) -> Iterator[Source]:
 
 
 def host_sources(etc: Path = Path("/etc/apt")) -> list[Source]:
-    """What the host's sources name of Debian's own archive, in apt's order of reading."""
+    """The host's sources for Debian's own archive, in the order in which apt reads them."""
     files = [etc / "sources.list", *sorted((etc / "sources.list.d").glob("*"))]
-    found: list[Source] = []
+    listed: list[Source] = []
     for path in files:
         if path.suffix not in (".list", ".sources") or not path.is_file():
             continue
         text = path.read_text(errors="replace")
-        found += _deb822(text) if path.suffix == ".sources" else _one_line(text)
+        listed += _deb822(text) if path.suffix == ".sources" else _one_line(text)
     return [
         source
-        for source in found
+        for source in listed
         if "main" in source.components
         and re.match(r"(?:https?|file|copy|ftp|mirror\S*|tor\S*):", source.uri)
         and source.suites
@@ -92,10 +92,10 @@ def _of_the_host(etc: Path) -> tuple[str | None, str | None]:
 
 
 def find(mirror: str | None = None, etc: Path = Path("/etc/apt")) -> tuple[str, str | None]:
-    """The URIs of the main and of the security archive (None if there is a main one alone).
+    """The URIs of the main and of the security archive (None if there is only a main one).
 
-    Where the host's sources name neither they are those that mmdebstrap has built in. UserError:
-    2 for a mirror that is no URL, 3 if none is known.
+    If the host's sources name neither, those are used that mmdebstrap has built in. UserError: 2 if
+    mirror is not a URL, 3 if no mirror is known.
     """
     main, security = _of_the_host(etc)
     if mirror is not None:
@@ -120,7 +120,7 @@ def _built_in() -> tuple[str, str]:
 
 
 def announce(mirror: str | None, etc: Path = Path("/etc/apt")) -> None:
-    """Say on stderr, once, that find() means Debian's own mirror, if it does."""
+    """Print once on stderr that Debian's own mirror is used, if it is."""
     if mirror is None and _of_the_host(etc)[0] is None:
         say_once(
             f"this machine's apt sources name no Debian mirror: using {_built_in()[0]}, as "
@@ -130,5 +130,5 @@ def announce(mirror: str | None, etc: Path = Path("/etc/apt")) -> None:
 
 @functools.cache
 def say_once(line: str) -> None:
-    """Print a line on stderr, if it was not printed yet."""
+    """Print a line on stderr, unless it was printed before."""
     print(line, file=sys.stderr)

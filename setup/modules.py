@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which module files a guest of this kernel loads, and in which order."""
+"""Chooses the module files that a guest of this kernel loads, and their order."""
 
 import gzip
 import lzma
@@ -15,8 +15,8 @@ from setup.kernels import Kernel
 SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
 REQUIRED = ("virtio_pci", "virtio_blk", "virtio_net", "ext4", "dm_mod")
 REQUIRED_CRYPT = ("dm_crypt", "xts")
-# Loaded if they are modules of this kernel: nothing in the guest could load them later. xts asks
-# for ecb, dm-crypt for aes, ext4 and xfs for crc32c; loop is for tests of --device.
+# Loaded if they are modules of this kernel, because the guest cannot load any later. xts needs ecb,
+# dm-crypt aes, ext4 and xfs crc32c; loop is for tests of --device.
 OPTIONAL = ("virtio_rng", "crc32c_generic", "crc32c_intel", "crc32c_cryptoapi", "loop")
 OPTIONAL_CRYPT = ("ecb", "aes_generic", "aesni_intel")
 FILE_SYSTEMS = {"ext4": "ext4", "ext3": "ext4", "ext2": "ext4", "xfs": "xfs"}
@@ -24,7 +24,7 @@ FILE_SYSTEMS = {"ext4": "ext4", "ext3": "ext4", "ext2": "ext4", "xfs": "xfs"}
 
 @dataclass(frozen=True)
 class Module:
-    """A module file and whether the guest may do without it."""
+    """A module file, and whether the guest can do without it."""
 
     path: Path
     optional: bool
@@ -40,7 +40,7 @@ def _name(path: str) -> str:
 
 
 def _indexed(modules: Path) -> Path:
-    """The folder itself if depmod was run on it, else a copy of links in the cache where it was."""
+    """The folder if depmod was run on it; else a copy of links in the cache, on which it is run."""
     if (modules / "modules.dep").is_file():
         return modules
     files = sorted(path for path in modules.rglob("*.ko*") if path.name.endswith(SUFFIXES))
@@ -72,7 +72,7 @@ class Index:
         for line in self._lines("modules.dep"):
             path, _, needs = line.partition(":")
             self.files[_name(path)] = path
-            # modules.dep lists the farthest dependency last.
+            # modules.dep lists the deepest dependency last.
             self.needs[_name(path)] = [_name(need) for need in reversed(needs.split())]
         self.builtin = {_name(line) for line in self._lines("modules.builtin")}
         self.before: dict[str, list[str]] = {}
@@ -92,14 +92,14 @@ class Index:
         return [line for line in path.read_text().splitlines() if line and line[0] != "#"]
 
     def find(self, name: str) -> list[str]:
-        """The modules that a name or an alias stands for."""
+        """The modules that a name or an alias means."""
         if name.replace("-", "_") in self.files:
             return [name.replace("-", "_")]
         return self.aliases.get(name, []) + self.aliases.get(f"crypto-{name}", [])
 
 
 def _compressors(kernel: Kernel, swap: Swap) -> list[str]:
-    """Modules of the crypto API with the algorithm of zram or zswap, by name or alias."""
+    """The names or aliases of crypto API modules with the algorithm of zram or zswap."""
     if swap.kind == ZRAM and kconfig.has_backends(kernel.config):
         return []
     algorithm = kconfig.compressor(kernel.config, swap)
@@ -111,8 +111,8 @@ def needed(
 ) -> list[Module]:
     """The modules to load, dependencies first; more: those that a workload needs.
 
-    UserError (3) names one that is neither a module nor built in; a kernel without any modules
-    is taken to have all built in (its config is what kconfig.check() looks at).
+    UserError (3) that names a module that is missing and not built in. A kernel without any modules
+    is assumed to have all built in (kconfig.check() looks at its config).
     """
     if kernel.modules is None:
         return []
@@ -123,9 +123,9 @@ def needed(
         for need in index.needs[name]:
             add(need, optional)
         for before in index.before.get(name, []):
-            for found in index.find(before):
-                if found in index.files and found not in chosen:
-                    add(found, True)
+            for module in index.find(before):
+                if module in index.files and module not in chosen:
+                    add(module, True)
         chosen[name] = chosen.get(name, True) and optional
 
     required = [*REQUIRED, FILE_SYSTEMS[fs], *(REQUIRED_CRYPT if crypt else ())]
@@ -136,10 +136,10 @@ def needed(
         elif name not in index.builtin and index.builtin:
             raise UserError(
                 f"kernel {kernel.release} has no module {name}, built in or in {kernel.modules}",
-                hint="setup/kernel.config is a fragment with all that is needed",
+                hint="setup/kernel.config is a config fragment with all that is needed",
             )
     optional = [*OPTIONAL, *(OPTIONAL_CRYPT if crypt else ())]
-    optional += [found for name in _compressors(kernel, swap) for found in index.find(name)]
+    optional += [module for name in _compressors(kernel, swap) for module in index.find(name)]
     for name in optional:
         if name in index.files:
             add(name, True)

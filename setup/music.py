@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The music: files that no compression makes smaller, the same bytes on every machine."""
+"""The music: files that cannot be compressed, with the same bytes on every machine."""
 
 import argparse
 import random
@@ -29,7 +29,7 @@ def build(total_bytes: int = 64 << 20) -> Path:
 
 
 def main() -> int:
-    """python3 -m setup.music [SIZE]: build the music and print its path."""
+    """python3 -m setup.music [SIZE]: build the music and print its path; the exit status."""
     parser = argparse.ArgumentParser(prog="setup.music", description=__doc__)
     parser.add_argument("size", nargs="?", type=values.size, default=64 << 20)
     print(build(parser.parse_args().size))

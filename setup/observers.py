@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where the observers' one program is: compiled and packed in a guest, in the cache elsewhere."""
+"""Finds the observers' program: a guest gets it compiled; elsewhere it is in the cache."""
 
 import functools
 from pathlib import Path
@@ -9,10 +9,10 @@ PACKED = Path(__file__).resolve().parent.parent / "monitors" / "observers"
 
 @functools.cache
 def program() -> Path:
-    """The compiled program; UserError (3) says why it cannot be compiled."""
+    """The compiled program; UserError (3) with the reason if it cannot be compiled."""
     if PACKED.exists():
         return PACKED
-    # Not at the top: a guest has nothing of what compiles.
+    # Not at the top: a guest lacks the modules that compile.
     from setup import compile_observers
 
     return compile_observers.program()

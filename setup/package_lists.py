@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Debian's kernels of all suites, from the package lists of a mirror.
 
-The mirror is the one that the host's sources name (or --mirror). Each suite is fetched by an
-apt-get of its own, into a folder of its own: a suite that is expired, missing or does not answer is
-left out and named in a line, and the others are there.
+The mirror is that of the host's sources (or --mirror). Each suite is fetched by its own apt-get
+into its own folder: a suite that is expired or missing, or whose mirror does not answer, is named
+in a line and left out; the others are used.
 """
 
 import argparse
@@ -26,10 +26,10 @@ from setup.apt import Package
 SUITES = ("bullseye", "bookworm", "trixie", "trixie-backports", "sid", "experimental")
 SECURITY_SUITES = ("bullseye-security", "bookworm-security", "trixie-security")
 MAX_AGE_S = 24 * 3600
-FORMAT = 2  # of what is kept of the lists; 1 (which did not say so) was without sources
-# A mirror that is silent: apt asks some four times before it gives up.
+FORMAT = 2  # of the stored lists
+# For a silent mirror; apt tries about four times before it gives up.
 TIMEOUT_S = 10
-# The mirror has answered, and apt refuses the suite; else it has not, or is being changed just now.
+# The mirror answered, but apt refuses the suite. Otherwise it is silent, or is just being updated.
 REFUSED = re.compile(r"^E: (?:Release file for|The repository) ", re.MULTILINE)
 NO_SUCH_SUITE = re.compile(r"The repository .* (?:does not have|no longer has) a Release file")
 KINDS = rb"image|binary|modules|base|source"
@@ -38,7 +38,7 @@ INDEXED = re.compile(rb"^Package: linux-(?:%s)-.*\n(?:.+\n)*" % KINDS, re.MULTIL
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite of an archive, and where its lists are kept."""
+    """A suite of an archive, and the folder of its lists."""
 
     uri: str
     name: str
@@ -46,22 +46,22 @@ class Suite:
     @property
     def line(self) -> str:
         """Its line of a sources.list."""
-        # Only Packages: the host may have more targets configured (AppStream icons, Contents).
+        # Only Packages: the host may configure further targets (AppStream icons, Contents).
         options = f"[arch=amd64 target=Packages signed-by={apt.KEYRING}]"
         return f"deb {options} {self.uri} {self.name} main"
 
     @property
     def folder(self) -> Path:
-        """Of its sources.list, its lists, and of the note when they came."""
+        """The folder of its sources.list and its lists."""
         return apt.home() / "suites" / self.name
 
     @property
     def fetched(self) -> Path:
-        """A file as old as the lists, with the line that they were fetched by."""
+        """A file that is as old as the lists, with the sources.list line of their fetch."""
         return self.folder / "fetched"
 
     def age_s(self) -> float | None:
-        """How old its lists are; None if they are not there, or of another mirror."""
+        """The age of its lists in seconds; None if they are missing or from another mirror."""
         try:
             if self.fetched.read_text() != self.line:
                 return None
@@ -70,7 +70,7 @@ class Suite:
             return None
 
     def apt_get(self, *arguments: str | Path) -> list[str | Path]:
-        """The command line of an apt-get that knows this suite and no other."""
+        """The command line of an apt-get that only knows this suite."""
         return [
             *apt.environment(),
             "apt-get",
@@ -82,18 +82,22 @@ class Suite:
 
 @dataclass(frozen=True)
 class Lists:
-    """The kernels that the suites have, and why a suite could not be fetched, by its name."""
+    """The kernels of the suites, and for each suite that could not be fetched the reason."""
 
     packages: list[Package]
     missing: dict[str, str] = field(default_factory=dict)
 
     def needed(self, suite: str) -> set[str]:
         """The suites that `stable` or `trixie` stands for: itself, and its security updates."""
-        codenames = {one.codename for one in self.packages if suite in (one.suite, one.codename)}
-        return {suite} if not codenames else codenames | {f"{one}-security" for one in codenames}
+        codenames = {
+            package.codename
+            for package in self.packages
+            if suite in (package.suite, package.codename)
+        }
+        return {suite} if not codenames else codenames | {f"{name}-security" for name in codenames}
 
     def failed(self, suite: str) -> dict[str, str]:
-        """What is needed for it and was not fetched, though the mirror may have it; and why not."""
+        """The needed suites that were not fetched but may be on the mirror, with the reasons."""
         return {
             name: why
             for name, why in self.missing.items()
@@ -102,7 +106,7 @@ class Lists:
 
 
 def suites(mirror: str | None = None, extra: Iterable[str] = ()) -> list[Suite]:
-    """Those that may have kernels."""
+    """The suites that may have kernels."""
     main, security = mirrors.find(mirror)
     known = [Suite(main, name) for name in (*SUITES, *extra)]
     return known + ([Suite(security, name) for name in SECURITY_SUITES] if security else [])
@@ -127,9 +131,9 @@ def _read(suite: Suite) -> list[Package]:
 
 
 def packages_in(filename: str, base: str, suite: str, codename: str) -> Iterator[Package]:
-    """The kernels that one Packages file lists, however it is packed; UserError if it is damaged.
+    """The kernels in a Packages file, however it is compressed; UserError if it is damaged.
 
-    base: the URI that its file names are relative to.
+    base: the URI to which its file names are relative.
     """
     again = "fetch the lists again: python3 -m setup.package_lists --force"
     command = ["/usr/lib/apt/apt-helper", "cat-file", filename]
@@ -155,7 +159,7 @@ def _index() -> Path:
 
 
 def _age_s(file: Path) -> float:
-    # A file of the future was written before the clock was set back: nobody knows when.
+    # A file with a future time was written before the clock was set back: its age is unknown.
     age = time.time() - file.stat().st_mtime
     return age if age >= 0 else math.inf
 
@@ -172,15 +176,15 @@ def _stored() -> tuple[float, list[str], Lists] | None:
 
 
 def stored() -> list[Package] | None:
-    """The kernels as they lie in the cache, however old; None if there are none."""
-    found = _stored()
-    return found[2].packages if found else None
+    """The kernels of the lists in the cache, however old; None if there are no lists."""
+    content = _stored()
+    return content[2].packages if content else None
 
 
 def update(mirror: str | None = None, *, need: str = "", max_age_s: float = MAX_AGE_S) -> Lists:
-    """The kernels of all suites that there are, fetched again if they are older, or were not there.
+    """The kernels of all suites; the lists are fetched if they are missing or older than max_age_s.
 
-    need: a suite, maybe beyond the usual ones. UserError (3) if it cannot be had, or nothing can.
+    need: a suite, perhaps an unusual one. UserError (3) if it, or every suite, cannot be fetched.
     """
     with cache.lock("apt"):
         usual = suites(mirror)
@@ -189,7 +193,7 @@ def update(mirror: str | None = None, *, need: str = "", max_age_s: float = MAX_
         now = (
             old is None
             or old[0] >= max_age_s
-            or not {one.line for one in usual} <= set(old[1])
+            or not {suite.line for suite in usual} <= set(old[1])
             or lists.failed(need)
         )
         if now:
@@ -197,9 +201,9 @@ def update(mirror: str | None = None, *, need: str = "", max_age_s: float = MAX_
         names = {name for package in lists.packages for name in (package.suite, package.codename)}
         if need and need not in names and need not in lists.missing:
             lists = _fetch(suites(mirror, [need]), mirror)
-    there = {package.codename for package in lists.packages}
+    fetched = {package.codename for package in lists.packages}
     for name, why in lists.failed(need).items():
-        if name not in there:
+        if name not in fetched:
             raise UserError(
                 f"debian:{need}: {name} cannot be fetched: {why}",
                 hint="check the network and --mirror, or name a version: debian:6.12",
@@ -208,9 +212,9 @@ def update(mirror: str | None = None, *, need: str = "", max_age_s: float = MAX_
 
 
 def _fetch(wanted: Sequence[Suite], mirror: str | None) -> Lists:
-    """Ask the mirror for all of them at once; where it does not answer the lists that are there do.
+    """Fetch all suites at once; if the mirror does not answer, existing lists are used instead.
 
-    Not if it was named: then it has to answer.
+    A mirror that the user named must answer.
     """
     if not apt.KEYRING.exists():
         raise UserError(f"{apt.KEYRING} is missing", hint="run setup/packages.sh")
@@ -250,7 +254,7 @@ def _fetch(wanted: Sequence[Suite], mirror: str | None) -> Lists:
 
 
 def _ask(suite: Suite) -> str:
-    """Fetch the lists of a suite that are not there yet; all that apt says if they do not come."""
+    """Fetch the new lists of a suite; returns apt's output if that fails, else ""."""
     with cache.writing():
         (suite.folder / "lists/partial").mkdir(parents=True, exist_ok=True)
         (suite.folder / "sources.list").write_text(suite.line + "\n")
@@ -265,7 +269,7 @@ def _ask(suite: Suite) -> str:
         with cache.writing():
             suite.fetched.write_text(suite.line)
         return ""
-    return done.stderr or f"E: apt-get ended with {done.returncode}"
+    return done.stderr or f"E: apt-get ended with status {done.returncode}"
 
 
 def _keep(lines: list[str], lists: Lists) -> None:
@@ -273,7 +277,7 @@ def _keep(lines: list[str], lists: Lists) -> None:
     index = {
         "format": FORMAT,
         "sources": lines,
-        # A suite beyond the usual ones is asked for whenever it is needed.
+        # An unusual suite is fetched whenever it is needed.
         "missing": {k: why for k, why in lists.missing.items() if k in SUITES + SECURITY_SUITES},
         "packages": [asdict(package) for package in lists.packages],
     }
@@ -283,10 +287,12 @@ def _keep(lines: list[str], lists: Lists) -> None:
 
 
 def main() -> int:
-    """python3 -m setup.package_lists: refresh the lists and say what they hold."""
+    """python3 -m setup.package_lists: refresh the lists and print their size; the exit status."""
     parser = argparse.ArgumentParser(prog="setup.package_lists", description=__doc__)
     parser.add_argument("--mirror", metavar="URL", help="instead of the one in the host's sources")
-    parser.add_argument("--force", action="store_true", help="fetch even if younger than 24 h")
+    parser.add_argument(
+        "--force", action="store_true", help="fetch the lists even if they are younger than 24 h"
+    )
     arguments = parser.parse_args()
     lists = update(arguments.mirror, max_age_s=0 if arguments.force else MAX_AGE_S)
     codenames = {package.codename for package in lists.packages}

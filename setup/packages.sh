@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Installs what the suite needs on this machine: Debian packages with apt-get, and a Python
-# environment in .venv from pinned requirements. Safe to repeat; says nothing if all is there.
+# environment in .venv from pinned requirements. Safe to repeat; prints nothing if all is there.
 #
 # usage: setup/packages.sh [--list | --no-install] [--dev] [--device]
 #   --list        print the packages and exit
@@ -12,7 +12,7 @@
 set -euo pipefail
 
 name=setup/packages.sh
-again=$name # as it has to be called to get all that was asked for here
+again=$name # the command that repeats this call
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 packages=(
     debian-archive-keyring
@@ -60,21 +60,21 @@ if ((dev)); then
 fi
 
 missing_packages() {
-    # Those that are not "install ok installed"; a package that dpkg has never seen is missing too.
+    # Packages that are not "install ok installed"; one that dpkg does not know is missing, too.
     local status
     status=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' "${packages[@]}" 2>/dev/null || true)
     local package
     for package in "${packages[@]}"; do
         grep -q "^.i  *$package\$" <<<"$status" || echo "$package"
     done
-    # python3-venv is only a way to get ensurepip; other Pythons bring it along.
+    # python3-venv is only needed for ensurepip, which other Pythons include.
     if [[ ! -x $root/.venv/bin/python ]] && ! python3 -c 'import ensurepip' 2>/dev/null; then
         echo "$python_package"
     fi
 }
 
 apt_get() {
-    # --force-confold: never a question about a configuration file of the user's.
+    # --force-confold: ask no question about the user's configuration files.
     local command=(env DEBIAN_FRONTEND=noninteractive apt-get -y -q
         -o DPkg::Lock::Timeout=120 -o Dpkg::Options::=--force-confold "$@")
     if ((EUID != 0)); then
@@ -94,7 +94,7 @@ apt_get() {
 }
 
 install_packages() {
-    # Those that are given; .venv is made while the larger part of them is installed.
+    # Install the given packages; .venv is made while most of them are installed.
     local missing=("$@")
     if ((EUID != 0)) && ! command -v sudo >/dev/null; then
         echo "$name: missing: ${missing[*]} (as root: apt-get install --no-install-recommends" \
@@ -106,7 +106,7 @@ install_packages() {
     if [[ " ${missing[*]} " == *" $python_package "* ]]; then
         apt_get install --no-install-recommends "$python_package"
     fi
-    # Bash lets Ctrl-C end only what is not in the background, and dpkg must not be cut off half-way.
+    # In the background, where Ctrl-C does not reach it: dpkg must not be interrupted half-way.
     apt_get install --no-install-recommends "${missing[@]}" &
     trap wait EXIT
     make_environment
@@ -123,7 +123,7 @@ make_environment() {
     local stamp=$venv/requirements.sha256 wanted
     wanted=$(cat "$root"/requirements*.txt | sha256sum | cut -d ' ' -f 1)-${requirements##*/}
     if [[ -x $venv/bin/python && -f $stamp ]]; then
-        # An environment with what development needs has all that a test needs.
+        # An environment for development has all that a test needs.
         case "$(<"$stamp")" in
         "$wanted" | "${wanted/requirements.txt/requirements-dev.txt}") return ;;
         esac
@@ -132,7 +132,7 @@ make_environment() {
         echo "$name: .venv is missing or not made from today's ${requirements##*/} (run $again)" >&2
         exit 3
     fi
-    # Two runs started together: the second waits, and finds it done.
+    # If two runs start together, the second waits and then has nothing to do.
     if [[ -z ${venv_locked-} ]]; then
         venv_locked=1
         exec 9<"$requirements"
@@ -141,7 +141,8 @@ make_environment() {
         return
     fi
     echo "$name: making .venv from ${requirements##*/}"
-    # Without its stamp an environment is made anew: an interruption leaves nothing half done.
+    # Without its stamp an environment is made again, so that an interruption leaves nothing half
+    # done.
     rm -f "$stamp"
     if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
         rm -rf "$venv"

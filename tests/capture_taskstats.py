@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Record tests/golden/taskstats/ again: `python3 -m tests.capture_taskstats [KERNEL…]`.
+"""Records tests/golden/taskstats/ again: `python3 -m tests.capture_taskstats [KERNEL…]`.
 
-Boots each kernel (default: the four that the golden files are of) under TCG.
+Boots each kernel (default: the four of the golden files) under TCG.
 """
 
 import json
@@ -25,17 +25,17 @@ PROGRAM = "python3 /suite/tests/guest/taskstats_capture.py"
 
 
 def main() -> int:
-    """One file a kernel."""
+    """Write one file per kernel; returns the exit status."""
     GOLDEN.mkdir(parents=True, exist_ok=True)
     for spec in sys.argv[1:] or KERNELS:
         argv = [*SMALL, "--kernel", spec]
-        asked = parse(argv)
+        options = parse(argv)
         with machine_lock.held(), tempfile.TemporaryDirectory() as folder:
             state, why = session.run(
                 replace(guest(*argv), suite=guest_suite.folder(FOR_TESTS)),
                 errand(
-                    asked,
-                    asked.variants[0],
+                    options,
+                    options.variants[0],
                     "python3 /suite/tests/guest/taskstats_capture.py",
                 ),
                 Path(folder),
@@ -43,10 +43,10 @@ def main() -> int:
                 stopped=lambda: False,
                 facts={},
             )
-            found = [e for e in read_events(Path(folder) / "events.jsonl") if "reply" in e]
-            if not found:
+            replies = [e for e in read_events(Path(folder) / "events.jsonl") if "reply" in e]
+            if not replies:
                 raise UserError(f"{spec}: {state}: {why}")
-        kept = {key: value for key, value in found[0].items() if key not in ("t", "event")}
+        kept = {key: value for key, value in replies[0].items() if key not in ("t", "event")}
         path = GOLDEN / f"{spec.removeprefix('debian:')}.json"
         path.write_text(json.dumps(kept, indent=1) + "\n")
         print(f"{path}: {kept['release']}")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Captures kernels' allocation flags: `python3 -m tests.capture_tracing KERNEL…`.
 
-KERNEL as for run_test.sh (`debian:6.1`); boots each once, and writes what its tracefs says of
-kmem:mm_page_alloc to tests/golden/tracing/6.1.format.
+KERNEL is as for run_test.sh (`debian:6.1`). Boots each kernel once, and writes its tracefs's format
+of kmem:mm_page_alloc to tests/golden/tracing/6.1.format.
 """
 
 import sys
@@ -22,16 +22,16 @@ PROGRAM = "python3 /suite/tests/guest/tracing_capture.py"
 
 
 def capture(kernel: str) -> None:
-    """Boot kernel and write its files."""
+    """Boot a kernel and write its file."""
     argv = [*SMALL, "--kernel", kernel]
-    asked = parse(argv)
+    options = parse(argv)
     with tempfile.TemporaryDirectory() as scratch:
         run_dir = Path(scratch)
         session.run(
             replace(guest(*argv), suite=guest_suite.folder(FOR_TESTS)),
             errand(
-                asked,
-                asked.variants[0],
+                options,
+                options.variants[0],
                 "python3 /suite/tests/guest/tracing_capture.py",
             ),
             run_dir,
@@ -40,11 +40,11 @@ def capture(kernel: str) -> None:
             facts={},
         )
         events = read_events(run_dir / "events.jsonl")
-        found = next((event for event in events if event["event"] == "format"), None)
-        if found is None:
+        format = next((event for event in events if event["event"] == "format"), None)
+        if format is None:
             raise SystemExit((run_dir / "console.log").read_text(errors="replace")[-3000:])
     path = GOLDEN / f"{kernel.partition(':')[2]}.format"
-    path.write_text(found["text"])
+    path.write_text(format["text"])
     print(path)
 
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TEST HELPER: a git history of a kernel of Debian's, one commit of which makes it worse.
+"""TEST HELPER: makes a git history of a Debian kernel, one commit of which makes it worse.
 
 usage: python3 -m tests.make_debian_history REPOSITORY [--series 7.2] [--commits N] [--broken N]
                                             [--mirror URL]
 
-The releases of that series that Debian has (linux-source-7.2), oldest first: a release is a commit
-with all that differs outside of mm/, fs/ and drivers/md, then one for each file that differs there
-(for all files of a file system, which compile together), or as many as make N in all. In the first
-commit isolate_folio() has the check of 6.12 which 7.2 lacks
-(docs/example/laptop-no-io-reclaim/fix.patch); a commit after the release in the middle
-removes it. With --broken so many commits around that one do not compile.
+It consists of the releases of that series that Debian has (linux-source-7.2), oldest first. Each
+release is one commit with all changes outside of mm/, fs/ and drivers/md, then one commit for each
+changed file there (one for all files of a file system, which compile together), or N commits in
+all. In the first commit isolate_folio() has the check of 6.12 that 7.2 lacks
+(docs/example/laptop-no-io-reclaim/fix.patch); a commit after the middle release removes it. With
+--broken, that many commits around this one do not compile.
 
 Prints the good end, the commit that removes the check, and the bad end.
 """
@@ -39,7 +39,7 @@ GONE = "0" * 40
 
 @dataclass(frozen=True)
 class Change:
-    """A commit: what it is called, and its files with mode and blob, GONE for none."""
+    """A commit: its subject, and its files with mode and blob; GONE for a removed file."""
 
     subject: str
     files: tuple[tuple[str, str, str], ...]  # path, mode, blob
@@ -47,7 +47,7 @@ class Change:
 
 @dataclass(frozen=True)
 class History:
-    """The commits that were made; `broken` do not compile."""
+    """The ids of the commits; those of `broken` do not compile."""
 
     good: str
     culprit: str
@@ -59,16 +59,17 @@ class History:
 def releases(series: str, mirror: str | None) -> list[Source]:
     """The sources of a series that the mirror has, oldest first, each release once."""
     packages = package_lists.update(mirror).packages
-    found = {debian_source.upstream_of(one): one for one in debian_source.fitting(packages, series)}
-    ordered = sorted(found, key=debian.version_key)
+    fitting = debian_source.fitting(packages, series)
+    versions = {debian_source.upstream_of(package) for package in fitting}
+    ordered = sorted(versions, key=debian.version_key)
     if len(ordered) < 2:
-        raise UserError(f"the mirror has {len(ordered)} sources of {series}: no history")
-    return [debian_source.from_debian(one, mirror=mirror) for one in ordered]
+        raise UserError(f"the mirror has {len(ordered)} sources of {series}: a history needs two")
+    return [debian_source.from_debian(version, mirror=mirror) for version in ordered]
 
 
 def changes_of(kept: Sequence[Source]) -> list[list[Change]]:
-    """The commits after the first, of each release. kept: the releases with the check."""
-    found: list[list[Change]] = []
+    """For each release but the first its commits. kept: the releases with the check."""
+    by_release: list[list[Change]] = []
     for old, new in pairwise(kept):
         objects = tuple(dict.fromkeys((*old.objects, *new.objects)))
         raw = text_of(
@@ -84,25 +85,25 @@ def changes_of(kept: Sequence[Source]) -> list[list[Change]]:
                 parts.setdefault(_part(path), []).append((path, mode, blob))
             else:
                 outside.append((path, mode, blob))
-        each = [
+        separate = [
             Change(f"{part}: as in {new.label}", tuple(parts[part]))
             for part in sorted(parts, key=lambda part: (not part.endswith(".h"), part))
         ]
         rest = f"{new.label}: all outside of {', '.join(SPLIT)}"
-        found.append([*([Change(rest, tuple(outside))] if outside else []), *each])
-    return found
+        by_release.append([*([Change(rest, tuple(outside))] if outside else []), *separate])
+    return by_release
 
 
 def _halves(of_releases: Sequence[list[Change]], wanted: int) -> tuple[list[Change], list[Change]]:
-    """The commits up to the release in the middle, which is whole there, and those after it.
+    """The commits up to and including the middle release, and those after it.
 
-    wanted: how many in all, 0 for each.
+    wanted: the number of commits in all; 0: all of them.
     """
     total = sum(map(len, of_releases))
     places = range(1, len(of_releases))
     middle = min(places, key=lambda place: abs(total - 2 * sum(map(len, of_releases[:place]))))
-    first = [one for each in of_releases[:middle] for one in each]
-    second = [one for each in of_releases[middle:] for one in each]
+    first = [change for release in of_releases[:middle] for change in release]
+    second = [change for release in of_releases[middle:] for change in release]
     if not wanted:
         return first, second
     share = max(1, min(wanted - 1, round(wanted * len(first) / total)))
@@ -110,49 +111,50 @@ def _halves(of_releases: Sequence[list[Change]], wanted: int) -> tuple[list[Chan
 
 
 def _part(path: str) -> str:
-    """The file, or the folder of its file system."""
+    """The file's path, or the folder of its file system."""
     words = path.split("/")
     return "/".join(words[:2]) if words[0] == "fs" and len(words) > 2 else path
 
 
 def _grouped(whole: list[Change], wanted: int) -> list[Change]:
-    """As many, of neighbours that are one commit then."""
+    """Join neighbouring commits so that `wanted` are left."""
     if len(whole) <= wanted:
         return whole
     edges = [len(whole) * place // wanted for place in range(wanted + 1)]
-    found = []
+    grouped = []
     for low, high in pairwise(edges):
         part = whole[low:high]
         more = f" and {len(part) - 1} more" if len(part) > 1 else ""
-        found.append(
-            Change(f"{part[0].subject}{more}", tuple(file for one in part for file in one.files))
-        )
-    return found
+        files = tuple(file for change in part for file in change.files)
+        grouped.append(Change(f"{part[0].subject}{more}", files))
+    return grouped
 
 
 def write(
     repository: Path, plain: Sequence[Source], fix: bytes, *, commits: int = 0, broken: int = 0
 ) -> History:
-    """The history of these releases, the oldest first, in a new bare repository."""
-    kept = [changes.patched_with(one, fix, "the check", one.label) for one in plain]
+    """Write the history of these releases, oldest first, into a new bare repository."""
+    kept = [changes.patched_with(source, fix, "the check", source.label) for source in plain]
     first, second = _halves(changes_of(kept), max(0, commits - 2))
-    # From there on vmscan.c is what the release has.
+    # After the removal, vmscan.c is that of the release.
     file = "mm/vmscan.c"
-    without = {_blob(one, file): _blob(other, file) for one, other in zip(kept, plain, strict=True)}
+    pairs = zip(kept, plain, strict=True)
+    without = {_blob(patched, file): _blob(source, file) for patched, source in pairs}
     now = _blob(kept[0], file)
-    for one in first:
-        now = {path: blob for path, _, blob in one.files}.get(file, now)
+    for change in first:
+        now = {path: blob for path, _, blob in change.files}.get(file, now)
     removal = Change(REMOVAL, ((file, "100644", without[now]),))
     later = [
         replace(
-            one,
-            files=tuple((path, mode, without.get(blob, blob)) for path, mode, blob in one.files),
+            change,
+            files=tuple((path, mode, without.get(blob, blob)) for path, mode, blob in change.files),
         )
-        for one in second
+        for change in second
     ]
     whole = [*first, removal, *later]
     middle = len(first)
-    objects = tuple(dict.fromkeys(place for one in (*plain, *kept) for place in one.objects))
+    sources_used = (*plain, *kept)
+    objects = tuple(dict.fromkeys(store for source in sources_used for store in source.objects))
     _run(["git", "init", "-q", "--bare", "--template=", "-b", "history", str(repository)])
     (repository / "objects/info").mkdir(exist_ok=True)
     (repository / "objects/info/alternates").write_text(
@@ -176,9 +178,9 @@ def _stream(
 ) -> Iterator[bytes]:
     yield _commit(f"{first.label}, with the check of 6.12") + f"M 040000 {first.tree} \n".encode()
     swap = _blob(first, BROKEN)
-    for place, one in enumerate(whole):
-        yield _commit(one.subject)
-        for path, mode, blob in one.files:
+    for place, change in enumerate(whole):
+        yield _commit(change.subject)
+        for path, mode, blob in change.files:
             swap = blob if path == BROKEN else swap
             if path == BROKEN and place in broken:
                 continue
@@ -208,26 +210,27 @@ def _run(command: Sequence[str], data: bytes = b"") -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Make one."""
+    """Make a history; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python3 -m tests.make_debian_history")
     parser.description = __doc__
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("repository", type=Path)
     parser.add_argument("--series", default="7.2")
-    parser.add_argument("--commits", type=int, default=0, metavar="N", help="in all")
+    parser.add_argument("--commits", type=int, default=0, metavar="N", help="commits in all")
     parser.add_argument("--broken", type=int, default=0, metavar="N")
     parser.add_argument("--mirror", metavar="URL")
-    asked = parser.parse_args(arguments)
-    made = write(
-        asked.repository,
-        releases(asked.series, asked.mirror),
+    options = parser.parse_args(arguments)
+    history = write(
+        options.repository,
+        releases(options.series, options.mirror),
         FIX.read_bytes(),
-        commits=asked.commits,
-        broken=asked.broken,
+        commits=options.commits,
+        broken=options.broken,
     )
-    print(f"good {made.good}\nculprit {made.culprit}\nbad {made.bad}\ncommits {len(made.commits)}")
-    for one in made.broken:
-        print(f"broken {one}")
+    print(f"good {history.good}\nculprit {history.culprit}\nbad {history.bad}")
+    print(f"commits {len(history.commits)}")
+    for commit in history.broken:
+        print(f"broken {commit}")
     return 0
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TEST HELPER: synthetic results as docs/reference/results-format.md has them; none is measured.
+"""TEST HELPER: makes synthetic results as in docs/reference/results-format.md; none is measured.
 
 usage: python3 -m tests.make_results DIR [VARIANTS [RUNS]] [--all-counters] [--hostile]
        [--evidence]
 
-With --all-counters it is as large as a real campaign: every counter of a real kernel, a whole
-.config a variant, a kernel's log of several hundred lines. With --evidence each run has the files
-of the evidence observer.
+With --all-counters they are as large as those of a real campaign: every counter of a real kernel, a
+complete .config for each variant, kernel logs of several hundred lines. With --evidence each run
+has the files of the evidence observer.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def table(columns: dict[str, list[float | int | None]]) -> str:
 
 
 def meta(label: str, **facts: Any) -> dict[str, Any]:
-    """A meta.json's content."""
+    """The content of a meta.json."""
     return {
         "format": 1,
         "label": label,
@@ -80,7 +80,7 @@ def write_run(
     state: str | None = "completed",
     **status: Any,
 ) -> Path:
-    """A run's folder with these files and, unless state is None, a status.json."""
+    """Write a run's folder with these files and, unless state is None, a status.json."""
     run.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (run / name).write_bytes(content.encode() if isinstance(content, str) else content)
@@ -91,8 +91,8 @@ def write_run(
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a run is to be like; `hung`: silent after two thirds, and it never ends."""
+class RunProperties:
+    """The properties of a run to make; hung: it is silent after two thirds and never ends."""
 
     label: str
     seed: int
@@ -105,28 +105,28 @@ class Asked:
 
 
 def make_run(run: Path, label: str, seed: int, *, hung: bool = False) -> Path:
-    """A whole synthetic run of four gitk's, heartbeat and player with their counters."""
-    return write_asked(run, Asked(label, seed, hung=hung))
+    """Write a complete synthetic run of four gitk's, heartbeat and player, with counters."""
+    return write_synthetic(run, RunProperties(label, seed, hung=hung))
 
 
-def write_asked(run: Path, asked: Asked) -> Path:
-    """A whole synthetic run."""
-    rng = np.random.default_rng(asked.seed)
-    logs, stalled, end = streams(rng, asked.label, asked.hung, asked.hostile)
+def write_synthetic(run: Path, properties: RunProperties) -> Path:
+    """Write a complete synthetic run."""
+    rng = np.random.default_rng(properties.seed)
+    logs, stalled, end = streams(rng, properties.label, properties.hung, properties.hostile)
     files: dict[str, str | bytes] = {**logs}
-    if asked.evidence:
-        files |= evidence(asked.label, logs, end / 1000, asked.seed)
-    files |= tables(rng, end, stalled, asked.all_counters)
-    files["kern.log"] = kern_log(asked.all_counters, asked.hostile)
+    if properties.evidence:
+        files |= evidence(properties.label, logs, end / 1000, properties.seed)
+    files |= tables(rng, end, stalled, properties.all_counters)
+    files["kern.log"] = kern_log(properties.all_counters, properties.hostile)
     facts = {"host": {"cpu_model": "Synthetic CPU", "busy_by_others": 0.05}, "knobs": []}
     files["meta.json"] = json.dumps(
-        meta(asked.label, **({} if asked.order is None else {"order": asked.order}))
+        meta(properties.label, **({} if properties.order is None else {"order": properties.order}))
         | facts
-        | asked.facts
-        | (hostile.FACTS if asked.hostile else {})
+        | properties.facts
+        | (hostile.FACTS if properties.hostile else {})
     )
-    why = hostile.WHY if asked.hostile else "every gitk read the whole history"
-    if asked.hung:
+    why = hostile.WHY if properties.hostile else "every gitk read the whole history"
+    if properties.hung:
         why = "the machine stopped sending 45 s after its last line"
         return write_run(run, files, "hung", why=why, elapsed_s=end / 1000)
     return write_run(run, files, why=why, elapsed_s=end / 1000)
@@ -148,14 +148,14 @@ def make_campaign(
     is_hostile: bool = False,
     with_evidence: bool = False,
 ) -> Path:
-    """A campaign with its plan; from three variants on, the last one's last run hangs.
+    """Write a campaign with its plan; with three variants or more, the last one's last run hangs.
 
-    is_hostile: labels, and all else a stranger can write, are those of tests.support.hostile.
+    is_hostile: labels and all else that a stranger can write are those of tests.support.hostile.
     """
     labels = labels_of(variants)
     shown = {label: label for label in labels}
     if is_hostile:
-        shown = {hostile.folder_name(one): one for one in hostile.LABELS[:variants]}
+        shown = {hostile.folder_name(label): label for label in hostile.LABELS[:variants]}
         labels = list(shown)
     plan: dict[str, Any] = {
         "format": 1,
@@ -202,7 +202,7 @@ def make_campaign(
             facts["knobs"] = [
                 {"path": MGLRU, "asked": "0", "before": "0x0007", "read_back": "0x0000"}
             ]
-        asked = Asked(
+        properties = RunProperties(
             shown[label],
             100 * index + n,
             hung=variants > 2 and label == labels[-1] and n == runs,
@@ -212,7 +212,7 @@ def make_campaign(
             order=order,
             facts=facts,
         )
-        write_asked(folder / label / str(n), asked)
+        write_synthetic(folder / label / str(n), properties)
     (folder / "plan.toml").write_text(tomli_w.dumps(plan), encoding="utf-8", newline="\n")
     return folder
 
@@ -225,12 +225,12 @@ if __name__ == "__main__":
     parser.add_argument("--all-counters", action="store_true")
     parser.add_argument("--hostile", action="store_true")
     parser.add_argument("--evidence", action="store_true")
-    asked_for = parser.parse_args()
+    options = parser.parse_args()
     make_campaign(
-        asked_for.dir,
-        asked_for.variants,
-        asked_for.runs,
-        all_counters=asked_for.all_counters,
-        is_hostile=asked_for.hostile,
-        with_evidence=asked_for.evidence,
+        options.dir,
+        options.variants,
+        options.runs,
+        all_counters=options.all_counters,
+        is_hostile=options.hostile,
+        with_evidence=options.evidence,
     )

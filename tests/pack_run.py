@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TEST HELPER: cuts a real run down to the evidence of one gitk, as a golden file of the tests.
+"""TEST HELPER: reduces a real run to the evidence of one gitk, for a golden file of the tests.
 
 usage: python3 -m tests.pack_run RUN GOLDEN.tar.xz
 
-Keeps the gitk with the most stalled seconds: its latency log and rows, the rows of tasks of no
-stream, the kernel's sums and failed allocations (the first MOST_FAILURES), and of the machine's
-counters and facts those that a card needs.
+It keeps the gitk with the most stalled seconds: its latency log and rows, the rows of tasks without
+a stream, the kernel's sums and first MOST_FAILURES failed allocations, and the counters and facts
+of the machine that a card needs.
 """
 
 import io
@@ -33,7 +33,7 @@ FACTS = ("format", "label", "kernel", "t0", "crypt", "evidence", "observers")
 def packed(folder: Path) -> dict[str, bytes]:
     """The files of the golden run."""
     run = load_campaign(folder).runs[0]
-    stream = max(run.subjects, key=lambda one: sum(stall.length for stall in stalls(one))).name
+    stream = max(run.subjects, key=lambda gitk: sum(stall.length for stall in stalls(gitk))).name
     files = {
         f"latency-{stream}.log": (folder / f"latency-{stream}.log").read_bytes(),
         "meta.json": json.dumps({k: run.meta[k] for k in FACTS if k in run.meta}).encode(),

@@ -18,19 +18,19 @@ REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 STATUSES = (REFERENCE / "exit-statuses.md").read_text()
 GUIDE = (REFERENCE.parent / "guides" / "ci-nightly.md").read_text()
 FIELDS = (REFERENCE / "compare-json.md").read_text()
-# What their objects have as keys are keys of metrics, causes and counters.
+# The keys of these objects are those of metrics, causes and counters.
 BY_KEY = {"samples", "causes", "exploratory", "tests", "counters", "alike"}
 
 
 def fields(value: Any, place: str = "") -> Iterator[str]:
     if isinstance(value, list):
-        for each in value:
-            yield from fields(each, place)
+        for item in value:
+            yield from fields(item, place)
     elif isinstance(value, dict) and place != "vmstat":
-        for key, each in value.items():
+        for key, item in value.items():
             if place not in BY_KEY:
                 yield key
-            yield from fields(each, "" if place in BY_KEY else key)
+            yield from fields(item, "" if place in BY_KEY else key)
 
 
 def test_each_status_is_in_the_table() -> None:
@@ -46,7 +46,7 @@ def test_each_word_of_fail_on_is_named() -> None:
 
 def test_each_field_of_compare_json_is_named(tmp_path: Path) -> None:
     compared = compare(load_campaign(make_campaign(tmp_path, 2, 5, with_evidence=True)))
-    found = set(fields(json.loads(export.json_text(compared))))
-    assert {"ratio", "tested", "base_failed", "sentence", "values"} <= found
+    exported = set(fields(json.loads(export.json_text(compared))))
+    assert {"ratio", "tested", "base_failed", "sentence", "values"} <= exported
     named = set(re.findall(r"`(?:variants\[\]\.|blame\.)?(\w+)(?:\[\])?`", FIELDS))
-    assert found <= named, found - named
+    assert exported <= named, exported - named

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 SUITE = Path(__file__).resolve().parent.parent
-# What these say of verdicts is made up or simulated, to explain them.
+# The verdicts on these pages are made up or simulated, to explain them.
 EXPLAINING = {"verdicts.md", "verdict-validation.md", "compare-json.md"}
 PAGES = [
     SUITE / "README.md",
@@ -20,23 +20,23 @@ RATIO = re.compile(r"(\d+\.\d+)(?: times)?,? \((\d+\.\d+)(?: to |-)(\d+\.\d+)")
 
 
 def passages(text: str) -> list[str]:
-    """From a heading, or a paragraph that begins in bold, to the next one."""
+    """The text's passages: each begins with a heading, or with a paragraph that begins in bold."""
     return re.split(r"^(?=#+ |\*\*)", text, flags=re.MULTILINE)
 
 
 def uncited(page: Path, text: str) -> list[str]:
-    """The lines with a verdict without a file, or with a figure that is not its file's."""
-    found = []
+    """The lines with a verdict that has no file, or with a figure that its file lacks."""
+    lines = []
     for passage in passages(text):
         links = re.findall(r"\]\(([^)#]*\bexample/[^)#]+\.txt)\)", passage)
-        said = "".join((page.parent / link).read_text() for link in links)
+        cited = "".join((page.parent / link).read_text() for link in links)
         for line in passage.splitlines():
             figures = [figure for ratio in RATIO.findall(line) for figure in ratio]
             if (VERDICT.search(line) and not links) or (
-                links and any(figure not in said for figure in figures)
+                links and any(figure not in cited for figure in figures)
             ):
-                found.append(line)
-    return found
+                lines.append(line)
+    return lines
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The fuzzer finds what it looks for, plays the same case again, and finds nothing in a minute."""
+"""The fuzzer detects faults, repeats a case exactly, and finds nothing within a minute."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ from tests.support.suite_copy import SUITE
 
 
 def ended(monkeypatch: pytest.MonkeyPatch, folder: Path, body: str) -> child.Ended:
-    """How a command with this main() ends."""
+    """The end of a command with this main()."""
     module = types.ModuleType("wrong")
     exec(f"import os, sys\ndef main():\n    {body}\n", module.__dict__)
     monkeypatch.setitem(sys.modules, "wrong", module)
@@ -40,14 +40,14 @@ def ended(monkeypatch: pytest.MonkeyPatch, folder: Path, body: str) -> child.End
 def test_what_a_reader_must_not_do_is_a_fault(
     body: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = ended(monkeypatch, tmp_path, body).fault
-    assert found.startswith(fault) and bool(found) == bool(fault)
+    detected = ended(monkeypatch, tmp_path, body).fault
+    assert detected.startswith(fault) and bool(detected) == bool(fault)
 
 
 def test_too_much_cpu_time_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "CPU_S", 1)
-    found = ended(monkeypatch, tmp_path, "exec('while True: pass')").fault
-    assert found.startswith("killed by signal 24")
+    detected = ended(monkeypatch, tmp_path, "exec('while True: pass')").fault
+    assert detected.startswith("killed by signal 24")
 
 
 def test_each_mutation_changes_something(tmp_path: Path) -> None:
@@ -69,8 +69,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_a_case_is_the_same_again(tmp_path: Path) -> None:
     bases = make_bases(tmp_path / "bases")
-    one, again = (play(7, 5, bases, tmp_path / place) for place in ("a", "b"))
-    assert one == again and one.mutations
+    first, again = (play(7, 5, bases, tmp_path / place) for place in ("a", "b"))
+    assert first == again and first.mutations
     trees = [contents(tmp_path / place / "results") for place in ("a", "b")]
     assert trees[0] == trees[1] != {}
 

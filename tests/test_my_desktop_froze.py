@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The page for somebody whose desktop froze: its commands are taken, and it is short."""
+"""The page for users whose desktop froze: its commands are valid, and it is short."""
 
 import re
 import shlex
@@ -25,12 +25,12 @@ def test_it_is_short() -> None:
 @pytest.mark.parametrize("line", RUNS)
 def test_its_runs_are_taken(line: str) -> None:
     options = parse(shlex.split(line)[1:])
-    assert {one.remedy for one in options.variants} - {""} <= set(remedy.named())
-    assert any(one.remedy for one in options.variants)
+    assert {variant.remedy for variant in options.variants} - {""} <= set(remedy.named())
+    assert any(variant.remedy for variant in options.variants)
 
 
 def test_the_log_of_the_boot_before_is_read_without_any_package() -> None:
-    """As its first command has it, whose journal is another machine's each time."""
+    """As in its first command, but with a fixed log in place of the machine's journal."""
     (command,) = [line for block in BLOCKS for line in block.splitlines() if "kernlog" in line]
     assert command == "journalctl -k -b -1 | python3 -m analysis.kernlog -"
     line = "Nov 25 10:00:00 host kernel: Out of memory: Killed process 812 (firefox) total-vm:9kB\n"

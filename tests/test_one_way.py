@@ -15,13 +15,13 @@ from setup import guest_suite
 
 SUITE = Path(__file__).resolve().parent.parent
 NOT_THE_SUITE = {"tests", "benchmarks", "results"}
-# Judging: what reads results, and never a machine.
+# The packages that read results, and never a machine.
 JUDGING = {"analysis", "graphs"}
-# What both sides read.
+# The modules that both sides read.
 COMMON = {"contract", "errors"}
-# What run_test.sh starts in the guest, and the programs for other uses (README.md).
+# The program that run_test.sh starts in the guest, and the one for other uses (README.md).
 GUEST_PROGRAMS = {"measure.one_run", "latency_output"}
-# Imported only where the observers' sources are.
+# Only imported where the observers' sources are.
 COMPILES = "setup.compile_observers"
 IN_THE_GUEST_TOO = {"pexpect", "ptyprocess"}
 
@@ -33,9 +33,9 @@ def _name(path: Path) -> str:
 
 @functools.cache
 def modules() -> dict[str, Path]:
-    """Each module of the suite, without tests and benchmarks: its dotted name, its file."""
-    found = SUITE.glob("**/*.py")
-    inside = (path.relative_to(SUITE).parts for path in found)
+    """The suite's modules without tests and benchmarks: dotted name -> file."""
+    paths = SUITE.glob("**/*.py")
+    inside = (path.relative_to(SUITE).parts for path in paths)
     kept = [p for p in inside if p[0] not in NOT_THE_SUITE and not p[0].startswith(".")]
     return {_name(SUITE.joinpath(*parts)): SUITE.joinpath(*parts) for parts in kept}
 
@@ -47,25 +47,25 @@ def tree(module: str) -> ast.Module:
 
 @functools.cache
 def imports(module: str) -> frozenset[str]:
-    """All that a module imports, wherever in it: the suite's modules, and others' top names."""
-    found: set[str] = set()
+    """All that a module imports anywhere: the suite's modules, and top-level names of others."""
+    names: set[str] = set()
     for node in ast.walk(tree(module)):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             inner = {f"{node.module}.{alias.name}" for alias in node.names} & modules().keys()
-            found |= inner or {node.module}
+            names |= inner or {node.module}
     known = modules()
-    return frozenset(name if name in known else name.split(".")[0] for name in found)
+    return frozenset(name if name in known else name.split(".")[0] for name in names)
 
 
 def starts(module: str) -> set[str]:
-    """The suite's programs that a module starts: modules that strings of its code name.
+    """The suite's programs that a module starts: the modules that its strings name.
 
-    `python3 -m fake_gitk` is a word of its own, `from monitors.sampler.main import main` is not.
+    A name is a whole string (`fake_gitk`), or in one (`from monitors.sampler.main import main`).
     """
     if module == "workloads.registry":  # imports each module beside it by its name
-        return {one for one in modules() if one.startswith("workloads.")}
+        return {name for name in modules() if name.startswith("workloads.")}
     words: set[str] = set()
     for node in ast.walk(tree(module)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -75,7 +75,7 @@ def starts(module: str) -> set[str]:
 
 
 def closure(begin: set[str]) -> set[str]:
-    """Modules that these need or start, they included."""
+    """These modules, and all modules that they need or start."""
     reached: set[str] = set()
     left = set(begin)
     while left:
@@ -88,16 +88,16 @@ def closure(begin: set[str]) -> set[str]:
 
 
 def arrows(depth: int, within: str = "") -> dict[str, set[str]]:
-    """Who imports whom, of the packages (or modules) at that depth."""
-    found: dict[str, set[str]] = {}
+    """The imports between packages (or modules) at that depth: importer -> imported ones."""
+    importers: dict[str, set[str]] = {}
     for module in modules():
         if not module.startswith(within):
             continue
         own = ".".join(module.split(".")[:depth])
         others = {o for o in imports(module) & modules().keys() if o.startswith(within)}
-        found.setdefault(own, set()).update(".".join(o.split(".")[:depth]) for o in others)
-        found[own].discard(own)
-    return found
+        importers.setdefault(own, set()).update(".".join(o.split(".")[:depth]) for o in others)
+        importers[own].discard(own)
+    return importers
 
 
 @pytest.mark.parametrize(
@@ -105,54 +105,54 @@ def arrows(depth: int, within: str = "") -> dict[str, set[str]]:
     [(1, ""), (2, "analysis."), (2, "graphs."), (9, "")],
 )
 def test_no_package_and_no_module_is_in_a_circle(depth: int, within: str) -> None:
-    found = arrows(depth, within)
-    assert sum(map(len, found.values())) > 5
-    order = list(TopologicalSorter(found).static_order())  # CycleError names a circle
-    assert set(order) == found.keys() | set().union(*found.values())
+    importers = arrows(depth, within)
+    assert sum(map(len, importers.values())) > 5
+    order = list(TopologicalSorter(importers).static_order())  # CycleError names a circle
+    assert set(order) == importers.keys() | set().union(*importers.values())
 
 
-def test_the_house_is_as_its_table_says() -> None:
+def test_the_imports_are_as_in_the_table() -> None:
     table = (SUITE / "docs/developer/architecture.md").read_text().partition("| package |")[2]
     allowed: dict[str, set[str]] = {}
     for row in table.partition("\n\n")[0].splitlines()[2:]:
         names, _, may_import = row.strip("|").split("|")
         for name in re.findall(r"`(\w+)[/.]", names):
             allowed[name] = set(re.findall(r"`(\w+)`", may_import))
-    found = arrows(1)
-    for package, others in found.items():
+    importers = arrows(1)
+    for package, others in importers.items():
         assert others <= allowed[package], package
     without_code = {"machines", "remedies"}
-    assert allowed.keys() - found.keys() == NOT_THE_SUITE - {"results"} | without_code
+    assert allowed.keys() - importers.keys() == NOT_THE_SUITE - {"results"} | without_code
 
 
 def test_data_flows_one_way() -> None:
-    found = arrows(1)
-    assert found.keys() >= COMMON | JUDGING and len(found) > 12
-    assert found["errors"] == set()
-    assert found["graphs"] - COMMON == {"analysis"}
-    assert found["analysis"] <= COMMON
-    assert found["bisection"] == set()
-    for package in found.keys() - JUDGING:
-        assert not found[package] & JUDGING, package
-    # One run on a machine knows nothing of campaigns and virtual machines, and a machine nothing
-    # of what runs in it.
-    assert not found["measure"] & {"run", "vm"}
-    assert not found["vm"] & {"run", "measure", "workloads", "monitors"}
-    assert [package for package in found if "run" in found[package]] == []
+    importers = arrows(1)
+    assert importers.keys() >= COMMON | JUDGING and len(importers) > 12
+    assert importers["errors"] == set()
+    assert importers["graphs"] - COMMON == {"analysis"}
+    assert importers["analysis"] <= COMMON
+    assert importers["bisection"] == set()
+    for package in importers.keys() - JUDGING:
+        assert not importers[package] & JUDGING, package
+    # measure/ knows nothing about campaigns and virtual machines, and vm/ nothing about what runs
+    # in a machine.
+    assert not importers["measure"] & {"run", "vm"}
+    assert not importers["vm"] & {"run", "measure", "workloads", "monitors"}
+    assert [package for package in importers if "run" in importers[package]] == []
 
 
 def test_the_analysis_has_its_order() -> None:
-    found = arrows(2, "analysis.")
-    packages = {name for name in found if (SUITE / name.replace(".", "/")).is_dir()}
+    importers = arrows(2, "analysis.")
+    packages = {name for name in importers if (SUITE / name.replace(".", "/")).is_dir()}
     assert packages == {
         f"analysis.{name}"
         for name in (
             *("reading", "kernel_log", "figures", "stall_causes", "verdicts", "trends", "text"),
         )
     }
-    assert found["analysis.reading"] == set()
-    # The commands of the documents print, and nobody imports them.
-    doors = found.keys() - packages - {"analysis"}
+    assert importers["analysis.reading"] == set()
+    # The documented commands print, and no module imports them.
+    doors = importers.keys() - packages - {"analysis"}
     assert {"analysis.compare", "analysis.summary", "analysis.causes"} <= doors
     for module in modules():
         assert not imports(module) & doors, module
@@ -169,7 +169,7 @@ def test_nothing_that_judges_looks_at_a_machine() -> None:
 
 def test_the_guest_needs_the_standard_library_and_pexpect_only() -> None:
     guest = closure(GUEST_PROGRAMS)
-    # Each program that is started there has been found, and what it needs.
+    # All programs that are started there, and what they need, are included.
     assert {
         "workloads.desktop",
         "fake_gitk.__main__",
@@ -187,10 +187,10 @@ def test_the_guest_needs_the_standard_library_and_pexpect_only() -> None:
 
 
 def test_a_guest_has_what_runs_there_and_nothing_else() -> None:
-    """What is not needed there would be as good as another seed, whenever it changes."""
-    there = {path for path in guest_suite.files() if path.suffix == ".py"}
-    assert there == {modules()[name] for name in closure({"measure.one_run"})}
-    others = {str(path.relative_to(SUITE)) for path in {*guest_suite.files()} - there}
+    """A change of a file that is not needed there would change runs, as another seed does."""
+    python = {path for path in guest_suite.files() if path.suffix == ".py"}
+    assert python == {modules()[name] for name in closure({"measure.one_run"})}
+    others = {str(path.relative_to(SUITE)) for path in {*guest_suite.files()} - python}
     assert others == {"run_test.sh", "vm/guest_init.sh"}
 
 
@@ -216,7 +216,7 @@ def test_every_source_file_names_its_licence() -> None:
 
 
 def test_what_runs_under_kvm_needs_no_package_of_the_tests() -> None:
-    # A fresh host has requirements.txt only.
+    # A fresh host has only the packages of requirements.txt.
     code = "import sys; sys.modules['pytest'] = None; import tests.support.under_kvm"
     done = subprocess.run([sys.executable, "-c", code], cwd=SUITE, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

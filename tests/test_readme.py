@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The examples of README, tutorial and guides run, and their output is a real run's own."""
+"""The examples of README, tutorial and guides work, and their output is that of real runs."""
 
 import re
 import shlex
@@ -15,7 +15,7 @@ SUITE = Path(__file__).resolve().parent.parent
 README = (SUITE / "README.md").read_text()
 DOCS = SUITE / "docs"
 EXAMPLE = DOCS / "example"
-# Not those of README.md in tests/ and the like.
+# Without other READMEs, such as those in tests/.
 DOCUMENTS = [SUITE / "README.md", *sorted(DOCS.rglob("*.md"))]
 WITH_EXAMPLES = [SUITE / "README.md", DOCS / "tutorial.md", *sorted((DOCS / "guides").glob("*.md"))]
 
@@ -27,7 +27,7 @@ def commands(page: Path) -> list[str]:
 
 EXAMPLES = commands(SUITE / "README.md")
 ALL_EXAMPLES = list(dict.fromkeys(line for page in WITH_EXAMPLES for line in commands(page)))
-# What they name is on no machine of ours, or not on all: then that is what is said.
+# These name things that our machines lack, or some of them: then this error is expected.
 NAMED_ONLY = {
     "--device": ("/dev/sdX5: No such file", Exit.MISSING),
     "host": ("the running kernel's image", Exit.MISSING),
@@ -37,7 +37,7 @@ NAMED_ONLY = {
     "--bisect": ("--dry-run does not go with a bisect", Exit.USAGE),
     "--bisect-hunks": ("--dry-run does not go with a bisect", Exit.USAGE),
 }
-# Of themselves, and by tests/hosts.
+# Tested by themselves, or by tests/hosts.
 RUN_ELSEWHERE = ("tests/run.sh", "./container.sh")
 SYSTEMS_OWN = ("mkdir", "cp", "systemctl", "loginctl")
 
@@ -83,7 +83,7 @@ def test_there_are_examples_of_each_kind() -> None:
 
 QUOTED = {
     "README.md": ["laptop-six-kernels/summary.txt"],
-    "findings/atomic-allocations.md": [],  # no file kept: as it was when it was run
+    "findings/atomic-allocations.md": [],  # no file was kept: the output is quoted from the page
     "tutorial.md": ["laptop/summary.txt", "laptop-two-kernels/summary.txt"],
     "guides/ci-nightly.md": ["laptop-trend/trend.txt"],
     "guides/report-upstream.md": ["laptop-six-kernels/mail.txt"],
@@ -91,7 +91,7 @@ QUOTED = {
 
 
 def outputs(text: str) -> list[str]:
-    """The blocks without a language: what a command printed."""
+    """The code blocks without a language, which are output of commands."""
     fenced = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return [block for language, block in fenced if not language]
 
@@ -117,14 +117,14 @@ def test_each_page_with_output_says_whose_it_is() -> None:
 
 
 def test_the_outputs_of_the_tutorial_are_whole() -> None:
-    """A newcomer sees what he will see, to the last line."""
+    """The tutorial shows the complete output."""
     text = (DOCS / "tutorial.md").read_text()
     for source in QUOTED["tutorial.md"]:
         assert f"\n```\n{(EXAMPLE / source).read_text()}```\n" in text, source
 
 
 def test_no_warning_of_a_summary_that_is_quoted_is_left_out() -> None:
-    """What a kernel cannot record, and legends, are no warnings."""
+    """Legends, and notes about what a kernel cannot record, are not warnings."""
     legends = ("Causes of ", "A verdict needs ", "Each run: ", "Exploratory: ", "every line would ")
     quoted = 0
     for page in WITH_EXAMPLES:
@@ -192,10 +192,11 @@ def test_the_code_names_pages_that_are_there() -> None:
     assert named > 50
 
 
-def test_the_house_has_no_room_that_the_documents_leave_out() -> None:
+def test_the_architecture_page_has_all_packages() -> None:
     tracked = subprocess.run(["git", "ls-files"], cwd=SUITE, capture_output=True, text=True).stdout
-    rooms = {path.split("/")[0] for path in tracked.split() if path.endswith(".py") and "/" in path}
-    house = (SUITE / "docs" / "developer" / "architecture.md").read_text()
-    assert len(rooms) > 10
-    for room in rooms:
-        assert re.search(rf"^\|[^|]*`{room}/`", house, re.MULTILINE), room
+    python = [path for path in tracked.split() if path.endswith(".py") and "/" in path]
+    packages = {path.split("/")[0] for path in python}
+    page = (SUITE / "docs" / "developer" / "architecture.md").read_text()
+    assert len(packages) > 10
+    for package in packages:
+        assert re.search(rf"^\|[^|]*`{package}/`", page, re.MULTILINE), package

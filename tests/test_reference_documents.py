@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The pages on machines and on results have what the machines' files and a result have."""
+"""The pages about machines and results agree with the machines' files and with results."""
 
 import json
 import re
@@ -67,7 +67,7 @@ def test_each_column_of_the_trace_is_named() -> None:
     columns += re.findall(r'(?:WAITED|DEVICE)\("([a-z_]+)"', source)
     assert len(columns) > 15
     for name in columns:
-        assert any(fnmatch(name, one) or fnmatch(f"{name}_", one) for one in patterns), name
+        assert any(fnmatch(text, p) for p in patterns for text in (name, f"{name}_")), name
 
 
 @pytest.mark.parametrize("name", machine_model.named())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The pages about trends: their output is a real trend's, their fields are those of trend.json."""
+"""The pages about trends: their output is a real trend's; their fields are those of trend.json."""
 
 import json
 import re
@@ -48,8 +48,8 @@ def test_every_field_of_the_export_is_in_its_table() -> None:
             return set().union(*map(keys, value))
         return set(value).union(*map(keys, value.values())) if isinstance(value, dict) else set()
 
-    found = keys(json.loads((EXAMPLE / "trend.json").read_text()))
-    assert len(found) > 30 and found == documented
+    exported = keys(json.loads((EXAMPLE / "trend.json").read_text()))
+    assert len(exported) > 30 and exported == documented
 
 
 def test_the_level_is_the_documents() -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How a run ended: from the guest's own status record; without one, from other evidence.
+"""Decides how a run ended: by the guest's own status record, or else by other evidence.
 
-QEMU's exit status says nothing: it is 0 for power-off, reboot, panic and the death of init alike.
-A signal that it died of says that this was none of the kernel's doing.
+QEMU's exit status does not help: it is 0 for power-off, reboot, panic and the death of init alike.
+If a signal killed QEMU, the kernel is not to blame.
 """
 
 import re
@@ -13,29 +13,29 @@ from contract.run_files import ABORTED, HUNG, LOST, PANICKED
 from contract.run_record import said_status
 
 _SETUP = re.compile(rb"DESKTOP-FREEZE-INIT failed: ([^\r\n]*)")
-# Of guest_init.sh; a shell's status is 128 and more of a program that a signal ended.
+# From guest_init.sh; a shell reports 128 and more for a program that a signal ended.
 _COMMAND = re.compile(rb"desktop-freeze: the guest's command ended with status (\d+)")
 _BY_SIGNAL = 128
 _PANIC = re.compile(rb"Kernel panic - not syncing:? ?([^\r\n]*)")
-# An oops for an int3, and the bytes of code before the one that was to run next.
+# An oops for an int3, and the bytes of code before the next instruction.
 _INT3 = re.compile(rb"\bint3: 0000 \[#\d+\].{0,4000}?\bCode: ([0-9a-f ]*)<", re.DOTALL)
 _EFLAGS = re.compile(rb"EFLAGS: ([0-9a-f]{8,16})\b")
-QEMU_DIED = "QEMU died of "  # how the reason of such an end begins
+QEMU_DIED = "QEMU died of "  # the beginning of the reason
 # Every bit that a 64-bit x86 CPU can have set (Intel SDM volume 1, figure 3-8): CF 0, always one 1,
 # PF 2, AF 4, ZF 6, SF 7, TF 8, IF 9, DF 10, OF 11, IOPL 12 and 13, NT 14, RF 16 ... ID 21.
 _POSSIBLE_EFLAGS = 0x003F7FD7
 
 
 def emulation_fault(console: bytes) -> str | None:
-    """What no CPU does, in a kernel's oops; None if there is no such thing.
+    """The sign of a fault of the emulated CPU in a kernel's oops; None if there is none.
 
-    Two faults of QEMU 7.2's TCG, in which the kernel has no part: it loses the flags of an
-    interrupted program, and it runs code that another CPU is patching (static keys, kprobes) as it
-    was a moment ago. Since 8.1 it locks a page before it translates it, and no longer only after.
+    QEMU 7.2's TCG has two faults that are not the kernel's: it loses the flags of an interrupted
+    program, and it runs an old version of code that another CPU is patching (static keys, kprobes).
+    Since 8.1 it locks a page before it translates it, not only after.
     """
-    for found in _EFLAGS.findall(console):
-        if int(found, 16) & ~_POSSIBLE_EFLAGS:
-            return f"EFLAGS {found.decode()} cannot be"
+    for flags in _EFLAGS.findall(console):
+        if int(flags, 16) & ~_POSSIBLE_EFLAGS:
+            return f"EFLAGS {flags.decode()} is impossible"
     for code in _INT3.findall(console):
         if not code.rstrip().endswith(b"cc"):
             return "it ran an int3 that is not in the kernel's code"
@@ -48,15 +48,15 @@ def classify(
     ended_by_us: tuple[str, str] | None,
     qemu_died: str | None = None,
 ) -> tuple[str, str]:
-    """(state, why) of status.json.
+    """(state, why) for status.json.
 
-    A kernel that panics or hangs after the workload's end has panicked or hung all the same.
-    ended_by_us is the runner's own reason to end the guest (a hang it saw, Ctrl-C, a full disk);
-    qemu_died: the signal that ended QEMU, if one did, and what it said.
+    A panic or hang after the workload's end counts, too. ended_by_us: the runner's (state, why) if
+    it ended the guest (for a hang, Ctrl-C or a full disk); qemu_died: the signal that ended QEMU,
+    with QEMU's last message, or None.
     """
     state, why = said_status(events) or ("", "")
     console = console_log.read_bytes() if console_log.exists() else b""
-    # After a hang the panic is our own doing: the NMI that asked the kernel where it was.
+    # After a hang we cause the panic ourselves, by the NMI that asks the kernel where it hangs.
     panic = None if ended_by_us is not None else _PANIC.search(console)
     if panic and (fault := emulation_fault(console)):
         return ABORTED, f"the emulated CPU failed, not the kernel: {fault}"
@@ -75,6 +75,6 @@ def classify(
         return ABORTED, f"{QEMU_DIED}{qemu_died}"
     command = _COMMAND.search(console)
     if command and int(command[1]) < _BY_SIGNAL:
-        # The measuring program ended by itself: no kernel's doing.
+        # The measuring program ended by itself: the kernel is not to blame.
         return ABORTED, f"the guest's command ended with status {int(command[1])}"
-    return LOST, "QEMU ended and the guest had not said how its run ended"
+    return LOST, "QEMU exited before the guest reported a result"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A model of disks inside QEMU: the library of disk_library/, made here, and what it is told.
+"""Compiles the library of disk_library/, which models disks inside QEMU, and tries it out.
 
-QEMU's own throttle counts requests on the host's clock, lets a tenth of a second's worth of them
-pass at once, and makes a request that goes on where the last one ended as dear as any other.
+QEMU's own throttle does not model a disk: it counts requests on the host's clock, lets bursts of a
+tenth of a second pass at once, and charges a sequential request as much as any other.
 """
 
 import shutil
@@ -23,25 +23,25 @@ SOURCES = Path(__file__).with_name("disk_library")
 COMPILE = ("gcc", "-O2", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden")
 LIBRARIES = ("-luring", "-lpthread")
 PROBE_S = 30.0
-# A guest that only waits for its disk, whose accesses are fast and whose instructions are long.
+# A trial guest that only waits for its disk: fast accesses, long instructions.
 TRIAL_DISK = DiskModel(True, 10_000, 1 << 30, 1, 32, 1)
 TRIAL_MIPS = 1
 TRIAL_BYTES = 64 << 20
-TELLING = ("cannot find", "error")  # in the line that says most of why it failed
+TELLING = ("cannot find", "error")  # words of the line that explains a failure best
 
 
 class Unusable(Exception):
-    """Why there can be no such disk here, in one line."""
+    """The disk model cannot be used here; the message is one line with the reason."""
 
 
 def library(emulator: Emulator) -> Path:
-    """The compiled library, from the cache if it is there, tried with this QEMU.
+    """The compiled library, tried with this QEMU; from the cache if it is there.
 
-    Unusable if it cannot be compiled here, or if QEMU does not take it.
+    Unusable if it cannot be compiled here, or if this QEMU does not work with it.
     """
     files = sorted(SOURCES.glob("*.[ch]"))
     text = [part for path in files for part in (path.name, path.read_text())]
-    # What the user has preloaded into the host's QEMU is tried with it, and is another trial.
+    # Libraries that the user preloads into the host's QEMU take part in the trial.
     tried = (emulator.origin, emulator.version, emulator.environment().get("LD_PRELOAD", ""))
     name = cache.key(*COMPILE, *LIBRARIES, *text, tools.identity(), *tried) + ".so"
 
@@ -52,26 +52,26 @@ def library(emulator: Emulator) -> Path:
     return cache.built("disk-model", name, build)
 
 
-def _compile(files: Sequence[Path], made: Path) -> None:
+def _compile(files: Sequence[Path], target: Path) -> None:
     with tools.workplace() as place:
         for path in files:
             shutil.copy(path, place.folder)
         sources = [path.name for path in files if path.suffix == ".c"]
-        command = [*COMPILE, "-o", made.name, *sources, *LIBRARIES]
+        command = [*COMPILE, "-o", target.name, *sources, *LIBRARIES]
         try:
             place.run(command, what="compiling the disk model")
         except UserError as error:
             raise Unusable(str(error)) from None
-        shutil.move(place.folder / made.name, made)
+        shutil.move(place.folder / target.name, target)
 
 
-def _try(emulator: Emulator, made: Path) -> None:
-    """Unusable if this QEMU does not take the library, or requests of its guest pass it by.
+def _try(emulator: Emulator, library_path: Path) -> None:
+    """Unusable if this QEMU does not work with the library, or some requests bypass it.
 
-    A guest of some bytes reads its disk, and ends; the library says how many requests it held.
+    A tiny guest reads its disk and ends; the library reports how many requests it held.
     """
-    what = "QEMU does not take the disk model"
-    with tempfile.NamedTemporaryFile(dir=made.parent) as file:
+    what = "QEMU does not work with the disk model"
+    with tempfile.NamedTemporaryFile(dir=library_path.parent) as file:
         requests = boot_sector.write(Path(file.name))
         disk = Disk("trial", file.name, model=TRIAL_DISK, descriptor=file.fileno())
         spec = Spec(
@@ -81,22 +81,22 @@ def _try(emulator: Emulator, made: Path) -> None:
             cpus=1,
             disks=[disk],
             mips=TRIAL_MIPS,
-            library=made,
+            library=library_path,
         )
-        command = [*emulator.command(made), *machine_words(spec), *disk_words(disk, spec)]
+        command = [*emulator.command(library_path), *machine_words(spec), *disk_words(disk, spec)]
         text = _run(command, spec.environment, what)
     if BEGINS not in text:
-        # What the loader cannot take it leaves out, and says so.
-        raise Unusable(f"{what}: {(text.strip().splitlines() or ['not a word'])[0]}")
+        # The loader skips a library that it cannot load, and prints why.
+        raise Unusable(f"{what}: {(text.strip().splitlines() or ['it printed nothing'])[0]}")
     counts = served(text)
     if counts is None:
-        raise Unusable(f"{what}: of {requests} requests none came to the library")
+        raise Unusable(f"{what}: none of {requests} requests reached the library")
     if counts.requests != requests or counts.in_time != requests:
-        raise Unusable(f"{what}: of {requests} requests {counts.in_time} were held to their time")
+        raise Unusable(f"{what}: only {counts.in_time} of {requests} requests were held until due")
 
 
 def _run(command: list[str], environment: dict[str, str], what: str) -> str:
-    """What it said on stderr."""
+    """Run QEMU; returns its stderr. Unusable if it fails or takes more than PROBE_S seconds."""
     try:
         done = subprocess.run(
             command,
@@ -112,6 +112,6 @@ def _run(command: list[str], environment: dict[str, str], what: str) -> str:
         raise Unusable(f"{what}: no answer within {PROBE_S:.0f} s") from None
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
-        told = (one for word in TELLING for one in lines if word in one)
-        raise Unusable(f"{what}: {next(told, lines[-1])}")
+        telling = (line for word in TELLING for line in lines if word in line)
+        raise Unusable(f"{what}: {next(telling, lines[-1])}")
     return done.stderr

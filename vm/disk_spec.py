@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A modelled disk: what QEMU's environment says of it to the library of disk_library/, and what
-that says of it in the end."""
+"""A modelled disk: its description in QEMU's environment for the library of disk_library/, and the
+counts that the library prints at the end."""
 
 import os
 import re
@@ -16,11 +16,11 @@ COUNTS = re.compile(
 
 @dataclass(frozen=True)
 class DiskModel:
-    """A disk: iops requests of no length a second, one after the other at places not foreseen.
+    """A disk that does `iops` random requests of no length per second, one after the other.
 
-    bytes_per_s: of its interface, or of the platter under its head. parallel: accesses at a time,
-    of a disk that does not rotate; depth and queues: what the guest's driver is told; of a
-    rotating one depth accesses are also what a request waits for others at the most.
+    bytes_per_s: rate of its interface, or of the platter under its head. parallel: simultaneous
+    accesses of a disk that does not rotate. depth, queues: shown to the guest's driver. On a
+    rotating disk a request waits for others at most as long as `depth` accesses take.
     """
 
     rotates: bool
@@ -31,15 +31,15 @@ class DiskModel:
     queues: int
 
     def words(self, file: int) -> str:
-        """What the library is told of the disk; file: a descriptor of it."""
-        found = os.fstat(file)
-        numbers = (found.st_dev, found.st_ino, int(self.rotates), self.parallel, self.depth)
+        """The disk's description for the library; file: a descriptor of it."""
+        status = os.fstat(file)
+        numbers = (status.st_dev, status.st_ino, int(self.rotates), self.parallel, self.depth)
         words = [*numbers, 1_000_000_000 // self.iops, self.bytes_per_s]
         return " ".join(map(str, words))
 
 
 def environment(disks: Sequence[tuple[DiskModel, int]]) -> dict[str, str]:
-    """What the library is told of several disks: the model of each, and a descriptor of it."""
+    """The library's environment for several disks: pairs of a model and a file descriptor."""
     if not disks:
         return {}
     models = ";".join(model.words(file) for model, file in disks)
@@ -47,8 +47,8 @@ def environment(disks: Sequence[tuple[DiskModel, int]]) -> dict[str, str]:
 
 
 class Served(NamedTuple):
-    """How many requests the disks had, how many of them ended in the disk's time and not at a stop
-    of the guest, and how many were next for their age alone."""
+    """The numbers of all requests of the disks, of those that ended at the disk's time and not at a
+    stop of the guest, and of those that were chosen for their age alone."""
 
     requests: int
     in_time: int
@@ -56,7 +56,7 @@ class Served(NamedTuple):
 
 
 def complaints(text: str) -> list[str]:
-    """The lines of QEMU's stderr without those that the library writes when all is well."""
+    """The lines of QEMU's stderr without the library's usual ones."""
     return [
         line
         for line in text.strip().splitlines()
@@ -65,6 +65,6 @@ def complaints(text: str) -> list[str]:
 
 
 def served(text: str) -> Served | None:
-    """What the library said at QEMU's end; None if it held no request, or QEMU was killed."""
+    """The library's counts at QEMU's end; None if it held no request, or QEMU was killed."""
     counts = COUNTS.search(text)
     return Served(*map(int, counts.groups())) if counts else None

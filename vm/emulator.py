@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which QEMU runs the guests, and how it is started: the suite's own, or one of the host's.
+"""Finds the QEMU that runs the guests and says how to start it: the suite's own or the host's.
 
-The suite's (setup.userland.tools) is started by its own loader with its own libraries. It needs no
-root and no namespace for that, and knows the host's files by their names.
+The suite's QEMU (setup.userland.tools) is started by its own loader with its own libraries. So it
+needs neither root nor a namespace, and uses the host's file names.
 """
 
 import functools
@@ -18,17 +18,17 @@ SUITE, HOST = "suite", "host"
 PROGRAM = "qemu-system-x86_64"
 LOADER = "usr/lib64/ld-linux-x86-64.so.2"
 LIBRARIES = ("lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu")
-# What would bring the host's libraries into the suite's QEMU.
+# Variables that would bring the host's libraries into the suite's QEMU.
 LOADED = ("LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT")
 
 
-# What the loader takes for the end of a path in a list, or for a word of its own.
+# Characters that the loader takes for the end of a path in a list, or for a variable.
 NOT_FOR_LOADER = frozenset(" :;$")
 
 
 @dataclass(frozen=True)
 class Emulator:
-    """A QEMU. root: of the suite's own; None: program is the host's."""
+    """A QEMU. root: the folder of the suite's own QEMU; None: program is the host's."""
 
     program: str
     version: str
@@ -36,15 +36,18 @@ class Emulator:
 
     @property
     def origin(self) -> str:
-        """Whose it is: `suite`, or the program's name."""
+        """Where it comes from: `suite`, or the program's name."""
         return SUITE if self.root else self.program
 
     def command(self, preloaded: Path | None = None) -> list[str]:
-        """The beginning of its command line; preloaded: a library that it takes."""
+        """The beginning of its command line; preloaded: a library to load into it."""
         return [*_loader(self.root, preloaded), self.program, *_data(self.root)]
 
     def environment(self, preloaded: Path | None = None) -> dict[str, str]:
-        """All of its environment; of the host's QEMU, what the user has preloaded stays, behind."""
+        """Its whole environment.
+
+        For the host's QEMU the user's own LD_PRELOAD is kept, after ours.
+        """
         if self.root:
             kept = {name: value for name, value in os.environ.items() if name not in LOADED}
             return {**kept, "QEMU_MODULE_DIR": _for_loader(self.root / LIBRARIES[1] / "qemu")}
@@ -63,7 +66,7 @@ def _loader(root: Path | None, preloaded: Path | None) -> list[str]:
 
 
 def _for_loader(path: Path) -> str:
-    """A name of path that the loader takes as it is, also in a list, while this process lives."""
+    """A name of the path that the loader accepts, also in a list, while this process lives."""
     if not NOT_FOR_LOADER & set(str(path)):
         return str(path)
     return f"/proc/{os.getpid()}/fd/{_held(path.parent)}/{path.name}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A guest, ready on the host; the errand that it is sent on; its kernel's command line."""
+"""A guest that is ready on the host; the job it is to do; its kernel's command line."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,15 +9,15 @@ from vm.disk_spec import DiskModel
 from vm.emulator import Emulator
 from vm.qemu import HOST
 
-# A kernel that hangs shall still say where: sysrq over the serial line, an NMI that panics, and a
-# panic that prints all CPUs' stacks (panic_print bit 6, kernel commit 60c958d8df9c, 5.18). The
-# delays of tasks are counted in all runs, whether they are read or not: one kernel configuration.
+# A hung kernel shall still print where it hangs: by sysrq over the serial line, and by an NMI that
+# panics and prints all CPUs' stacks (panic_print bit 6, kernel commit 60c958d8df9c, 5.18). All runs
+# have delay accounting on, whether it is read or not, so that the kernel does the same work.
 APPEND = (
     "console=ttyS0 panic=-1 sysrq_always_enabled unknown_nmi_panic panic_print=0x40 "
     "net.ifnames=0 delayacct"
 )
-# QEMU's emulated CPUs share one time stamp counter, which Linux does not know: it would fall back
-# to the HPET, and each look at the clock would be a trapped access to an emulated device.
+# QEMU's emulated CPUs share one time stamp counter, but Linux does not know that: it would fall
+# back to the HPET, and every reading of the clock would be a trapped access to an emulated device.
 APPEND_TCG = " tsc=reliable"
 
 
@@ -30,21 +30,21 @@ def append(accel: str, more: str = "") -> str:
 class Guest:
     """A virtual machine with all that it needs, ready on the host; memory in bytes.
 
-    suite: the folder with what it gets of the suite, as it was when the guest was made ready.
-    append: more of its kernel's command line; music: a folder, or rsync://HOST/module of another
-    machine. machine: the name of the machine that it is, and in changed the options that made it
-    another. clock: GUEST or HOST, and why. disk: its model, if it has one; else disk_iops and
-    disk_bps limit it on the host's clock. library: of the model, whose way with requests a guest's
-    clock needs even for a disk without one. music_image: a disk with the folder `music`: on its own
-    clock the guest cannot wait for another machine. more_disks: of the same kind as the disk under
-    test, beside it.
+    suite: a folder with the suite's files for the guest, as they were when it was prepared.
+    append: more words of its kernel's command line. music: a folder, or rsync://HOST/module of
+    another machine. machine: the name of the modelled machine; changed: the options that deviate
+    from it. clock, clock_reason: GUEST or HOST, and why. disk: the disk's model, if it has one;
+    otherwise disk_iops (per second) and disk_bps (bytes per second) limit it on the host's clock.
+    library: the compiled disk model; a guest's clock needs it even for a disk without a model.
+    music_image: a disk with the folder `music`, because a guest with its own clock cannot wait for
+    another machine. more_disks: the number of further disks like the one under test.
     """
 
     kernel: Kernel
     initrd: Path
     root_image: Path
     suite: Path
-    history_image: Path | None  # None: of a workload that reads none
+    history_image: Path | None  # None: the workload reads no history
     music: str
     accel: str
     accel_reason: str
@@ -67,14 +67,14 @@ class Guest:
 
 @dataclass(frozen=True)
 class Errand:
-    """What a guest is to do: a shell script, the files that it sends meanwhile, and its limits.
+    """A guest's job: a shell script, the files that it sends meanwhile, and its time limits.
 
-    progress: the streams of which a line says that the run goes on.
+    progress: the streams whose lines show that the run makes progress.
     """
 
     command: str
     files: list[str]
-    timeout_s: int  # of the workload
-    hang_after_s: int  # without a word from it
+    timeout_s: int  # limit of the workload
+    hang_after_s: int  # longest silence of the guest
     progress: tuple[str, ...] = ()
-    seed: int = 1  # of the randomness of a guest with a clock of its own
+    seed: int = 1  # for the randomness of a guest with its own clock

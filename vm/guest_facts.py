@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What meta.json says of a guest that only its host knows."""
+"""Facts about a guest for meta.json that only its host knows."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from vm.room import WORK_DISK_BYTES
 
 
 def host_facts(guest: Guest) -> dict[str, Any]:
-    """What of meta.json the host, its QEMU and what is missing there decide."""
+    """The facts for meta.json that depend on the host, its QEMU and what it lacks."""
     return {
         "accelerator": guest.accel,
         "accelerator_reason": guest.accel_reason,
@@ -55,7 +55,7 @@ def _disk_facts(guest: Guest) -> dict[str, Any]:
 
 
 def outside_facts(guest: Guest, errand: Errand) -> dict[str, Any]:
-    """What meta.json says of the machine that only the host knows."""
+    """All facts about the machine and its kernel that only the host knows."""
     kernel = guest.kernel
     return {
         **host_facts(guest),
@@ -72,7 +72,7 @@ def outside_facts(guest: Guest, errand: Errand) -> dict[str, Any]:
 
 
 def _contents(guest: Guest) -> dict[str, str]:
-    """What the guest's programs are, by their bytes."""
+    """The digests of the guest's image and of its part of the suite."""
     return {"image": cache.digest(guest.root_image), "suite": cache.tree_digest(guest.suite)}
 
 

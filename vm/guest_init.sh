@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# PID 1 of the guest: makes the little that run_test.sh expects of a machine, runs it, powers off.
-# Input: /job (read-only: suite/, run/command), the disks "work" and "history" by their serials, and
+# PID 1 of the guest: sets up the little that run_test.sh expects, runs the job, and powers off.
+# Input: /job (read-only: suite/, run/command), the disks with the serials "work" and "history", and
 # the PCI device whose memory takes the results (contract/results_memory.py).
 set -eu
 
-# PID 1 must not end: that would be a panic, and not this kernel's.
+# PID 1 must not end: the kernel would panic without being at fault.
 # shellcheck disable=SC2317  # called by the trap
 power_off() {
     status=$?
@@ -14,7 +14,7 @@ power_off() {
     fi
     sync
     echo o >/proc/sysrq-trigger
-    # The disks go first: a program that is started now, or is read again, dies, and PID 1 with it.
+    # The disks vanish first: a program that is started or read from now on dies, and PID 1 with it.
     read -r _ </run/never || sleep 60
 }
 trap power_off EXIT
@@ -28,7 +28,7 @@ mkfifo /run/never
 mount -t devpts devpts /dev/pts
 mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null || true
 
-# Builtins where they will do: each program that is started costs an emulated machine 50 ms.
+# Shell builtins where possible: starting a program takes 50 ms on an emulated machine.
 memory=
 for device in /sys/bus/pci/devices/*; do
     read -r vendor <"$device/vendor"
@@ -38,20 +38,20 @@ for device in /sys/bus/pci/devices/*; do
     memory=$device/resource2_wc
 done
 if [ ! -e "$memory" ]; then
-    # Without it the measuring program would find nothing wrong, and nobody would get its results.
+    # Without it the measuring program would notice nothing, and its results would be lost.
     echo "DESKTOP-FREEZE-INIT failed: no ${memory:-PCI device} to write the results to (the kernel needs CONFIG_X86_PAT, and no nopat)"
-    exit 0 # which power_off() has no more to say of
+    exit 0 # power_off() need not report it again
 fi
 ln -s "$memory" /run/results/.results-memory
 for serial in /sys/block/vd*/serial; do
-    # No newline at its end: read says so, and has read it all the same.
+    # The file has no newline at its end: read fails because of that, but has read the name.
     read -r name <"$serial" || true
     block=${serial%/serial}
     case $name in
         work) WORK=/dev/${block##*/} ;;
         history) mount -o ro "/dev/${block##*/}" /history ;;
         music)
-            # On its own clock a guest cannot wait for another machine: it is one in itself.
+            # A guest with its own clock cannot wait for another machine: the music is on a disk.
             mkdir -p /music
             mount -o ro "/dev/${block##*/}" /music
             ;;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where a guest hung: what QEMU's monitor and the guest's own kernel can still tell."""
+"""Collects where a guest hung, from QEMU's monitor and from the guest's kernel."""
 
 import contextlib
 import time
@@ -15,10 +15,10 @@ NMI_WAIT_S = 6.0
 def collect(machine: Machine, console_log: Path, out: Path) -> None:
     """Fill out/ with registers.txt and console-evidence.log.
 
-    The registers are read twice, so that a CPU that spins can be told from one that waits. Then the
-    kernel is asked by sysrq (all CPUs, blocked tasks, memory), which needs a CPU that takes
-    interrupts, and last by an NMI, which does not: with unknown_nmi_panic and panic_print on its
-    command line it prints where its CPUs are, and ends.
+    The registers are read twice, to distinguish a spinning CPU from a waiting one. Then sysrq makes
+    the kernel print all CPUs, blocked tasks and memory; this needs a CPU that takes interrupts. An
+    NMI, which comes last, does not: with unknown_nmi_panic and panic_print on its command line, the
+    kernel prints where its CPUs are, and panics.
     """
     out.mkdir(exist_ok=True)
     before = console_log.stat().st_size if console_log.exists() else 0

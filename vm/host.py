@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The host of a VM: its CPU, and how much of it others took while a run went on.
+"""The host of a VM: its CPU model, and how much CPU time other programs took during a run.
 
-An emulated machine is only as fast as its host lets it be; a run beside a compiler is no measure.
+An emulated machine depends on its host's speed: a run beside a compiler measures nothing.
 """
 
 import os
@@ -19,16 +19,19 @@ def cpu_model() -> str | None:
 
 
 class Others:
-    """Counts from its making on; make it before QEMU starts, ask after QEMU was waited for."""
+    """The CPU time of other programs since its creation.
+
+    Create it before QEMU starts, and call share() after QEMU was reaped.
+    """
 
     def __init__(self) -> None:
         self._busy, self._all = _host()
         self._ours = _ours()
 
     def share(self) -> float | None:
-        """Share (0 to 1) of the host's CPU time that neither idled nor was ours or our children's.
+        """The share (0 to 1) of the host's CPU time that others took; None if no time passed.
 
-        From /proc/stat (time stolen by a hypervisor counts as taken) and getrusage(2).
+        From /proc/stat (time stolen by a hypervisor counts as others') and getrusage(2).
         """
         busy, every = _host()
         lasted = every - self._all
@@ -39,7 +42,7 @@ class Others:
 
 
 def _host() -> tuple[float, float]:
-    """Seconds of all CPUs since boot: busy, and all."""
+    """The seconds of all CPUs since boot: busy ones, and all."""
     line = Path("/proc/stat").read_text().split("\n", 1)[0]
     # user nice system idle iowait irq softirq steal; guest time is in user already
     ticks = [int(word) for word in line.split()[1:9]]
@@ -49,9 +52,9 @@ def _host() -> tuple[float, float]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """What a process and those of its children that ended have used, from /proc/PID/stat.
+    """The CPU seconds of a process and of its ended children, from /proc/PID/stat.
 
-    OSError if it is gone.
+    OSError if the process is gone.
     """
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A running QEMU: its start, its monitor, its serial console's input, and its end."""
+"""A running QEMU: its start, its monitor, the input of its serial console, and its end."""
 
 import contextlib
 import dataclasses
@@ -18,7 +18,7 @@ from vm.disk_spec import complaints
 from vm.qemu import Spec, command_line
 from vm.qmp import Monitor, MonitorLost
 
-DRAIN_S = 0.5  # at most between the end of a QEMU and that of who reads its console
+DRAIN_S = 0.5  # longest time from QEMU's end to the end of the thread that reads its console
 
 
 class DidNotStart(UserError):
@@ -39,20 +39,20 @@ class Console:
         self._out = os.open(ends[1], os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def drain(self) -> None:
-        """Read what QEMU writes, until it is gone: what is not read would in time hold it up."""
+        """Read and drop what QEMU writes, until it is gone: a full pipe would block it."""
         came = select.poll()
         came.register(self._out, select.POLLIN)
-        # QEMU may die before it opens its end.
+        # QEMU may die before it opens its end of the pipe.
         while not self._over:
             if came.poll(1000 * DRAIN_S) and not os.read(self._out, 65536):
                 return
 
     def type(self, letters: str) -> None:
-        """Say this to the guest."""
+        """Send these characters to the guest."""
         os.write(self._in, letters.encode())
 
     def close(self, drain: threading.Thread | None = None) -> None:
-        """Close our ends, once, when the thread that drains has ended."""
+        """Close our ends after the draining thread has ended; does nothing the second time."""
         if self._over:
             return
         self._over = True
@@ -63,7 +63,7 @@ class Console:
 
 
 class Machine:
-    """One virtual machine; `running()` makes one and always ends it."""
+    """One virtual machine; `running()` starts it and always ends it."""
 
     def __init__(
         self,
@@ -86,13 +86,13 @@ class Machine:
 
     @property
     def died_of(self) -> str | None:
-        """The signal that ended QEMU, with the last that QEMU said; None if none did."""
+        """The signal that ended QEMU, with QEMU's last message; None if no signal did."""
         status = self.process.poll()
         if status is None or status >= 0:
             return None
-        said = complaints(self.last_words)
-        name = next((one.name for one in signal.Signals if one == -status), f"signal {-status}")
-        return name + (f": {said[-1]}" if said else "")
+        lines = complaints(self.last_words)
+        names = (number.name for number in signal.Signals if number == -status)
+        return next(names, f"signal {-status}") + (f": {lines[-1]}" if lines else "")
 
     @property
     def last_words(self) -> str:
@@ -100,7 +100,7 @@ class Machine:
         return self._errors.read_text(errors="replace")
 
     def paused(self) -> bool:
-        """Whether QEMU has stopped the guest by itself (an error of the host's disk)."""
+        """Whether QEMU has stopped the guest by itself (because of an error of the host's disk)."""
         try:
             status = self.monitor.execute("query-status")
         except (MonitorLost, TimeoutError, RuntimeError):
@@ -128,9 +128,9 @@ class Machine:
 
 @contextlib.contextmanager
 def running(spec: Spec, scratch: Path) -> Iterator[Machine]:
-    """Start a QEMU for spec (its console and monitor_fd are filled in here); end it on leaving.
+    """Start QEMU for spec, whose console and monitor_fd are filled in here; end it on leaving.
 
-    scratch: for its FIFOs and what it says. Raises DidNotStart with QEMU's own words if so.
+    scratch: a folder for its FIFOs and its stderr. DidNotStart with QEMU's own message if it fails.
     """
     console = Console(scratch / "console")
     monitor, monitor_far = socket.socketpair()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether KVM works here: found out once by booting a real kernel to user space under a deadline.
+"""Finds out whether KVM works here, by booting a real kernel to user space within a deadline.
 
-An openable /dev/kvm proves nothing: nested without hardware help it may create a VM, run a boot
-sector, and never bring a real kernel to its first line.
+That /dev/kvm opens proves nothing: a nested KVM without hardware support may create a VM, run a
+boot sector, and still never bring a real kernel to its first line.
 """
 
 import json
@@ -17,20 +17,20 @@ from vm.emulator import Emulator
 from vm.machine import DidNotStart, running
 from vm.qemu import Spec
 
-SCRATCH = "probe"  # the kind of folder in the cache that it has
-NOT_OURS = "/dev/kvm is missing or not ours to open"
+SCRATCH = "probe"  # the kind of its scratch folder in the cache
+NOT_OURS = "/dev/kvm is missing, or this user may not open it"
 MARK = b"DESKTOP-FREEZE-PROBE"
-# Within which a kernel has to boot; a slow host, itself a guest, takes longer, and may if KVM was
-# asked for.
+# Limits for the boot. A slow host that is itself a guest needs longer: it gets the second one if
+# --accel kvm is given.
 DEADLINE_S, PATIENT_S = 20.0, 120.0
-# A verdict that KVM does not work is older at the most; an update of the host may have changed it.
-ASKED_AGAIN_S = 24 * 3600
+# The verdict that KVM does not work expires: an update of the host may have changed it.
+EXPIRES_S = 24 * 3600
 
 
 def boots(
     emulator: Emulator, accel: str, kernel: Path, initrd: Path, within_s: float = DEADLINE_S
 ) -> bool:
-    """Whether this kernel reaches user space under this accelerator within so many seconds."""
+    """Whether this kernel reaches user space under this accelerator within within_s seconds."""
     with cache.scratch(SCRATCH) as folder:
         log = folder / "console.log"
         spec = Spec(
@@ -55,27 +55,30 @@ def boots(
     return False
 
 
-def choose(emulator: Emulator, asked: str, kernel: Path, initrd: Path) -> tuple[str, str]:
-    """The accelerator to use (`kvm` or `tcg`) and why, in one line. asked: auto or kvm."""
-    if asked == "kvm":
+def choose(emulator: Emulator, wanted: str, kernel: Path, initrd: Path) -> tuple[str, str]:
+    """The accelerator to use (`kvm` or `tcg`), and one line with the reason.
+
+    wanted: auto or kvm.
+    """
+    if wanted == "kvm":
         check_device()
     if not _may_open():
         return "tcg", NOT_OURS
-    works, reason = _verdict(emulator, kernel, initrd, patient=asked == "kvm")
-    if not works and asked == "kvm":
+    works, reason = _verdict(emulator, kernel, initrd, patient=wanted == "kvm")
+    if not works and wanted == "kvm":
         raise _no_kvm(reason)
     return "kvm" if works else "tcg", reason
 
 
 def cpu_model() -> str:
-    """What /proc/cpuinfo says of this machine's CPUs: a verdict holds for these."""
+    """The model names of this machine's CPUs (/proc/cpuinfo), for which a verdict holds."""
     return "".join(
         line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line
     )
 
 
 def check_device() -> None:
-    """UserError if this user has no /dev/kvm."""
+    """UserError if this user cannot open /dev/kvm."""
     if not _may_open():
         raise _no_kvm(NOT_OURS)
 
@@ -91,7 +94,7 @@ def _no_kvm(reason: str) -> UserError:
 def under_kvm(
     emulator: Emulator, kernel: Path, initrd: Path, within_s: float = DEADLINE_S
 ) -> tuple[bool, str]:
-    """Whether KVM works and why, in one line."""
+    """Whether KVM works, and one line with the reason."""
     try:
         if boots(emulator, "kvm", kernel, initrd, within_s):
             return True, "a kernel booted to user space under KVM"
@@ -101,12 +104,12 @@ def under_kvm(
 
 
 def _verdict(emulator: Emulator, kernel: Path, initrd: Path, *, patient: bool) -> tuple[bool, str]:
-    """Whether KVM works and why; a `no` is asked again after a day, and by who is patient."""
-    max_age_s, within_s = (0, PATIENT_S) if patient else (ASKED_AGAIN_S, DEADLINE_S)
+    """Whether KVM works, and why. A `no` is tested again after EXPIRES_S seconds, or if patient."""
+    max_age_s, within_s = (0, PATIENT_S) if patient else (EXPIRES_S, DEADLINE_S)
     host = platform.release(), cpu_model()
     name = cache.key("2", *host, emulator.origin, emulator.version) + ".json"
     known = cache.root() / "probe" / name
-    # Of the future: the clock was set back meanwhile.
+    # A time in the future: the clock was set back meanwhile.
     old = known.exists() and not 0 <= time.time() - known.stat().st_mtime < max_age_s
 
     def build(path: Path) -> None:
@@ -115,8 +118,8 @@ def _verdict(emulator: Emulator, kernel: Path, initrd: Path, *, patient: bool) -
             raise UserError(f"{kernel} reaches user space neither under KVM nor emulated")
         path.write_text(json.dumps({"kvm": works, "why": why}))
 
-    found = json.loads(cache.built("probe", name, build).read_text())
-    if old and not found["kvm"]:
+    verdict = json.loads(cache.built("probe", name, build).read_text())
+    if old and not verdict["kvm"]:
         known.unlink(missing_ok=True)
-        found = json.loads(cache.built("probe", name, build).read_text())
-    return bool(found["kvm"]), str(found["why"])
+        verdict = json.loads(cache.built("probe", name, build).read_text())
+    return bool(verdict["kvm"]), str(verdict["why"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""QEMU's command line: one commented list, the same for all kernels of a comparison."""
+"""QEMU's command line, the same for all kernels of a comparison."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,33 +9,32 @@ from vm import disk_spec
 from vm.disk_spec import DiskModel
 from vm.emulator import Emulator
 
-# Nothing is left to QEMU's defaults, which differ from version to version: neither the machine, nor
-# the CPU, nor the length of any queue.
+# Machine, CPU and the length of each queue are given, because QEMU's defaults differ by version.
 MACHINE = "pc-q35-7.2"
-# Of what can be emulated without what no kernel under test needs: five-level page tables only
-# lengthen each page walk, and one of some 25 guests with all of it died with impossible flags in a
-# double fault.
+# The features that QEMU emulates, without those that no kernel under test needs: five-level page
+# tables only make page walks longer, and with all features about one guest in 25 died of a double
+# fault with impossible flags.
 FEATURES = (
     *("abm", "aes", "arat", "clflushopt", "clwb", "erms", "fsgsbase", "movbe", "pclmulqdq"),
     *("pdpe1gb", "popcnt", "rdrand", "rdtscp", "smap", "smep", "sse4.1", "sse4.2", "sse4a"),
     *("ssse3", "umip", "xgetbv1", "xsave", "xsaveopt"),
 )
-CPU = {"tcg": ",".join(["qemu64", "-svm", *(f"+{one}" for one in FEATURES)]), "kvm": "host"}
+CPU = {"tcg": ",".join(["qemu64", "-svm", *(f"+{feature}" for feature in FEATURES)]), "kvm": "host"}
 BLK_QUEUE = NET_QUEUE = 256  # descriptors
 CACHE = "unsafe"
 MUSIC_ADDRESS = "10.0.2.100"
 GUEST, HOST = "guest", "host"  # whose clock a guest waits by
-# A virtio disk's queue holds more than two; its requests are not cut to fit a short one.
+# A virtio disk's queue needs more than two entries, as requests are not split for a short queue.
 LEAST_DEPTH = 4
-# What a clock without a host's time begins at: the day of the mail (reference/001).
+# The start of a guest's own clock: the day of the mail (reference/001).
 EPOCH = "2009-11-02T12:00:00"
 
 
 @dataclass(frozen=True)
 class Disk:
-    """A virtio-blk disk, known in the guest by its serial.
+    """A virtio-blk disk, which the guest finds by its serial; iops and bps (bytes) per second.
 
-    model: what it is a model of, and descriptor then the one of its file.
+    model: its model, if it has one; descriptor: then that of its file.
     """
 
     serial: str
@@ -49,13 +48,12 @@ class Disk:
 
 @dataclass(frozen=True)
 class Spec:
-    """One virtual machine, run by emulator. memory in bytes; fds are inherited by QEMU. console: of
-    two FIFOs, but for their ends .in and .out.
+    """One virtual machine, run by emulator. memory: bytes; QEMU inherits all descriptors.
 
-    results: a file of MEMORY_BYTES, which the guest writes its results to.
-
-    mips: of a guest whose clock counts its instructions, so many a microsecond; None: it has the
-    host's clock. seed: of all its randomness, there. library: of the disk model, preloaded.
+    console: the common path of two FIFOs, without .in and .out. results: a file of MEMORY_BYTES
+    to which the guest writes its results. mips: instructions per microsecond of a guest whose clock
+    counts them; None: it has the host's clock. seed: for all randomness of a guest with its own
+    clock. library: the disk model, preloaded.
     """
 
     emulator: Emulator
@@ -78,13 +76,13 @@ class Spec:
 
     @property
     def environment(self) -> dict[str, str]:
-        """QEMU's environment, which says what is modelled of its disks."""
-        found = self.emulator.environment(self.library)
+        """QEMU's environment, with the models of its disks."""
+        plain = self.emulator.environment(self.library)
         if self.library is None:
-            return found
+            return plain
         models = [(disk.model, disk.descriptor) for disk in self.disks if disk.model]
         clock = {"DISK_MODEL_OWN_CLOCK": "1"} if self.mips else {}
-        return {**found, **clock, **disk_spec.environment(models)}
+        return {**plain, **clock, **disk_spec.environment(models)}
 
 
 def command_line(spec: Spec) -> list[str]:
@@ -92,9 +90,9 @@ def command_line(spec: Spec) -> list[str]:
     start = spec.emulator.command(spec.library)
     argv = ["setpriv", "--pdeathsig", "KILL", *start, *machine_words(spec)]
     argv += ["-kernel", str(spec.kernel), "-initrd", str(spec.initrd), "-append", spec.append]
-    # The console's input side carries sysrq to a kernel that hangs; its output is logged by QEMU
-    # itself, so that it is whole even if the runner dies. Not a socket: that is full after some 300
-    # writes of a byte, and whoever writes the next one waits for the host.
+    # The console's input carries sysrq to a hung kernel; QEMU itself logs the output, so that the
+    # log is complete even if the runner dies. Not a socket: it is full after about 300 one-byte
+    # writes, and the next write would wait for the host.
     argv += [
         "-chardev",
         f"pipe,id=console,path={_quoted(spec.console)},logfile={_quoted(spec.console_log)}",
@@ -111,8 +109,8 @@ def command_line(spec: Spec) -> list[str]:
     for disk in spec.disks:
         argv += disk_words(disk, spec)
     if spec.results is not None:
-        # Plain memory of a PCI device: the guest's kernel has no driver for it, and spends nothing
-        # on what is written there. A port of virtio_console costs the guest a page for each
+        # Plain memory of a PCI device: the guest's kernel has no driver for it, so that writing
+        # there costs it nothing. A port of virtio_console would cost the guest a page for each
         # descriptor of its queue: 128 with QEMU 7.2, 1,024 with 10.0.
         memory = f"memory-backend-file,id=results,share=on,size={MEMORY_BYTES}"
         argv += ["-object", f"{memory},mem-path={_quoted(spec.results)}"]
@@ -132,7 +130,7 @@ def command_line(spec: Spec) -> list[str]:
 
 
 def machine_words(spec: Spec) -> list[str]:
-    """What the machine is without its devices, and whose clock it has."""
+    """The words for the machine without its devices, and for its clock."""
     threads = "single" if spec.mips else "multi"
     accel = f"tcg,thread={threads}" if spec.accel == "tcg" else "kvm"
     argv = ["-name", "desktop-freeze", "-nodefaults", "-no-user-config", "-display", "none"]
@@ -140,8 +138,8 @@ def machine_words(spec: Spec) -> list[str]:
     argv += ["-accel", accel, "-machine", MACHINE, "-cpu", CPU[spec.accel]]
     argv += ["-smp", str(spec.cpus), "-m", f"size={spec.memory >> 20}M"]
     if spec.mips:
-        # Nothing of the host's is left in it: neither its time, nor its randomness, nor how fast it
-        # is; while the guest waits, its time leaps to what it waits for.
+        # The guest does not see the host's time, randomness or speed. While it waits, its time
+        # leaps to the next event.
         argv += ["-icount", f"shift={(1000 // spec.mips).bit_length() - 1},sleep=off,align=off"]
         argv += ["-rtc", f"base={EPOCH},clock=vm", "-seed", str(spec.seed)]
     # A reset ends QEMU, so that a panic (panic=-1) ends the run at once.
@@ -150,19 +148,19 @@ def machine_words(spec: Spec) -> list[str]:
 
 
 def _at_once(spec: Spec) -> str:
-    # A request is with QEMU when the instruction that makes it is over, not when QEMU's main loop
-    # comes to it.
+    # QEMU gets a request at the end of the instruction that makes it, not when its main loop gets
+    # to it.
     return ",ioeventfd=off" if spec.library else ""
 
 
 def _no_cache(spec: Spec) -> str:
-    # A flush of what needs none and a discard end in QEMU's main loop, at a time of the host's. The
-    # model's writes are over when the platter has them: it has no cache to flush.
+    # Needless flushes and discards would end in QEMU's main loop, at a time of the host's clock.
+    # The model's writes end when the platter has them: it has no cache to flush.
     return ",write-cache=off,discard=off,write-zeroes=off" if spec.library else ""
 
 
 def disk_words(disk: Disk, spec: Spec) -> list[str]:
-    """A drive and its device."""
+    """The words for a drive and its device."""
     drive = f"if=none,id={disk.serial},file={_quoted(disk.file)},format=raw,cache={CACHE}"
     if spec.library:
         drive += ",aio=io_uring"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""QEMU's monitor over a socket pair that QEMU inherits: nothing listens anywhere."""
+"""QEMU's monitor over a socket pair that QEMU inherits, so that no port or socket file listens."""
 
 import json
 import socket
@@ -10,7 +10,7 @@ GREETING_S = 20.0
 
 
 class MonitorLost(Exception):
-    """QEMU closed its monitor: it is gone, or going."""
+    """QEMU closed its monitor: it has ended or is ending."""
 
 
 class Monitor:
@@ -19,7 +19,7 @@ class Monitor:
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._buffer = b""
-        self._asked = 0
+        self._last_id = 0
         self.events: list[dict[str, Any]] = []
 
     def negotiate(self) -> None:
@@ -28,25 +28,25 @@ class Monitor:
         self.execute("qmp_capabilities", timeout=GREETING_S)
 
     def execute(self, command: str, *, timeout: float = 10.0, **arguments: Any) -> Any:
-        """Run a QMP command and return its value; events met on the way are kept in `events`.
+        """Run a QMP command and return its value; events that come meanwhile are added to `events`.
 
-        TimeoutError if no answer comes in time. That answer is no later command's.
+        TimeoutError if no answer comes within timeout seconds; a late answer is ignored.
         """
-        self._asked += 1
-        request = {"execute": command, "arguments": arguments, "id": self._asked}
+        self._last_id += 1
+        request = {"execute": command, "arguments": arguments, "id": self._last_id}
         deadline = time.monotonic() + timeout
         self._sock.settimeout(timeout)
         try:
             self._sock.sendall(json.dumps(request).encode() + b"\n")
         except OSError as error:
-            # Half a request may be there: no further one would be understood.
+            # QEMU may have half a request: it would understand no further one.
             raise MonitorLost(str(error)) from error
         while True:
             message = self._message(deadline)
             if "event" in message:
                 self.events.append(message)
-            elif message.get("id") != self._asked:
-                continue  # the late answer to a request that nobody waits for any more
+            elif message.get("id") != self._last_id:
+                continue  # a late answer to an earlier command
             elif "error" in message:
                 raise RuntimeError(f"QMP {command}: {message['error'].get('desc')}")
             else:

@@ -12,11 +12,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 CONNECT_S = 20.0
-DRAIN_S = 5.0  # how long the other direction may go on when QEMU's has ended
+DRAIN_S = 5.0  # how long the other direction may go on after QEMU's direction has ended
 
 
 def command(host: str) -> str:
-    """The command that relays to HOST[:PORT], quoted as a shell and guestfwd take it."""
+    """The command that relays to HOST[:PORT], quoted for a shell and for guestfwd."""
     return shlex.join([sys.executable, str(Path(__file__).resolve()), host])
 
 
@@ -30,7 +30,7 @@ def copy(source: socket.socket, sink: socket.socket) -> None:
 
 
 def main() -> None:
-    """Relay until QEMU's end is closed: it is no child of QEMU's, and must not outlive it."""
+    """Relay until QEMU closes its end; this process must not outlive QEMU."""
     parts = urlsplit(f"//{sys.argv[1]}")
     try:
         far = socket.create_connection((parts.hostname, parts.port or 873), timeout=CONNECT_S)
@@ -42,7 +42,7 @@ def main() -> None:
     threads = [threading.Thread(target=copy, args=pair, daemon=True) for pair in pairs]
     for thread in threads:
         thread.start()
-    # Not by the copying: that may wait for the other machine.
+    # Not noticed by the copying threads, which may be waiting for the other machine.
     ended = select.poll()
     ended.register(guest, select.POLLRDHUP)
     ended.poll()

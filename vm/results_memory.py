@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The host's side of the memory that a guest writes its results to (contract/results_memory.py).
 
-The memory is a file in the run's folder: what the guest has written is there even if guest, QEMU or
-runner die at that moment, and recover() appends it to the run's files later.
+The memory is a file in the run's folder. So the guest's results survive if guest, QEMU or runner
+die, and recover() appends them to the run's files later.
 """
 
 import contextlib
@@ -34,15 +34,15 @@ from contract.run_files import CONSOLE_LOG, META, STATUS
 from errors import UserError
 
 EVERY_S = 0.1
-OF_THE_HOST = frozenset({META, STATUS, CONSOLE_LOG})  # of a run's files: no guest writes these
+OF_THE_HOST = frozenset({META, STATUS, CONSOLE_LOG})  # files of a run that no guest writes
 
 
 class Damaged(Exception):
-    """A guest has written over its own records."""
+    """A guest has overwritten its own records."""
 
 
 class Record(NamedTuple):
-    """Bytes that a guest has appended to a file, and the place behind it in its lane."""
+    """Bytes that a guest has appended to a file, and the end of the record in its lane."""
 
     stamp_ns: int
     name: str
@@ -51,9 +51,9 @@ class Record(NamedTuple):
 
 
 class ResultsMemory:
-    """A guest's memory for results, and the files of a run that it becomes.
+    """A guest's memory for results, whose content is appended to the files of a run.
 
-    folder: the run's; names: of the files that a guest may append to.
+    folder: that of the run; names: the files that a guest may append to.
     """
 
     def __init__(self, folder: Path, names: Collection[str]) -> None:
@@ -63,7 +63,7 @@ class ResultsMemory:
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Not sparse: QEMU would die of a write for which the disk has no room.
+            # Not sparse: a write without room on the disk would kill QEMU.
             os.posix_fallocate(self._file, 0, MEMORY_BYTES)
             self._memory = mmap.mmap(self._file, MEMORY_BYTES)
         except BaseException:
@@ -73,20 +73,20 @@ class ResultsMemory:
         self._lock = threading.Lock()
 
     def take(self, *, last: bool = False) -> None:
-        """Append what the guest has written since to the run's files.
+        """Append what the guest has written since the last call to the run's files.
 
-        In the order in which it was written, whoever wrote it: what is newer than all that was
-        there at the first look is left for the next time, unless this is the last. Damaged if the
-        guest's records cannot be; OSError if the disk does not take them, and then nothing is taken
-        and the files are as they were.
+        The order is that of writing, across all lanes: records that are newer than all those of
+        the first look are left for the next call, unless this is the last one. Damaged if the
+        guest's records are invalid; OSError if the disk does not take them: then nothing is taken
+        and the files are unchanged.
         """
         with self._lock:
             lanes = [number * LANE_BYTES for number in range(len(LANES))]
             seen = [record for lane in lanes for record in self._read(lane)]
             newest = max((record.stamp_ns for record in seen), default=0)
-            # What any lane got before the newest record of another is there by now.
+            # By now each lane has all its records that are older than the newest one seen.
             taken = {
-                lane: [one for one in self._read(lane) if last or one.stamp_ns <= newest]
+                lane: [record for record in self._read(lane) if last or record.stamp_ns <= newest]
                 for lane in lanes
             }
             self._append([record for records in taken.values() for record in records])
@@ -95,7 +95,7 @@ class ResultsMemory:
                     self._counters[(lane + TAKEN) // 8] = records[-1].end
 
     def close(self) -> None:
-        """Take the rest and remove the memory; it stays where the disk does not take the rest."""
+        """Take the rest and remove the memory; it is kept if the disk does not take the rest."""
         try:
             self.take(last=True)
             self.path.unlink(missing_ok=True)
@@ -105,7 +105,7 @@ class ResultsMemory:
             os.close(self._file)
 
     def _read(self, lane: int) -> list[Record]:
-        """What waits in the lane that begins there."""
+        """The waiting records of the lane that begins at this offset."""
         at, end = (self._counters[(lane + counter) // 8] for counter in (TAKEN, PUT))
         if not at <= end <= at + RING_BYTES:
             raise Damaged(f"{end - at} bytes in a ring of {RING_BYTES}")
@@ -130,13 +130,13 @@ class ResultsMemory:
     def _name(self, lane: int, number: int) -> str:
         at = lane + NAMES + number * NAME_BYTES
         name = self._memory[at : at + NAME_BYTES].rstrip(b"\0").decode("ascii", "replace")
-        # What a guest says is no path on the host.
+        # A name from a guest must not become any other path on the host.
         if number >= FILES or name not in self._names:
             raise Damaged(f"a file {name!r}, number {number}")
         return name
 
     def _append(self, records: list[Record]) -> None:
-        """Append to the files, or to none of them."""
+        """Append all records to their files; on an error the files are unchanged."""
         by_name: dict[str, list[bytes]] = {}
         for record in sorted(records, key=lambda record: record.stamp_ns):
             by_name.setdefault(record.name, []).append(record.data)
@@ -157,10 +157,10 @@ class ResultsMemory:
 
 @contextlib.contextmanager
 def appending(folder: Path, names: Collection[str]) -> Iterator[ResultsMemory]:
-    """Within: a memory for the guest of this run, whose files grow as the guest writes to it.
+    """Provide a memory for the guest of this run; the run's files grow as the guest writes to it.
 
-    All files are there from the start. UserError if the disk has no room for the memory, or did not
-    take all of it in the end.
+    All files exist from the start. UserError if the disk has no room for the memory, or in the end
+    did not take all of its content.
     """
     try:
         for name in names:
@@ -172,7 +172,7 @@ def appending(folder: Path, names: Collection[str]) -> Iterator[ResultsMemory]:
 
     def take_some() -> None:
         while not over.wait(EVERY_S):
-            # A disk that is full may have room again; the guest drops what has no place meanwhile.
+            # A full disk may have room again; the guest drops what does not fit meanwhile.
             with contextlib.suppress(OSError, Damaged):
                 memory.take()
 
@@ -187,7 +187,7 @@ def appending(folder: Path, names: Collection[str]) -> Iterator[ResultsMemory]:
 
 
 def recover(folder: Path) -> None:
-    """Append to a run's files what its guest had written when its runner was killed."""
+    """Append to a run's files what its guest had written before its runner was killed."""
     if not (folder / LINK).exists():
         return
     names = {path.name for path in folder.iterdir() if path.is_file() and path.name[0] != "."}

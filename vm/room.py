@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The room that a run takes on the host: its throw-away disks, and what it needs to be there."""
+"""The disk space that a run takes on the host: throw-away disks, and space that must be free."""
 
 import contextlib
 import errno
@@ -20,10 +20,10 @@ REPORT_RESERVE_BYTES = 8 << 20
 
 @contextlib.contextmanager
 def reserved(folder: Path) -> Iterator[None]:
-    """Hold REPORT_RESERVE_BYTES of folder's disk within; UserError if they are not there."""
+    """Hold REPORT_RESERVE_BYTES of folder's disk; UserError if there is no room for them."""
     with contextlib.ExitStack() as opened:
         try:
-            # Without a name, so that nothing is left of it, whoever dies.
+            # Without a name, so that nothing is left of it if this process dies.
             file = opened.enter_context(tempfile.TemporaryFile(dir=folder))
             os.posix_fallocate(file.fileno(), 0, REPORT_RESERVE_BYTES)
         except OSError as error:
@@ -33,7 +33,7 @@ def reserved(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def work_disk(scratch: Path) -> Iterator[list[int]]:
-    """File descriptors of the disk under test, or of a further one: a sparse file."""
+    """The file descriptors of the disk under test, or of a further one, which is a sparse file."""
     with _nameless(scratch) as (work, fds):
         os.truncate(work, WORK_DISK_BYTES)
         yield fds
@@ -41,9 +41,9 @@ def work_disk(scratch: Path) -> Iterator[list[int]]:
 
 @contextlib.contextmanager
 def copied_disk(scratch: Path, image: Path) -> Iterator[list[int]]:
-    """File descriptors of a copy of image, as sparse as it is, which the guest may write to.
+    """The file descriptors of a copy of image, equally sparse, to which the guest may write.
 
-    Not an overlay: that grows in a thread of QEMU's own, at times of the host's.
+    Not an overlay: it grows in a thread of QEMU, at times of the host's clock.
     """
     with _nameless(scratch) as (copy, fds), open(image, "rb") as source:
         with cache.writing():
@@ -58,7 +58,7 @@ def copied_disk(scratch: Path, image: Path) -> Iterator[list[int]]:
 
 
 def _extents(file: int) -> Iterator[tuple[int, int]]:
-    """Where a sparse file has data: from, to."""
+    """The first and end offsets (bytes) of each stretch of data in a sparse file."""
     size, end = os.fstat(file).st_size, 0
     while end < size:
         try:
@@ -73,9 +73,10 @@ def _extents(file: int) -> Iterator[tuple[int, int]]:
 
 @contextlib.contextmanager
 def _nameless(scratch: Path) -> Iterator[tuple[int, list[int]]]:
-    """A file without a name, so that nothing is left of it, whoever dies: itself, and two of it.
+    """A file without a name, so that nothing is left of it if this process dies.
 
-    One is for reading only: QEMU opens a disk so at first, and takes an fd of just that mode.
+    Yields its descriptor, and two for QEMU: the second is read-only, because QEMU first opens a
+    disk for reading only, and takes a descriptor of exactly that mode.
     """
     with contextlib.ExitStack() as opened:
         with cache.writing():
@@ -85,19 +86,19 @@ def _nameless(scratch: Path) -> Iterator[tuple[int, list[int]]]:
 
 
 def free_bytes(folder: Path) -> int:
-    """What the file system where folder is, or will be, has free."""
+    """The free bytes of the file system on which folder is or will be."""
     nearest = next(place for place in (folder, *folder.parents) if place.exists())
     return shutil.disk_usage(nearest).free
 
 
 def check_space(folder: Path, needed: int, what: str, elsewhere: str) -> None:
-    """UserError unless the file system where folder is, or will be, has needed bytes free.
+    """UserError unless the file system on which folder is or will be has `needed` bytes free.
 
-    elsewhere: by what another place is named.
+    elsewhere: the option or variable that names another place.
     """
     free = free_bytes(folder)
     if free < needed:
         raise UserError(
-            f"{what}: {needed >> 20} MiB must be free at {folder}, and {free >> 20} MiB are",
-            hint=f"free some, or name another place: {elsewhere}",
+            f"{what}: {needed >> 20} MiB must be free at {folder}, but only {free >> 20} MiB are",
+            hint=f"free some space, or name another place with {elsewhere}",
         )

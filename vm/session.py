@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One run in a VM: boots the guest, follows what it sends, ends it, and says how it ended."""
+"""One run in a VM: boots the guest, follows what it sends, ends it, and reports how it ended."""
 
 import contextlib
 import shlex
@@ -33,10 +33,10 @@ from vm.results_memory import appending
 from vm.room import copied_disk, reserved, work_disk
 from vm.watch import Watch
 
-SCRATCH = "vm"  # the kind of folder in the cache that a run has
+SCRATCH = "vm"  # the kind of a run's scratch folder in the cache
 KERNELS_FAULT = (HUNG, PANICKED, LOST)
-# On a busy host a second of a guest's own clock may take so many of the host's.
-SLOWEST = 10
+# The most seconds of a busy host that a second of a guest's own clock may take.
+MAX_SLOWDOWN = 10
 
 
 def run(
@@ -50,10 +50,10 @@ def run(
     booted: Callable[[Machine], None] = lambda machine: None,
     so_far: Callable[[], str] = lambda: "",
 ) -> tuple[str, str]:
-    """Do one run in run_dir; its (state, why), which status.json then says too.
+    """Do one run in run_dir; returns its (state, why), which status.json then has, too.
 
-    tick is called a few times a second; booted once, with the running machine. facts: what else
-    meta.json is to say. so_far: how far it got, in words, if it was not done at its limit.
+    tick is called a few times a second; booted is called once, with the running machine. facts:
+    further facts for meta.json. so_far: describes how far a run got that reached its limit.
     """
     facts = {**outside_facts(guest, errand), **facts}
     write_meta(run_dir, facts)
@@ -65,14 +65,14 @@ def run(
         why = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
         write_status(run_dir, ABORTED, why, elapsed_s=None)
         raise
-    said = read_events(run_dir / EVENTS)
-    state, why = classify(said, run_dir / CONSOLE_LOG, reason, died_of)
+    events = read_events(run_dir / EVENTS)
+    state, why = classify(events, run_dir / CONSOLE_LOG, reason, died_of)
     if state == UNFINISHED:
-        if reason is None:  # the guest's own word, which has not seen what left it
+        if reason is None:  # the guest said so, but it does not judge its own progress
             state, why = progress.at_limit(run_dir, errand.progress, errand.hang_after_s, why)
         if state == UNFINISHED and (words := so_far()):
             why += f": {words}"
-    # A guest from a damaged image ends so, too.
+    # A guest from a damaged image may end in the same way.
     if state in KERNELS_FAULT and (spoilt := cache.spoilt()):
         what = ", ".join(map(str, spoilt))
         why = f"damaged while it was used: {what} (the run: {state}: {why})"
@@ -93,10 +93,10 @@ def _supervise(
     stopped: Callable[[], bool],
     booted: Callable[[Machine], None],
 ) -> tuple[tuple[str, str] | None, str | None, Served | None]:
-    """Why it was ended, if it was, what QEMU died of by itself, and what its disks served."""
+    """Run QEMU; returns why we ended it (or None), what killed it, and its disks' counts."""
     with (
         appending(run_dir, errand.files) as memory,
-        reserved(run_dir),  # given back before the memory is emptied: a full disk takes that, too
+        reserved(run_dir),  # released before the memory is emptied: room for it on a full disk
         cache.scratch(SCRATCH) as scratch,
         copied_disk(scratch, guest.root_image) as root,
         contextlib.ExitStack() as opened,
@@ -152,7 +152,7 @@ def _supervise(
         )
         with running(spec, scratch) as machine:
             booted(machine)
-            slow = SLOWEST if own else 1
+            slow = MAX_SLOWDOWN if own else 1
             reason = Watch(errand, run_dir, scratch, tick, slow).follow(machine, stopped)
             died_of = machine.died_of if reason is None else None
         disks_served = served(machine.last_words)
@@ -160,9 +160,9 @@ def _supervise(
 
 
 def music_command(music: str, scratch: Path) -> str:
-    """The command that plays the other machine's part: an rsync daemon on its standard input.
+    """The command that stands for the other machine: an rsync daemon on its standard input.
 
-    A remote rsync:// is relayed, so that the guest itself still reaches nothing else.
+    A remote rsync:// is relayed, so that the guest cannot reach anything else.
     """
     if music.startswith("rsync://"):
         host = music.removeprefix("rsync://").partition("/")[0]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How many instructions a second are emulated here: measured once by booting a kernel.
+"""Measures once, by booting a kernel, how many instructions per second are emulated here.
 
-Only an estimate of how long runs will take rests on it, nothing that is measured.
+Only the estimate of how long runs will take depends on it, no result.
 """
 
 import json
@@ -18,11 +18,11 @@ from vm.machine import DidNotStart, Machine, running
 from vm.probe import SCRATCH, cpu_model
 from vm.qemu import Spec
 
-KIND = "probe"  # the folder in the cache, beside the verdicts on KVM
-MIPS = 500  # of the guest that is booted: one that QEMU's -icount can do exactly
+KIND = "probe"  # its folder in the cache, which also has the verdicts on KVM
+MIPS = 500  # of the booted guest: QEMU's -icount can do this number exactly
 DEADLINE_S = 60.0
 BEGUN, DONE = b"Linux version ", b"DESKTOP-FREEZE-SPEED "
-# Programs that start and end, after the boot: in the kernel mostly, as the workloads are.
+# After the boot programs start and end, so that most time is spent in the kernel, as in workloads.
 TENS = " ".join("0123456789")
 LOAD = (
     "mount -t proc proc /proc; "
@@ -32,16 +32,19 @@ LOAD = (
 
 
 def known(qemu: str) -> float | None:
-    """Instructions a second under the QEMU of --qemu, if they were measured here; reads only."""
+    """Instructions per second under the QEMU of --qemu; None if not measured yet.
+
+    Writes nothing.
+    """
     try:
-        found = json.loads(_file(cache.place(), qemu).read_bytes())
-        return float(found["instructions_per_s"])
+        content = json.loads(_file(cache.place(), qemu).read_bytes())
+        return float(content["instructions_per_s"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def measured(qemu: str, emulator: Emulator, kernel: Path, initrd: Path) -> float | None:
-    """The same, measured now if it was not; None if this kernel does not come to its end."""
+    """Instructions per second, measured now if needed; None if this kernel does not power off."""
 
     def build(path: Path) -> None:
         path.write_text(json.dumps({"instructions_per_s": round(boot(emulator, kernel, initrd))}))
@@ -55,7 +58,10 @@ def measured(qemu: str, emulator: Emulator, kernel: Path, initrd: Path) -> float
 
 
 def boot(emulator: Emulator, kernel: Path, initrd: Path) -> float:
-    """Instructions a second of QEMU's CPU time; TimeoutError if the guest does not say its end."""
+    """Instructions per second of QEMU's CPU time.
+
+    TimeoutError if the guest does not report its end.
+    """
     with cache.scratch(SCRATCH) as folder:
         log = folder / "console.log"
         spec = Spec(
@@ -75,19 +81,19 @@ def boot(emulator: Emulator, kernel: Path, initrd: Path) -> float:
         with running(spec, folder) as machine:
             while machine.alive and time.monotonic() < deadline:
                 spent = _cpu_seconds(machine)
-                said = log.read_bytes() if log.exists() else b""
-                if began is None and BEGUN in said:
+                console = log.read_bytes() if log.exists() else b""
+                if began is None and BEGUN in console:
                     began = spent
-                busy = busy_seconds(said)
+                busy = busy_seconds(console)
                 if busy is not None and began is not None:
                     return busy * MIPS * 1e6 / max(spent - began, 0.01)
                 time.sleep(0.01)
-    raise TimeoutError(f"{kernel} did not come to its end in {DEADLINE_S:.0f} s")
+    raise TimeoutError(f"{kernel} did not power off within {DEADLINE_S:.0f} s")
 
 
 def busy_seconds(console: bytes) -> float | None:
-    """What the guest says of its own time: since its start, less what it was idle."""
-    # The command line, which the kernel prints, holds the mark too, with no numbers after it.
+    """The guest's own seconds since its start without its idle time; None before it prints them."""
+    # The kernel prints its command line, which has the mark, too, but no numbers after it.
     for line in console.split(DONE)[1:]:
         words = line.split()
         if len(words) < 3 or words[2] != b"end":
@@ -100,7 +106,7 @@ def busy_seconds(console: bytes) -> float | None:
 
 
 def _cpu_seconds(machine: Machine) -> float:
-    """CPU time of QEMU so far: what else this machine does meanwhile is not in it."""
+    """The CPU seconds of QEMU so far; other programs of this machine do not count."""
     try:
         return cpu_seconds(machine.process.pid)
     except OSError:
@@ -108,6 +114,6 @@ def _cpu_seconds(machine: Machine) -> float:
 
 
 def _file(root: Path, qemu: str) -> Path:
-    # By its name, since what only looks for it must not make the suite's own to ask its version.
+    # By QEMU's name, not its version: a mere look must not install the suite's own QEMU.
     whose = qemu if qemu == SUITE else os.path.realpath(qemu)
     return root / KIND / f"speed-{cache.key('1', platform.release(), cpu_model(), whose)}.json"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Follows one guest to its end, or until there is a reason to end it."""
+"""Follows one guest until its end, or until there is a reason to end it."""
 
 import shutil
 import time
@@ -14,20 +14,20 @@ from vm.machine import Machine
 
 HOST_RESERVE_BYTES = 16 << 20
 BOOT_DEADLINE_S = 90.0
-# Building the stack and cloning say nothing, and a slow disk or a large history take long.
+# While the stack is built and the history cloned, the guest is silent; both may take long.
 PREPARE_DEADLINE_S = 900.0
 POWER_OFF_S = 120.0
 POLL_S = 0.25
 
 
 class Watch:
-    """Follows one guest to its end, or until there is a reason to end it."""
+    """Follows one guest until its end, or until there is a reason to end it."""
 
     def __init__(
         self, errand: Errand, run_dir: Path, scratch: Path, tick: Callable[[], None], slow: int = 1
     ) -> None:
         self._errand = errand
-        self._slow = slow  # seconds of ours that one of the guest's may take
+        self._slow = slow  # the most seconds of the host for a second of the guest
         self._run = run_dir
         self._scratch = scratch
         self._tick = tick
@@ -47,7 +47,7 @@ class Watch:
         return self._run / CONSOLE_LOG
 
     def follow(self, machine: Machine, stopped: Callable[[], bool]) -> tuple[str, str] | None:
-        """Return when QEMU has ended (None) or has to be ended: then (state, why)."""
+        """Wait until QEMU has ended: None; or must be ended: then (state, why)."""
         while machine.alive:
             self._tick()
             reason = self._reason_to_end(stopped)
@@ -76,7 +76,7 @@ class Watch:
             return None
         silent = now - self._heard
         if self._size == 0:
-            # No result yet: the boot. The console counts as a sign of life there.
+            # No result yet: the guest is booting. The console counts as a sign of life.
             if now - max(self._heard, self._console_heard) > BOOT_DEADLINE_S * slow:
                 return HUNG, f"the guest did not boot: silent for {BOOT_DEADLINE_S * slow:.0f} s"
         elif silent > (self._errand.hang_after_s if self._started else PREPARE_DEADLINE_S) * slow:
@@ -101,7 +101,7 @@ class Watch:
         events_size = events.stat().st_size if events.exists() else 0
         if events_size != self._events_size:
             self._events_size = events_size
-            said = {event["event"] for event in read_events(events)}
-            self._started = "start" in said
-            if self._status_at is None and "status" in said:
+            names = {event["event"] for event in read_events(events)}
+            self._started = "start" in names
+            if self._status_at is None and "status" in names:
                 self._status_at = now

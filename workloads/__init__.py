@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What loads the machine, a module each."""
+"""The programs that load the machine: one module per workload."""

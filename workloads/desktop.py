@@ -11,16 +11,16 @@ from contract.run_files import GITK
 from contract.workload import DESKTOP, Description
 from errors import UserError
 from monitors.streams import Stream
-from workloads.beside import program
-from workloads.workload import Ground, Workload
+from workloads.companions import program
+from workloads.workload import Workload, WorkloadEnvironment
 
 CLONE = "linux-2.6"
 
 
 def fill(scratch: Path, repository: str) -> None:
     """Clone the history into the file system under test."""
-    # A repository may borrow objects from another, which lies on a disk that is not under test:
-    # --dissociate copies these, too, and does nothing if there are none.
+    # A repository may borrow objects from another one, on a disk that is not under test.
+    # --dissociate copies these objects, too; it does nothing if there are none.
     command = ["git", "clone", "--quiet", "--no-checkout", "--local", "--no-hardlinks"]
     command += ["--dissociate", "--", str(Path(repository).resolve()), str(scratch / CLONE)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -30,20 +30,20 @@ def fill(scratch: Path, repository: str) -> None:
 
 
 @contextlib.contextmanager
-def prepared(options: Options, ground: Ground) -> Iterator[None]:
-    """The history, cloned."""
-    fill(ground.scratch, str(options.repo))
+def prepared(options: Options, environment: WorkloadEnvironment) -> Iterator[None]:
+    """Clone the history."""
+    fill(environment.scratch, str(options.repo))
     yield
 
 
 def streams(options: Options) -> list[str]:
-    """The gitk's."""
+    """The names of the gitk's."""
     return [f"{GITK}{n}" for n in range(1, options.gitk + 1)]
 
 
-def programs(options: Options, ground: Ground) -> list[Stream]:
-    """Each gitk, with its own number as its seed."""
-    shape = ["--repo", str(ground.scratch / CLONE), "--every", str(options.every)]
+def programs(options: Options, environment: WorkloadEnvironment) -> list[Stream]:
+    """The gitk's; the seed of each is its number."""
+    shape = ["--repo", str(environment.scratch / CLONE), "--every", str(options.every)]
     shape += ["--passes", str(options.passes), "--touch", str(options.touch)]
     shape += ["--step", str(options.step), "--commits", str(options.commits)]
     return [
@@ -53,7 +53,7 @@ def programs(options: Options, ground: Ground) -> list[Stream]:
 
 
 def describe(options: Options) -> Description:
-    """What results without a word of their workload are, too."""
+    """The desktop's description; it also holds for results that do not name their workload."""
     return Description(
         name=DESKTOP,
         summary="music and gitk's that read a history",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A control group of a workload's or a remedy's own: version 2, or 1 where a machine has only that.
+"""Makes memory control groups for workloads and remedies: version 2, or 1 if there is only that.
 
 Documentation/admin-guide/cgroup-v2.rst (memory.max, memory.events, memory.stat) and
 cgroup-v1/memory.rst (memory.limit_in_bytes, memory.oom_control).
@@ -16,8 +16,8 @@ from pathlib import Path
 
 from errors import UserError, write_kernel_file
 
-OWN_MOUNT = Path("/run/desktop-freeze/cgroup")  # where this machine has none mounted
-# Of each group a record, which is written before what it says is done.
+OWN_MOUNT = Path("/run/desktop-freeze/cgroup")  # used if no memory controller is mounted
+# A record for each group; it is written before the step that it describes.
 RECORDS, RECORD = Path("/run/desktop-freeze"), "cgroup-{}.json"
 NAME = "desktop-freeze"
 MOUNTS, FILE_SYSTEMS = Path("/proc/self/mounts"), Path("/proc/filesystems")
@@ -26,30 +26,30 @@ PATIENCE_S = 30.0
 
 @dataclass(frozen=True)
 class Memcg:
-    """folder: the group's; old: it is of version 1."""
+    """A control group. folder: its folder in the hierarchy; old: it is of version 1."""
 
     folder: Path
     old: bool
 
     def joining(self) -> tuple[str, ...]:
-        """Words before a command's: it is executed inside."""
+        """The words to put before a command so that it runs inside the group."""
         join = 'echo $$ > "$0" && exec "$@"'
         return ("sh", "-c", join, str(self.folder / "cgroup.procs"))
 
     def killed(self) -> int | None:
-        """Processes that the kernel killed in it for lack of memory; None if it does not say.
+        """The number of its processes that the kernel killed for lack of memory; None if unknown.
 
-        memory.events `oom_kill`; of version 1 memory.oom_control (4.13, 8e675f7af507).
+        From `oom_kill` in memory.events; in version 1 memory.oom_control (4.13, 8e675f7af507).
         """
         name = "memory.oom_control" if self.old else "memory.events"
         return self._counts(name).get("oom_kill")
 
     def dirty_and_writeback(self) -> tuple[int, int] | None:
-        """Bytes of its page cache that are dirty, and under writeback (memory.stat)."""
+        """The bytes of its page cache that are dirty, and those under writeback (memory.stat)."""
         counts = self._counts("memory.stat")
         names = ("dirty", "writeback") if self.old else ("file_dirty", "file_writeback")
-        found = [counts.get(name) for name in names]
-        return None if None in found else (int(found[0] or 0), int(found[1] or 0))
+        dirty, writeback = (counts.get(name) for name in names)
+        return None if dirty is None or writeback is None else (dirty, writeback)
 
     def _counts(self, name: str) -> dict[str, int]:
         try:
@@ -61,22 +61,22 @@ class Memcg:
 
 
 def of_limit(limit: int, version: int) -> Memcg:
-    """The group of that limit, which is there once it is `made`."""
+    """The group for a limit in bytes; it exists while `limited_group` is open."""
     root, old = hierarchy(version)
     return Memcg(root / f"{NAME}-{limit}", old)
 
 
 def offered() -> int:
-    """The version of control groups that this machine has for memory: 2, or 1 if only that."""
+    """The version number of this machine's memory controller: 2, or 1 if it has only that."""
     if hierarchy(2)[1]:
         return 1
     return 2 if "cgroup2" in _words(FILE_SYSTEMS) else 1
 
 
 def hierarchy(version: int) -> tuple[Path, bool]:
-    """(folder, of version 1) of the machine's memory controller; ours to mount if it has none.
+    """The folder of the machine's memory controller, and whether it is of version 1.
 
-    A machine has its controller in one of the two, whichever was asked for.
+    The controller is in one version only, whichever was requested. If none is mounted: OWN_MOUNT.
     """
     for line in MOUNTS.read_text().splitlines():
         _source, place, kind, options, *_rest = line.split()
@@ -88,10 +88,10 @@ def hierarchy(version: int) -> tuple[Path, bool]:
 
 
 @contextlib.contextmanager
-def made(limit: int, version: int) -> Iterator[Memcg]:
-    """The group with a limit in bytes; whatever is still in it is killed at the end.
+def limited_group(limit: int, version: int) -> Iterator[Memcg]:
+    """Make the group with a limit in bytes; processes that are still in it at the end are killed.
 
-    UserError if this machine or kernel has none of that version.
+    UserError if this machine or kernel has no memory controller of that version.
     """
     group = of_limit(limit, version)
     file = "memory.limit_in_bytes" if group.old else "memory.max"
@@ -100,12 +100,12 @@ def made(limit: int, version: int) -> Iterator[Memcg]:
 
 
 @contextlib.contextmanager
-def settled(found: Memcg, settings: Mapping[str, str], version: int = 2) -> Iterator[None]:
-    """The group, made with these of its files; their names begin with their controllers.
+def settled(group: Memcg, settings: Mapping[str, str], version: int = 2) -> Iterator[None]:
+    """Make the group and write these of its files, whose names begin with their controllers.
 
-    Whatever is still in it is killed at the end. UserError as of `made`.
+    Processes that are still in it at the end are killed. UserError as in `limited_group`.
     """
-    record = RECORDS / RECORD.format(found.folder.name)
+    record = RECORDS / RECORD.format(group.folder.name)
     _undo(record)
     root, old = hierarchy(version)
     if old != (version == 1):
@@ -121,22 +121,24 @@ def settled(found: Memcg, settings: Mapping[str, str], version: int = 2) -> Iter
         if not old:
             controllers = {name.partition(".")[0] for name in settings}
             _delegate(root, record, made_here, controllers)
-        if found.folder.exists():
-            raise UserError(f"{found.folder} is there, and was not made by this", hint="rmdir it")
-        _note(record, made_here, folder=str(found.folder))
+        if group.folder.exists():
+            raise UserError(
+                f"{group.folder} exists and was not made by this suite", hint="rmdir it"
+            )
+        _note(record, made_here, folder=str(group.folder))
         try:
-            found.folder.mkdir()
+            group.folder.mkdir()
         except OSError as error:
-            raise UserError(f"{found.folder}: {error.strerror}") from None
+            raise UserError(f"{group.folder}: {error.strerror}") from None
         for name, value in settings.items():
-            write_kernel_file(found.folder / name, value)
+            write_kernel_file(group.folder / name, value)
         yield
     finally:
         _undo(record)
 
 
 def undo() -> None:
-    """Take away what the records say was made: by `settled`, which may have been killed."""
+    """Remove the groups that the records name, whose `settled` may have been killed."""
     for record in sorted(RECORDS.glob(RECORD.format("*"))):
         _undo(record)
 
@@ -149,7 +151,7 @@ def _undo(record: Path) -> None:
     if "folder" in noted:
         _remove(Path(noted["folder"]))
     for controller in noted.get("controllers", "").split():
-        # Somebody else may have groups with it by now.
+        # Another program may use the controller in its groups by now.
         with contextlib.suppress(OSError):
             Path(noted["delegated"]).write_text(f"-{controller}")
     if "mount" in noted:
@@ -158,7 +160,7 @@ def _undo(record: Path) -> None:
 
 
 def _note(record: Path, made_here: dict[str, str], **more: str) -> None:
-    """Write down what is about to be made."""
+    """Record the next step before it is done."""
     made_here.update(more)
     record.parent.mkdir(parents=True, exist_ok=True)
     aside = record.with_suffix(".new")
@@ -178,7 +180,7 @@ def _mount(root: Path, version: int) -> None:
     kind = ["cgroup2"] if version == 2 else ["cgroup", "-o", "memory"]
     done = subprocess.run(["mount", "-t", *kind, "none", str(root)], capture_output=True, text=True)
     if done.returncode:
-        # Of version 1 since 6.11 (e93d4166b40a) only where a kernel was built with it.
+        # Since 6.11 (e93d4166b40a) version 1 is a build option of the kernel.
         needs = "CONFIG_MEMCG" if version == 2 else "CONFIG_MEMCG_V1"
         raise UserError(
             f"no control groups of version {version}: {done.stderr.strip()}",
@@ -195,18 +197,20 @@ def _unmount(root: Path) -> None:
 def _delegate(
     root: Path, record: Path, made_here: dict[str, str], controllers: Collection[str]
 ) -> None:
-    """Let groups below the root have these controllers."""
-    for one in sorted(controllers):
-        if one not in _words(root / "cgroup.controllers"):
-            option = {"memory": "CONFIG_MEMCG", "io": "CONFIG_BLK_CGROUP"}.get(one, one)
+    """Enable these controllers for groups below the root."""
+    for controller in sorted(controllers):
+        if controller not in _words(root / "cgroup.controllers"):
+            option = {"memory": "CONFIG_MEMCG", "io": "CONFIG_BLK_CGROUP"}.get(
+                controller, controller
+            )
             raise UserError(
-                f"{root}: this kernel has no {one} controller",
-                hint=f"{option}, and no cgroup_disable={one}",
+                f"{root}: this kernel has no {controller} controller",
+                hint=f"{option}, and no cgroup_disable={controller}",
             )
     control = root / "cgroup.subtree_control"
     if more := sorted({*controllers} - {*_words(control)}):
         _note(record, made_here, delegated=str(control), controllers=" ".join(more))
-        write_kernel_file(control, " ".join(f"+{one}" for one in more))
+        write_kernel_file(control, " ".join(f"+{controller}" for controller in more))
 
 
 def _remove(folder: Path) -> None:

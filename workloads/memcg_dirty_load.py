@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Starts the dd of memcg-dirty, inside the group and outside it, and times them.
+"""Starts the dd's of memcg-dirty, first inside the group, then outside it, and times them.
 
-A line each half second while they write, one for each that is done, once a second the device's and
-the CPU's columns, and at the end a JSON file of figures. The device's columns are iostat's, by
-today's names (sysstat: request sizes in KiB, await in ms), from /proc/diskstats
-(Documentation/admin-guide/iostats.rst); the CPU's are /proc/stat's. Both are of each second, and as
-figures means over the time from the first dd's start to the last one's end. These moments are among
-the figures, so that the sums of trace.tsv can be told for each place.
+It prints a line every half second while they write, a line for each dd that is done, once a second
+the columns of device and CPU, and at the end writes a JSON file of figures. The device's columns
+are those of iostat, by today's names (sysstat: request sizes in KiB, await in ms), computed from
+/proc/diskstats (Documentation/admin-guide/iostats.rst); the CPU's are from /proc/stat. The lines
+have both for each second, and the figures their means from the first dd's start to the last one's
+end. These moments are among the figures, so that trace.tsv can be summed up for each place.
 """
 
 import argparse
@@ -19,8 +19,8 @@ from pathlib import Path
 from contract import start_up
 from contract.workload import MEANWHILE
 from errors import run_command
+from workloads.load_output import SAY_S, SEEN_S, begin_of, end_of, say, write_json
 from workloads.memcg import Memcg
-from workloads.telling import SAY_S, SEEN_S, begin_of, end_of, keep, say
 
 PLACES = ("inside", "outside")
 IOSTAT = {
@@ -39,7 +39,7 @@ Counts = dict[str, float]
 
 
 def device(disk: str) -> Counts:
-    """The writes of a block device so far, and its busy and weighted times (ms)."""
+    """The counts of a block device's writes so far, its sectors, and its times in ms."""
     for line in Path("/proc/diskstats").read_text().splitlines():
         words = line.split()
         if words[2] == disk:
@@ -50,11 +50,14 @@ def device(disk: str) -> Counts:
 
 
 def iostat(before: Counts, after: Counts, seconds: float) -> Counts:
-    """IOSTAT's columns of the time between; await and size only if anything was written."""
+    """The columns of IOSTAT between two counts.
+
+    Await and request size only if anything was written.
+    """
     if not before or not after or seconds <= 0:
         return {}
     d = {name: after[name] - before[name] for name in before}
-    found = {
+    columns = {
         "wrqm": d["merged"] / seconds,
         "w": d["writes"] / seconds,
         "wkb": d["sectors"] * SECTOR / 1024 / seconds,
@@ -62,18 +65,18 @@ def iostat(before: Counts, after: Counts, seconds: float) -> Counts:
         "util": 100 * d["busy_ms"] / 1000 / seconds,
     }
     if d["writes"]:
-        found["wareq"] = d["sectors"] * SECTOR / 1024 / d["writes"]
-        found["await"] = d["write_ms"] / d["writes"]
-    return found
+        columns["wareq"] = d["sectors"] * SECTOR / 1024 / d["writes"]
+        columns["await"] = d["write_ms"] / d["writes"]
+    return columns
 
 
 def cpu_ticks() -> list[int]:
-    """user, nice, system, idle, iowait, irq, softirq, steal of all CPUs so far."""
+    """The ticks of all CPUs so far: user, nice, system, idle, iowait, irq, softirq, steal."""
     return [int(word) for word in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
 
 
 def cpu_shares(before: list[int], after: list[int]) -> Counts:
-    """CPU's columns: percent of the time between; system with interrupts."""
+    """The columns of CPU between two counts of ticks, in percent; system includes interrupts."""
     user, nice, system, idle, iowait, irq, softirq, steal = (
         max(0, b - a)  # iowait may go back
         for a, b in zip(before, after, strict=True)
@@ -91,19 +94,19 @@ def cpu_shares(before: list[int], after: list[int]) -> Counts:
 
 
 class Moment:
-    """What has been counted so far."""
+    """The counts of device and CPU at one moment (monotonic seconds)."""
 
     def __init__(self, disk: str) -> None:
         self.device, self.ticks, self.now = device(disk), cpu_ticks(), time.monotonic()
 
     def columns(self, since: "Moment") -> Counts:
-        """IOSTAT's and CPU's columns of the time since then."""
-        found = iostat(since.device, self.device, self.now - since.now)
-        return found | cpu_shares(since.ticks, self.ticks)
+        """The columns of IOSTAT and CPU between `since` and this moment."""
+        of_device = iostat(since.device, self.device, self.now - since.now)
+        return of_device | cpu_shares(since.ticks, self.ticks)
 
 
 class Load:
-    """The dd of one place after the other; figures: what was measured so far; failed: one was."""
+    """Runs the dd's of each place. figures: those measured so far; failed: whether a dd failed."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
@@ -113,16 +116,16 @@ class Load:
         self.failed = False
 
     def write(self, place: str) -> None:
-        """All dd of a place, from the first one's start to the last one's end; their files go."""
+        """Run all dd's of a place to their end, then remove their files."""
         o = self._options
         files = [o.folder / f"f{n}" for n in range(1, o.writers + 1)]
-        # What came before is in the observers' last look.
+        # Let the observers take a sample first: it holds what came before.
         time.sleep(SEEN_S)
         self.figures[begin_of(place)] = time.monotonic()
         since = last = Moment(o.disk)
         before, began = since.device, since.now
         running = {n: self._dd(place, path) for n, path in enumerate(files, 1)}
-        said = began
+        last_line_at = began
         while running:
             time.sleep(0.1)
             now = time.monotonic()
@@ -131,8 +134,8 @@ class Load:
                     del running[n]
                     self._ended(place, n, dd.returncode, now - began)
             self._look()
-            if now - said >= SAY_S:
-                said = now
+            if now - last_line_at >= SAY_S:
+                last_line_at = now
                 written = sum(path.stat().st_size for path in files if path.exists())
                 say(f"{place}: {written >> 20} MiB written in {now - began:.1f} s")
             if now - last.now >= EACH_S:
@@ -155,13 +158,13 @@ class Load:
             path.unlink(missing_ok=True)
         os.sync()
 
-    def tell(self) -> None:
-        """The figures so far, whole or not at all."""
+    def write_figures(self) -> None:
+        """Write the figures so far; the file is replaced as a whole."""
         killed = self._group.killed()
         if killed is not None:
             self.figures["killed-inside"] = killed
         self.figures["version"] = 2 - self._options.old
-        keep(self.figures, self._options.figures)
+        write_json(self.figures, self._options.figures)
 
     def _dd(self, place: str, path: Path) -> "subprocess.Popen[bytes]":
         command = ["dd", "if=/dev/zero", f"of={path}", "bs=1k", f"count={self._options.mib << 10}"]
@@ -179,19 +182,19 @@ class Load:
         self.figures[f"rate-{place}-{n}"] = rate
 
     def _look(self) -> None:
-        found = self._group.dirty_and_writeback()
-        if found is not None:
-            self._most = [max(pair) for pair in zip(self._most, found, strict=True)]
+        now = self._group.dirty_and_writeback()
+        if now is not None:
+            self._most = [max(pair) for pair in zip(self._most, now, strict=True)]
             self.figures["dirty-most"] = self._most[0] / (1 << 20)
             self.figures["writeback-most"] = self._most[1] / (1 << 20)
 
 
 def main(argv: list[str]) -> int:
-    """The command."""
+    """The command: run the dd's of each place; returns its exit status."""
     parser = argparse.ArgumentParser(prog="python3 -m workloads.memcg_dirty_load")
     for name in ("--group", "--folder", "--figures"):
         parser.add_argument(name, type=Path, required=True)
-    parser.add_argument("--old", action="store_true", help="a group of version 1")
+    parser.add_argument("--old", action="store_true", help="the group is of version 1")
     parser.add_argument("--disk", required=True)
     parser.add_argument("--mib", type=int, required=True)
     parser.add_argument("--writers", type=int, required=True)
@@ -202,7 +205,7 @@ def main(argv: list[str]) -> int:
         start_up.wait()
     for place in PLACES:
         load.write(place)
-        load.tell()
+        load.write_figures()
     return int(load.failed)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The desktop while files are written outside it: "it freezes when I copy a file".
 
-The gitk's read on their disk; seqio's load writes on the RAID of the four others, without end. What
-both share is the CPU and the memory: the page cache of what is written.
+The gitk's read from their disk; seqio's load writes to a RAID of four other disks, without end. The
+two share only the CPU and the memory, which holds the page cache of the written files.
 """
 
 import contextlib
@@ -15,45 +15,45 @@ from errors import Exit, UserError
 from monitors.streams import Stream
 from workloads import desktop, raid, seqio
 from workloads.reclaim import stalls, stalls_table
-from workloads.workload import Ground, Parameter, Workload, defaults
+from workloads.workload import Parameter, Workload, WorkloadEnvironment, defaults
 
 NAME = "mixed"
 MIB = 1 << 20
-# fio, the load and the array take 23 MiB on 6.12: the gitk's shall have what they have alone.
+# fio, the load and the array take 23 MiB on 6.12; the gitk's shall have as much as without them.
 MORE_MEMORY = 32 * MIB
 
 
 @contextlib.contextmanager
-def prepared(options: Options, ground: Ground) -> Iterator[None]:
-    """The desktop's history, and the array with its file system."""
-    with desktop.prepared(options, ground), seqio.prepared(options, ground):
-        for argv in raid.file_system(ground.scratch / seqio.PLACE):
+def prepared(options: Options, environment: WorkloadEnvironment) -> Iterator[None]:
+    """Clone the desktop's history, and make the array with its file system."""
+    with desktop.prepared(options, environment), seqio.prepared(options, environment):
+        for argv in raid.file_system(environment.scratch / seqio.PLACE):
             raid.command(*argv)
         yield
 
 
 def streams(options: Options) -> list[str]:
-    """The gitk's, and the load."""
+    """The names of the gitk's and of the load."""
     return [*desktop.streams(options), seqio.LOAD]
 
 
-def programs(options: Options, ground: Ground) -> list[Stream]:
-    """The same."""
-    said = WORKLOAD.values(options)
-    mib, writers = said["total"] // MIB, said["writers"]
-    how = ["--endless", "--rate", str(said["rate"])]
-    writing = seqio.loading(ground, mib, writers, writers, *how)
-    return [*desktop.programs(options, ground), writing]
+def programs(options: Options, environment: WorkloadEnvironment) -> list[Stream]:
+    """The gitk's and the load."""
+    values = WORKLOAD.values(options)
+    mib, writers = values["total"] // MIB, values["writers"]
+    how = ["--endless", "--rate", str(values["rate"])]
+    writing = seqio.loading(environment, mib, writers, writers, *how)
+    return [*desktop.programs(options, environment), writing]
 
 
 def describe(options: Options) -> Description:
-    """The desktop's, with what was written meanwhile and what reclaim did."""
-    said = WORKLOAD.values(options)
+    """The desktop's description, and tables of what was written meanwhile and what reclaim did."""
+    values = WORKLOAD.values(options)
     own = desktop.describe(options)
     rate = Figure("rate-written", "written outside the desktop meanwhile", "MB/s", 1, "higher")
     return Description(
         name=NAME,
-        summary=f"{own.summary}, while {sized(said['rate'])} a second are written outside",
+        summary=f"{own.summary}, while {sized(values['rate'])} a second are written outside",
         subject=own.subject,
         subjects=own.subjects,
         primary=own.primary,
@@ -71,17 +71,17 @@ def describe(options: Options) -> Description:
 
 
 def check(options: Options) -> None:
-    """UserError (2) for a rate of which no writer would have a byte a second."""
-    said = WORKLOAD.values(options)
-    if said["rate"] < said["writers"]:
+    """UserError (2) if the rate is less than a byte per second for each writer."""
+    values = WORKLOAD.values(options)
+    if values["rate"] < values["writers"]:
         raise UserError(
-            f"--load: rate={said['rate']} is less than a byte a second for each writer",
+            f"--load: rate={values['rate']} is less than a byte a second for each writer",
             status=Exit.USAGE,
         )
 
 
 def more_bytes(options: Options) -> int:
-    """What is written before it is written again."""
+    """The bytes of the files, which are then overwritten again and again."""
     return WORKLOAD.values(options)["total"]
 
 
@@ -98,20 +98,20 @@ WORKLOAD = Workload(
     parameters=(
         Parameter(
             "total",
-            "of all files, which are written again and again",
+            "size of all files together, which are written again and again",
             seqio.total,
             defaults("512M", "1G", "8G"),
         ),
         # A copy is as fast as where it comes from: a USB stick, or a network of 100 Mbit/s.
         Parameter(
             "rate",
-            "bytes a second of all writers together",
+            "bytes per second of all writers together",
             size,
             defaults("4M", "10M", "10M"),
         ),
         Parameter(
             "writers",
-            "processes that write, a file each",
+            "number of writing processes, each with its own file",
             power_of_two(1, seqio.MOST),
             defaults("1", "1", "1"),
         ),

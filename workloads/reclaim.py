@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What direct reclaim and the waits in it came to, as figures of a workload between two moments.
+"""Figures about direct reclaim and the waits in it, between two moments of a workload.
 
-They are columns of trace.tsv; the five of reference/000 and the six of 003 have their names.
+They are sums of columns of trace.tsv. The five of reference/000 and the six of 003 keep the names
+that they have there.
 """
 
 from contract.workload import FigureTable, Recorded, TableRow
 
-# What the page allocator and kswapd wait in: up to 5.15 for congestion, since 5.16 (8cd7c588decf)
-# in a throttle for a reason of its own. As analysis.reclaim_tables has them.
+# The waits of the page allocator and kswapd: for congestion up to 5.15, since 5.16 (8cd7c588decf)
+# in throttles, one for each reason. analysis.reclaim_tables has the same list.
 WAITED = ("congestion_wait_n", "wait_iff_congested_n", "throttled_*_n")
 KSWAPD_WAITED = tuple(f"kswapd_{name}" for name in WAITED)
 COLUMNS = ("pg-Stall", "pg-Wait ms", "pg-Rclm", "ksd-stall", "ksd-wait ms")
 
 
 def waits(where: str, since: str = "", until: str = "") -> tuple[Recorded, ...]:
-    """How often tasks waited and how many ms, then kswapd, between two moments; where: in keys."""
+    """The count and ms of tasks' waits, then of kswapd's, between two moments.
+
+    where: part of the keys.
+    """
 
     def us(names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(f"{name[:-1]}us" for name in names)
@@ -29,20 +33,23 @@ def waits(where: str, since: str = "", until: str = "") -> tuple[Recorded, ...]:
 
 
 def stalls(where: str, since: str = "", until: str = "") -> tuple[Recorded, ...]:
-    """The five figures of the mail, between two moments; where: in their keys."""
-    found = waits(where, since, until)
+    """The five figures of the mail (counts, ms, pages), between two moments.
+
+    where: part of the keys.
+    """
+    waited = waits(where, since, until)
     freed = Recorded(f"pg-rclm-{where}", ("direct_reclaim_pages",), since, until)
-    return (*found[:2], freed, *found[2:])
+    return (*waited[:2], freed, *waited[2:])
 
 
 def stalls_table(title: str, where: str) -> FigureTable:
-    """They in a row, for a row a kernel."""
+    """A table with these five figures in one row."""
     keys = tuple(one.key for one in stalls(where))
     return FigureTable(title, COLUMNS, (TableRow("", keys),))
 
 
 def reclaims(where: str, since: str, until: str) -> tuple[Recorded, ...]:
-    """Waits in all, those of the allocator's slow path, and what direct reclaims came to."""
+    """The counts of all waits, of slow-path waits, and of direct reclaims by result."""
     slow, every = ("slow_path_waits_n",), (*WAITED, *KSWAPD_WAITED)
     span = (since, until)
     return (

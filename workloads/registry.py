@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The workloads there are: each module of this package that has a WORKLOAD."""
+"""Finds the workloads: every module of this package that has a WORKLOAD."""
 
 import functools
 import importlib
@@ -10,73 +10,75 @@ from dataclasses import replace
 import workloads
 from contract.options import Options
 from errors import Exit, UserError
-from workloads import beside
+from workloads import companions
 from workloads.workload import Workload
 
 
 @functools.cache
 def every() -> Mapping[str, Workload]:
-    """By name."""
-    found = {}
+    """All workloads by name."""
+    by_name = {}
     for module in pkgutil.iter_modules(workloads.__path__):
-        one = getattr(importlib.import_module(f"workloads.{module.name}"), "WORKLOAD", None)
-        if isinstance(one, Workload):
-            found[one.name] = one
-    return found
+        workload = getattr(importlib.import_module(f"workloads.{module.name}"), "WORKLOAD", None)
+        if isinstance(workload, Workload):
+            by_name[workload.name] = workload
+    return by_name
 
 
 def find(name: str) -> Workload:
-    """The workload; UserError (2) with the list if there is none of that name."""
+    """The workload; UserError (2) with the list of names if the name is unknown."""
     if name not in every():
         has = ", ".join(sorted(every()))
-        raise UserError(f"no workload {name!r}", hint=f"there are {has}", status=Exit.USAGE)
+        raise UserError(f"unknown workload {name!r}", hint=f"choose from {has}", status=Exit.USAGE)
     return every()[name]
 
 
 def with_gitks() -> frozenset[str]:
-    """The names of the workloads that the desktop's gitk's are part of."""
-    return frozenset(name for name, one in every().items() if one.gitks)
+    """The names of the workloads that include the desktop's gitk's."""
+    return frozenset(name for name, workload in every().items() if workload.gitks)
 
 
 def resolved(options: Options, *, memory_said: bool = True) -> Options:
-    """The options with all parameters of their workload; UserError (2) if they will not do."""
+    """The options with all parameters of their workload; UserError (2) if they are invalid."""
     chosen = find(options.workload)
     if chosen.more_disks and options.device and not options.bare:
         raise UserError(
-            f"--workload {chosen.name} needs {chosen.more_disks} disks of a VM's own",
+            f"--workload {chosen.name} needs {chosen.more_disks} further disks: only a VM has them",
             hint="leave --device out",
             status=Exit.USAGE,
         )
-    said = memory_said or options.device
-    memory = options.memory if said else chosen.memory_of(options.memory)
+    fixed = memory_said or options.device
+    memory = options.memory if fixed else chosen.memory_of(options.memory)
     load = chosen.completed(options.load, options.profile)
-    found = replace(options, load=load, memory=memory)
-    chosen.check(found)
-    return found
+    complete = replace(options, load=load, memory=memory)
+    chosen.check(complete)
+    return complete
 
 
 def disk_bytes(options: Options) -> int:
-    """What the disks of its VM come to hold beside what every workload writes."""
+    """The bytes that the disks of its VM will hold beside what every workload writes."""
     return find(options.workload).more_bytes(options)
 
 
 def packages(name: str) -> tuple[str, ...]:
-    """Debian's, beside those that every guest has: none, or what all the workloads need.
+    """The Debian packages that its guest needs beside the usual ones.
 
-    One image serves them all, so that it is built once.
+    They are none, or those of all workloads together, so that one further image serves all.
     """
     if not find(name).packages:
         return ()
-    return tuple(sorted({package for one in every().values() for package in one.packages}))
+    return tuple(
+        sorted({package for workload in every().values() for package in workload.packages})
+    )
 
 
 def progress_streams(options: Options) -> tuple[str, ...]:
-    """Of which a line says that a run goes on: what should end, and what is measured."""
+    """The streams whose lines show that a run makes progress: those that end, and the subjects."""
     chosen = find(options.workload)
-    there = chosen.finite(options) | set(chosen.describe(options).subjects)
-    return tuple(name for name in stream_names(options) if name in there)
+    progressing = chosen.finite(options) | set(chosen.describe(options).subjects)
+    return tuple(name for name in stream_names(options) if name in progressing)
 
 
 def stream_names(options: Options) -> list[str]:
     """All streams of a run, in the order in which they start."""
-    return [*beside.names(options), *find(options.workload).streams(options)]
+    return [*companions.names(options), *find(options.workload).streams(options)]

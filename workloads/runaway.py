@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A program that eats memory without end beside a desktop: what people reproduce a freeze with.
+"""A program that eats memory without end beside a desktop, as people use to reproduce a freeze.
 
-`tail /dev/zero` is the usual one. The desktop is some windows, each an idle program that uses its
-memory once a second, and the figure is the time until all of them answer again.
+The usual one is `tail /dev/zero`. The desktop consists of windows, idle programs that use their
+memory once a second. The figure is the time until all windows answer again.
 """
 
 from contract.options import Options
@@ -10,9 +10,9 @@ from contract.run_files import HEARTBEAT
 from contract.values import Refused, up_to, whole_mib
 from contract.workload import Description, Figure, FigureTable, Late, TableRow
 from monitors.streams import Stream
-from workloads.beside import heartbeat, program
-from workloads.telling import begin_of
-from workloads.workload import Ground, Parameter, Workload, defaults
+from workloads.companions import heartbeat, program
+from workloads.load_output import begin_of
+from workloads.workload import Parameter, Workload, WorkloadEnvironment, defaults
 
 NAME = LOAD = "runaway"
 MIB = 1 << 20
@@ -20,46 +20,46 @@ ANSWER, EATEN, LIVED, GAVE_UP = "answer", "eaten-mib", "lived", "gave-up"
 
 
 def percent(text: str) -> int:
-    """A whole number from 0 to 100."""
+    """An integer from 0 to 100, in percent."""
     return 0 if text == "0" else up_to(100)(text)
 
 
 def patience(text: str) -> int:
-    """Seconds: more than the load needs to begin."""
-    found = up_to(3600)(text)
-    if found < 10:
+    """Seconds, at least 10: more than the load needs to begin."""
+    seconds = up_to(3600)(text)
+    if seconds < 10:
         raise Refused(f"at least 10: {text!r}")
-    return found
+    return seconds
 
 
 def windows(options: Options) -> list[str]:
-    """The streams of the desktop's windows."""
+    """The names of the desktop's windows' streams."""
     count = WORKLOAD.values(options)["windows"]
     return [f"{HEARTBEAT}-{n}" for n in range(1, count + 1)]
 
 
 def streams(options: Options) -> list[str]:
-    """The windows, and who starts the runaway program."""
+    """The names of the windows and of the program that starts the runaway."""
     return [*windows(options), LOAD]
 
 
-def programs(options: Options, ground: Ground) -> list[Stream]:
-    """The same as programs."""
-    said = WORKLOAD.values(options)
-    size = f"{said['size'] // MIB}M"
-    load = ["workloads.runaway_load", "--random", str(said["random"])]
-    load += ["--patience", str(said["patience"]), "--figures", str(ground.figures)]
-    each = [heartbeat(name, working_set=size) for name in windows(options)]
-    return [*each, program(LOAD, load)]
+def programs(options: Options, environment: WorkloadEnvironment) -> list[Stream]:
+    """The windows, and the program that starts the runaway."""
+    values = WORKLOAD.values(options)
+    size = f"{values['size'] // MIB}M"
+    load = ["workloads.runaway_load", "--random", str(values["random"])]
+    load += ["--patience", str(values["patience"]), "--figures", str(environment.figures)]
+    desktop = [heartbeat(name, working_set=size) for name in windows(options)]
+    return [*desktop, program(LOAD, load)]
 
 
 def describe(options: Options) -> Description:
-    """What the runaway got, and when the windows answered again."""
-    said = WORKLOAD.values(options)
+    """How much memory the runaway got, and when the windows answered again."""
+    values = WORKLOAD.values(options)
     names = windows(options)
     return Description(
         name=NAME,
-        summary=f"{len(names)} windows of {said['size'] // MIB} MiB, and a program that eats "
+        summary=f"{len(names)} windows of {values['size'] // MIB} MiB, and a program that eats "
         "memory without end",
         subject=HEARTBEAT,
         subjects=tuple(names),
@@ -87,17 +87,17 @@ WORKLOAD = Workload(
     late="the program that eats memory",
     kills=True,
     parameters=(
-        Parameter("windows", "of the desktop", up_to(8), defaults("3", "4", "4")),
-        Parameter("size", "of each window's memory", whole_mib(1), defaults("16M", "32M", "32M")),
+        Parameter("windows", "number of windows of the desktop", up_to(8), defaults("3", "4", "4")),
+        Parameter("size", "memory of each window", whole_mib(1), defaults("16M", "32M", "32M")),
         Parameter(
             "random",
-            "percent of each page that it eats that does not compress; 0: as tail /dev/zero",
+            "percent of each eaten page that does not compress; 0: as tail /dev/zero",
             percent,
             defaults("50", "50", "50"),
         ),
         Parameter(
             "patience",
-            "seconds after which it is ended if nobody has killed it",
+            "seconds after which the suite kills it, if nothing else has",
             patience,
             defaults("120", "300", "600"),
         ),

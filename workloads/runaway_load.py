@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Starts the program that eats memory, says how much it has, and waits for its end.
+"""Starts the program that eats memory, prints how much it has, and waits for its end.
 
-Whoever kills it, kills it; if nobody does, this one does when its patience is over. The windows are
-watched for a while after that.
+If neither the kernel nor a daemon kills it, this program does after --patience seconds. It then
+goes on for AFTER_S seconds, in which the windows are watched.
 """
 
 import argparse
@@ -17,17 +17,20 @@ from typing import NoReturn
 
 from contract import start_up
 from errors import run_command
-from workloads.telling import SAY_S, begin_of, end_of, keep, say
+from workloads.load_output import SAY_S, begin_of, end_of, say, write_json
 
 BEGIN, END = begin_of("eating"), end_of("eating")
 BEFORE_S = 5.0  # the windows alone
-AFTER_S = 20.0  # the windows after it
+AFTER_S = 20.0  # the windows after the runaway's end
 LOOK_S = 0.1
 CHUNK = 1 << 20
 
 
 def eat(eaten: mmap.mmap, random_share: int) -> NoReturn:
-    """Take memory without end; eaten: where it says how many MiB it has. random_share: percent."""
+    """Take memory without end; eaten: gets the MiB taken so far.
+
+    random_share: percent of a page.
+    """
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     random = mmap.PAGESIZE * random_share // 100
     page = os.urandom(random) + bytes(mmap.PAGESIZE - random)
@@ -41,13 +44,16 @@ def eat(eaten: mmap.mmap, random_share: int) -> NoReturn:
 
 
 def watch(child: int, eaten: mmap.mmap, patience_s: float) -> dict[str, float]:
-    """Until it has ended, by us at the latest: the figures."""
-    began = said = time.monotonic()
+    """Wait for the child's end, kill it after patience_s seconds.
+
+    Returns the figures (seconds, MiB).
+    """
+    began = last_line_at = time.monotonic()
     gave_up = False
     while not os.waitpid(child, os.WNOHANG)[0]:
         now = time.monotonic()
-        if now - said >= SAY_S:
-            said = now
+        if now - last_line_at >= SAY_S:
+            last_line_at = now
             say(f"eating: {struct.unpack('Q', eaten[:8])[0]} MiB in {now - began:.1f} s")
         if now - began >= patience_s and not gave_up:
             gave_up = True
@@ -64,7 +70,7 @@ def watch(child: int, eaten: mmap.mmap, patience_s: float) -> dict[str, float]:
 
 
 def main(argv: list[str]) -> int:
-    """The command."""
+    """The command: run the runaway program to its end; returns its exit status."""
     parser = argparse.ArgumentParser(prog="python3 -m workloads.runaway_load")
     parser.add_argument("--random", type=int, required=True, metavar="PERCENT")
     parser.add_argument("--patience", type=float, required=True, metavar="SECONDS")
@@ -79,7 +85,7 @@ def main(argv: list[str]) -> int:
     if not child:
         eat(eaten, options.random)
     figures = watch(child, eaten, options.patience)
-    keep(figures, options.figures)
+    write_json(figures, options.figures)
     say(f"ended: it had {figures['eaten-mib']:.0f} MiB and lived for {figures['lived']:.1f} s")
     _idle(AFTER_S)
     return 0

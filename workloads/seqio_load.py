@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes the file system on the RAID, has fio write and read on it, and times that; or only writes.
+"""Makes the file system on the RAID, then times fio's writes and reads there; or only writes.
 
-A line each half second while something works, one when it is done, and at the end a JSON file of
-figures.
-Between what is to be told apart it waits until the observers have seen the end of it: the moments
-(CLOCK_MONOTONIC) are among the figures, so that the sums of trace.tsv can be told for each.
+It prints a line every half second while a command works and one when it is done, and at the end
+writes a JSON file of figures. Between phases it waits until the observers have taken a sample: the
+moments (CLOCK_MONOTONIC) are among the figures, so that trace.tsv can be summed up for each phase.
 
-fio is told to do what iozone does: a process a file, records of 64 KiB one after the other, no
-hint to the kernel, nothing dropped from the page cache before. But each process ends with an fsync
-(iozone -e): what is counted is on the disks.
+fio does what iozone does: one process per file, records of 64 KiB one after the other, no hint to
+the kernel, and no dropping of the page cache before. Each process ends with an fsync (iozone -e),
+so that all counted bytes are on the disks.
 """
 
 import argparse
@@ -22,32 +21,32 @@ from pathlib import Path
 from contract import start_up
 from errors import UserError, run_command
 from workloads import raid
-from workloads.telling import SAY_S, SEEN_S, begin_of, end_of, keep, say
+from workloads.load_output import SAY_S, SEEN_S, begin_of, end_of, say, write_json
 
 MODES = {"write": "write", "rewrite": "write", "read": "read", "reread": "read"}  # fio's --rw
 RECORD_KIB = 64
 SECTOR, MIB = 512, 1 << 20
 LOOK_S = 0.1
-SAID = 4096  # bytes that are read of the last that a program said
+SAID = 4096  # bytes that are read from the end of a program's stderr
 SET_UP = "set-up"
 
 
 def moved(disks: list[str]) -> dict[str, int]:
-    """Bytes that the disks have read and written so far, together (/sys/block/*/stat)."""
-    found = {"read": 0, "write": 0}
+    """The bytes that the disks together have read and written so far (/sys/block/*/stat)."""
+    total = {"read": 0, "write": 0}
     for name in disks:
         words = Path(f"/sys/block/{name}/stat").read_text().split()
-        found["read"] += int(words[2]) * SECTOR
-        found["write"] += int(words[6]) * SECTOR
-    return found
+        total["read"] += int(words[2]) * SECTOR
+        total["write"] += int(words[6]) * SECTOR
+    return total
 
 
 def fio_argv(
     folder: Path, mode: str, processes: int, size: int, rate: int, result: Path
 ) -> list[str]:
-    """fio's command line: so many processes, each with a file of `size` bytes.
+    """fio's command line for `processes` processes, each with a file of `size` bytes.
 
-    rate: bytes a second of each, 0: as fast as it goes.
+    rate: bytes per second of each process; 0: as fast as possible.
     """
     return [
         *("fio", f"--name={mode}", f"--directory={folder}", "--filename_format=f.$jobnum"),
@@ -60,22 +59,22 @@ def fio_argv(
     ]
 
 
-def told_by_fio(text: str, mode: str, expected: int) -> float:
-    """Seconds, to the last process's end, of fio's JSON; UserError if it did not move all."""
+def read_seconds(text: str, mode: str, expected: int) -> float:
+    """The seconds up to the last process's end, from fio's JSON; UserError if bytes are missing."""
     try:
         (job,) = json.loads(text[text.index("{") :])["jobs"]
-        found = job[MODES[mode]]
-        numbers = [job["error"], found["io_bytes"], found["runtime"]]
+        part = job[MODES[mode]]
+        numbers = [job["error"], part["io_bytes"], part["runtime"]]
     except (ValueError, KeyError, TypeError, RecursionError) as problem:
         raise UserError(f"fio: {mode}: its result cannot be read: {problem!r}") from None
     match numbers:
         case [0, int(moved_bytes), int(ms)] if moved_bytes == expected and ms > 0:
             return ms / 1000
-    raise UserError(f"fio: {mode}: error, bytes of {expected}, ms: {numbers}")
+    raise UserError(f"fio: {mode}: error, bytes (of {expected}) and ms are {numbers}")
 
 
 class Load:
-    """What one run does; figures: what was measured so far."""
+    """What one run does; figures: those measured so far."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._o = options
@@ -83,7 +82,7 @@ class Load:
         self._result: Path = options.figures.with_name("fio.json")
 
     def set_up(self) -> None:
-        """The file system."""
+        """Make the file system."""
         self._begin(SET_UP)
         for argv in raid.file_system(self._o.place):
             self._run(argv[0], "write", list(argv))
@@ -92,7 +91,7 @@ class Load:
         say("the file system is made")
 
     def measure(self, processes: int) -> None:
-        """All modes by so many processes, after the files of those before them went."""
+        """Measure all modes with this number of processes, after removing the previous files."""
         self.clear()
         for mode in MODES:
             phase = f"{MODES[mode]}-{processes}"
@@ -112,11 +111,11 @@ class Load:
         )
 
     def fio(self, mode: str, processes: int) -> float:
-        """The seconds that fio took; UserError if it failed."""
+        """Run fio; returns its seconds. UserError if it failed."""
         size, rate = self._o.mib * MIB // processes, self._o.rate // processes
         argv = fio_argv(self._o.place, mode, processes, size, rate, self._result)
         self._run(f"{mode}, {processes}", MODES[mode], argv)
-        seconds = told_by_fio(self._result.read_text(), mode, size * processes)
+        seconds = read_seconds(self._result.read_text(), mode, size * processes)
         self._result.unlink()
         self.while_it_works()
         rate = size * processes / 1e6 / seconds
@@ -124,16 +123,16 @@ class Load:
         return seconds
 
     def _run(self, what: str, way: str, argv: list[str]) -> None:
-        """A command to its end, with lines of how much the disks have moved that way."""
-        before, began, said = moved(self._o.disks)[way], time.monotonic(), 0.0
-        # Not a pipe: nobody reads before the end, and who fills a pipe waits.
+        """Run a command to its end; prints how much the disks have read or written meanwhile."""
+        before, began, last_line_at = moved(self._o.disks)[way], time.monotonic(), 0.0
+        # Not a pipe: nothing reads it before the end, and a program that fills a pipe waits.
         with open(os.memfd_create("stderr"), "rb") as complaints:
             running = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=complaints)
             while running.poll() is None:
                 time.sleep(LOOK_S)
                 took = time.monotonic() - began
-                if took - said >= SAY_S:
-                    said = took
+                if took - last_line_at >= SAY_S:
+                    last_line_at = took
                     done = (moved(self._o.disks)[way] - before) // MIB
                     say(f"{what}: {done} MiB of the disks in {took:.1f} s")
                     self.while_it_works()
@@ -143,17 +142,17 @@ class Load:
                 raise UserError(f"{what}: {lines[-1] if lines else f'status {running.returncode}'}")
 
     def while_it_works(self) -> None:
-        """For what wants to know before it is done."""
+        """Called repeatedly while a command works; nothing by default."""
 
     def clear(self) -> None:
-        """The files go."""
+        """Remove the files."""
         for path in self._o.place.glob("f.*"):
             path.unlink()
         os.sync()
 
-    def tell(self) -> None:
-        """The figures so far, whole or not at all."""
-        keep(self.figures, self._o.figures)
+    def write_figures(self) -> None:
+        """Write the figures so far; the file is replaced as a whole."""
+        write_json(self.figures, self._o.figures)
 
     def _begin(self, phase: str) -> None:
         time.sleep(SEEN_S)
@@ -164,41 +163,45 @@ class Load:
 
 
 class Endless(Load):
-    """Writes the same files again and again until it is ended, on a file system that is there."""
+    """Writes the same files again and again on an existing file system, until it is ended."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
         self._began = 0.0
-        self._before = 0  # what the disks had written before the first file
+        self._before = 0  # bytes that the disks had written before the first file
 
     def go_on(self) -> None:
-        """Never returns."""
+        """Write the files, then rewrite them forever."""
         self._began, self._before = time.monotonic(), moved(self._o.disks)["write"]
         self.fio("write", self._o.least)
         while True:
             self.fio("rewrite", self._o.least)
 
     def while_it_works(self) -> None:
-        """The run ends in the middle of it: what was written so far is a figure at any time."""
+        """Update the figures: the run may end at any moment."""
         written = moved(self._o.disks)["write"] - self._before
         seconds = time.monotonic() - self._began
         self.figures |= {
             "mib-written": written / MIB,
             "rate-written": written / 1e6 / seconds,
         }
-        self.tell()
+        self.write_figures()
 
 
 def main(argv: list[str]) -> int:
-    """The command."""
+    """The command: run all steps; returns its exit status."""
     parser = argparse.ArgumentParser(prog="python3 -m workloads.seqio_load")
     parser.add_argument("--place", type=Path, required=True, help="where the RAID is mounted")
     parser.add_argument("--disks", nargs="+", required=True)
-    parser.add_argument("--mib", type=int, required=True, help="of all files together")
+    parser.add_argument("--mib", type=int, required=True, help="size of all files together")
     parser.add_argument("--least", type=int, required=True)
     parser.add_argument("--most", type=int, required=True)
-    parser.add_argument("--endless", action="store_true", help="write, by `least`, until ended")
-    parser.add_argument("--rate", type=int, default=0, help="bytes a second of all together")
+    parser.add_argument(
+        "--endless", action="store_true", help="write with `least` processes until ended"
+    )
+    parser.add_argument(
+        "--rate", type=int, default=0, help="bytes per second of all processes together"
+    )
     parser.add_argument("--figures", type=Path, required=True)
     parser.add_argument("--wait", action="store_true")
     options = parser.parse_args(argv)
@@ -208,11 +211,11 @@ def main(argv: list[str]) -> int:
     if isinstance(load, Endless):
         load.go_on()
     load.set_up()
-    load.tell()
+    load.write_figures()
     processes = options.least
     while processes <= options.most:
         load.measure(processes)
-        load.tell()
+        load.write_figures()
         processes *= 2
     return 0
 

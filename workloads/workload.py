@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a workload is: a module of this package with a WORKLOAD, which says what is declared here.
+"""What a workload declares: each is a module of this package with a WORKLOAD of this type.
 
-The heartbeat, the player and the echo load (if asked for) run beside each of them.
+The heartbeat, the player and the echo load (if requested) run beside each workload.
 """
 
 import contextlib
@@ -15,12 +15,12 @@ from contract.values import Refused
 from contract.workload import Description
 from errors import Exit, UserError
 from monitors.streams import Stream
-from workloads.telling import searched
+from workloads.load_output import search_path
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One of `--load NAME=VALUE`; defaults: profile -> its value as it is written."""
+    """A parameter of `--load NAME=VALUE`; defaults: profile -> value as text."""
 
     name: str
     help: str
@@ -29,25 +29,25 @@ class Parameter:
 
 
 def defaults(quick: str, standard: str, full: str) -> dict[str, str]:
-    """A parameter's, of each profile."""
+    """A parameter's default for each profile."""
     return {"quick": quick, "standard": standard, "full": full}
 
 
 @dataclass(frozen=True)
-class Ground:
-    """What a workload runs on: names of disks are the kernel's."""
+class WorkloadEnvironment:
+    """The folders and disks that a workload runs on; disks have the kernel's names."""
 
-    scratch: Path
+    scratch: Path  # a folder of the file system under test
     disk: str  # under the file system
     figures: Path  # where its programs may leave a JSON object of the run's figures
-    more_disks: tuple[str, ...] = ()  # beside that, as many as it asked for: empty
+    more_disks: tuple[str, ...] = ()  # further empty disks, as many as the workload declares
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What has to fit at once on the file system under test; bytes: their inodes' and names' too.
+    """The room that a workload needs at once on the file system under test.
 
-    files: how many there are at the most, where they are many.
+    bytes: including inodes and names; files: the largest number of files, if they are many.
     """
 
     bytes: int = 0
@@ -55,66 +55,66 @@ class Needs:
 
 
 @contextlib.contextmanager
-def nothing_to_prepare(options: Options, ground: Ground) -> Iterator[None]:
-    """For a workload that begins with an empty file system."""
+def nothing_to_prepare(options: Options, environment: WorkloadEnvironment) -> Iterator[None]:
+    """Prepare nothing: the workload begins with an empty file system."""
     yield
 
 
 @dataclass(frozen=True)
 class Workload:
-    """streams: of its own, in the order in which they start, of which `finite` end the run.
+    """streams: its streams in the order of their start; the end of all `finite` ones ends a run.
 
-    prepared: makes what it needs on the ground, and takes away what is not on the file system;
-    undo: takes that away after a run that was killed.
-    done: why a run is complete. late: of whom the deadline was missed.
+    prepared: makes what the workload needs and, on leaving, removes what is not on the file system;
+    undo: removes the same after a run that was killed.
+    done: why a run is complete. late: the programs that missed the deadline.
     """
 
     name: str
     describe: Callable[[Options], Description]
     streams: Callable[[Options], list[str]]
-    programs: Callable[[Options, Ground], list[Stream]]
+    programs: Callable[[Options, WorkloadEnvironment], list[Stream]]
     finite: Callable[[Options], set[str]]
     done: str
     late: str
     parameters: tuple[Parameter, ...] = ()
-    kills: bool = False  # a program that is no stream is to be killed: that is no failed run
-    gitks: bool = False  # of the desktop's, with all of its options: the history is made for them
-    memory: int | None = None  # bytes that its VM has unless --memory says; None: the profile's
-    more_memory: int = 0  # beside the profile's: what its own programs hold, so that others have it
-    fs: str | None = None  # the file system that it is about, if the user names none
-    more_disks: int = 0  # of the VM, of the same kind as the one under test
-    more_bytes: Callable[[Options], int] = lambda options: 0  # that large files of it come to hold
+    kills: bool = False  # the kernel's kill of a program without a stream is no failure
+    gitks: bool = False  # includes the desktop's gitk's: their options hold, the history is made
+    memory: int | None = None  # bytes of its VM without --memory; None: those of the profile
+    more_memory: int = 0  # bytes added to the profile's, for what its own programs hold
+    fs: str | None = None  # its file system, if the user names none
+    more_disks: int = 0  # further disks of the VM, of the same kind as the one under test
+    more_bytes: Callable[[Options], int] = lambda options: 0  # bytes of its large files
     needs: Callable[[Options], Needs] = lambda options: Needs()
-    packages: Mapping[str, str] = field(default_factory=dict)  # Debian's, and a command of each
-    modules: tuple[str, ...] = ()  # of the kernel, loaded where they are not built in
-    config: tuple[str, ...] = ()  # the CONFIG_ options that its kernel needs; "A|B": one of them
-    slabs: tuple[str, ...] = ()  # caches of /proc/slabinfo that are sampled, where there are such
-    check: Callable[[Options], None] = lambda options: None  # UserError (2): they do not fit
-    prepared: Callable[[Options, Ground], contextlib.AbstractContextManager[None]] = (
+    packages: Mapping[str, str] = field(default_factory=dict)  # Debian package -> its command
+    modules: tuple[str, ...] = ()  # kernel modules, loaded unless they are built in
+    config: tuple[str, ...] = ()  # CONFIG_ options that its kernel needs; "A|B": A or B
+    slabs: tuple[str, ...] = ()  # caches of /proc/slabinfo to sample, if the kernel has them
+    check: Callable[[Options], None] = lambda options: None  # UserError (2) if they are invalid
+    prepared: Callable[[Options, WorkloadEnvironment], contextlib.AbstractContextManager[None]] = (
         nothing_to_prepare
     )
     undo: Callable[[], None] = lambda: None
 
     def memory_of(self, profiles: int) -> int:
-        """Bytes that its VM has unless --memory says; profiles: that of the profile."""
+        """The bytes of its VM's memory without --memory; profiles: those of the profile."""
         return self.memory or profiles + self.more_memory
 
     def check_commands(self) -> None:
-        """UserError (3) that names what this machine has not of its packages."""
-        path = searched()
+        """UserError (3) with the names of the packages that this machine lacks."""
+        path = search_path()
         lacking = [name for name, command in self.packages.items() if not which(command, path=path)]
         if lacking:
             raise UserError(
-                f"--workload {self.name} needs what is not here: "
+                f"--workload {self.name} needs programs that are missing: "
                 + ", ".join(self.packages[name] for name in lacking),
                 hint=f"install {' '.join(lacking)}",
             )
 
     def completed(self, load: str, profile: str) -> str:
-        """`--load` with the profile's default for what it leaves out; UserError (2) if unfit."""
-        said = dict(_pairs(load))
-        known = {one.name: one for one in self.parameters}
-        for name in said:
+        """`--load` with the profile's defaults filled in; UserError (2) if a value is invalid."""
+        given = dict(_pairs(load))
+        known = {parameter.name: parameter for parameter in self.parameters}
+        for name in given:
             if name not in known:
                 has = ", ".join(known) or "none"
                 raise UserError(
@@ -123,18 +123,18 @@ class Workload:
                     status=Exit.USAGE,
                 )
         words = []
-        for name, one in known.items():
-            text = said.get(name, one.defaults[profile])
+        for name, parameter in known.items():
+            text = given.get(name, parameter.defaults[profile])
             try:
-                one.read(text)
+                parameter.read(text)
             except Refused as error:
                 raise UserError(f"--load {name}: {error}", status=Exit.USAGE) from None
             words.append(f"{name}={text}")
         return ",".join(sorted(words))
 
     def values(self, options: Options) -> dict[str, int]:
-        """Each parameter as options.load, which is complete, has it."""
-        known = {one.name: one for one in self.parameters}
+        """Each parameter's value (bytes, seconds or a count) from a complete --load."""
+        known = {parameter.name: parameter for parameter in self.parameters}
         return {name: known[name].read(text) for name, text in _pairs(options.load)}
 
 

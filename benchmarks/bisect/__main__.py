@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How often a bisect names the wrong commit, and what it costs: `python3 -m benchmarks.bisect`.
 
-Output: docs/example/bisect-simulation.txt, from 1,000 simulated searches a row (benchmarks/bisect/
-simulate.py says how they are drawn), done by the functions that search among real kernels. The same
-seed gives the same table.
+Output: docs/example/bisect-simulation.txt. Each row is from 1,000 simulated searches
+(benchmarks/bisect/simulate.py describes them), done by the functions that search among real
+kernels. The same seed gives the same table.
 """
 
 import argparse
@@ -26,40 +26,40 @@ HEAD = (
 
 
 def settings() -> list[tuple[str, Setting]]:
-    """What is beside a plain step, and each row's figures."""
-    found = [
+    """For each row what there is beside a plain step, in words, and its setting."""
+    rows = [
         ("", Setting(effect, scatter, offset))
         for effect in EFFECTS
         for scatter in SCATTERS
         for offset in OFFSETS
     ]
     for scatter in SCATTERS:
-        found += [
+        rows += [
             ("a second step of 1.25", Setting(1.5, scatter, 0.05, second=1.25)),
             ("a second step of 1.5", Setting(1.5, scatter, 0.05, second=1.5)),
             ("8 broken stretches", Setting(1.5, scatter, 0.05, broken=8)),
             ("40 commits, 4 broken", Setting(1.5, scatter, 0.05, 40, broken=4, longest=4)),
         ]
-    found.append(("half of the bad runs hang", Setting(1.5, 0.14, 0.05, hangs=0.5)))
-    found.append(("heavy tails, t(3)", Setting(1.5, 0.14, 0.05, tails=True)))
-    return found
+    rows.append(("half of the bad runs hang", Setting(1.5, 0.14, 0.05, hangs=0.5)))
+    rows.append(("heavy tails, t(3)", Setting(1.5, 0.14, 0.05, tails=True)))
+    return rows
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table."""
+    """Print the table; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python3 -m benchmarks.bisect", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--searches", type=int, default=1000, metavar="N")
     parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     print(f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}", flush=True)
     rows = settings()
     with ProcessPoolExecutor(len(sched_getaffinity(0))) as pool:
         tallies = pool.map(
             simulate,
-            [one for _, one in rows],
-            [asked.searches] * len(rows),
-            range(asked.seed, asked.seed + len(rows)),
+            [setting for _, setting in rows],
+            [options.searches] * len(rows),
+            range(options.seed, options.seed + len(rows)),
         )
         for (beside, setting), tally in zip(rows, tallies, strict=True):
             first = [f"{setting.effect:g}", *(f"{100 * x:g} %" for x in _deviations(setting))]
@@ -72,7 +72,7 @@ def _deviations(setting: Setting) -> tuple[float, float]:
 
 
 def cells(tally: Tally) -> list[str]:
-    """What came of a row's searches, a cell each."""
+    """The cells with the results of a row's searches."""
     searches = len(tally.runs)
     return [
         *(_percent(part, searches) for part in (tally.right, tally.wrong, tally.unsure)),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Searches in which the commit that made the step is known, done by bisection.search.
+"""Simulates searches by bisection.search in which the commit that made the step is known.
 
-A run's figure is 500 s, times the steps before it, times its kernel's own offset, times a scatter;
-both are logarithmic normal. An offset is of a kernel: all of its runs have the same.
+A run's figure is 500 s, times the steps up to it, times its kernel's own offset, times a scatter;
+offset and scatter are log-normal. All runs of a kernel have the same offset.
 """
 
 import math
@@ -14,12 +14,12 @@ from bisection.evidence import Evidence
 from bisection.search import SURE, step
 
 LEVEL_S = 500.0
-ENDS = 5  # runs of each end, which a verdict needs anyway
+ENDS = 5  # runs of each end; a verdict about the ends needs them anyway
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What is simulated."""
+    """What is simulated. effect, second: factors; scatter, offset: sd of logarithms."""
 
     effect: float
     scatter: float
@@ -27,19 +27,19 @@ class Setting:
     commits: int = 4096
     second: float = 1.0  # a second step, elsewhere
     broken: int = 0  # stretches of commits that do not build, one of them around the step
-    longest: int = 64  # of such a stretch
+    longest: int = 64  # commits of such a stretch
     hangs: float = 0.0  # share of a bad kernel's runs that hang
-    tails: bool = False  # scatter of Student's t with three degrees of freedom
+    tails: bool = False  # the scatter is Student's t with three degrees of freedom
 
 
 @dataclass
 class Tally:
-    """What came of the searches."""
+    """The results of the searches, as counts; runs, kernels: those of each search."""
 
     right: int = 0
     wrong: int = 0
     unsure: int = 0
-    held: int = 0  # unsure, but the commits named with 95 % hold the right one
+    held: int = 0  # unsure, but the commits that are named with 95 % include the right one
     runs: list[int] = field(default_factory=list)
     kernels: list[int] = field(default_factory=list)
 
@@ -52,7 +52,7 @@ class Search:
         self._rng = rng
         places = rng.choice(np.arange(1, setting.commits + 1), size=2, replace=False)
         steps = [(int(places[0]), setting.effect), (int(places[1]), setting.second)]
-        self._steps = [one for one in steps if one[1] != 1]
+        self._steps = [(place, factor) for place, factor in steps if factor != 1]
         self._broken = self._stretches()
         self._offsets: dict[int, float] = {}
         self.figures: dict[int, list[float]] = {}
@@ -60,26 +60,26 @@ class Search:
 
     def _stretches(self) -> set[int]:
         last = self._setting.commits
-        found: set[int] = set()
+        broken: set[int] = set()
         for number in range(self._setting.broken):
             length = int(self._rng.integers(1, self._setting.longest + 1))
             first = self._steps[0][0] - int(self._rng.integers(0, length))
             if number:
                 first = int(self._rng.integers(1, last))
-            found |= set(range(max(1, first), min(last, first + length)))
-        return found
+            broken |= set(range(max(1, first), min(last, first + length)))
+        return broken
 
     def run(self, position: int) -> None:
         """Run that commit's kernel, if it builds."""
         if position in self._broken:
             self._untestable.add(position)
             return
-        one, rng = self._setting, self._rng
-        offset = self._offsets.setdefault(position, one.offset * rng.standard_normal())
+        setting, rng = self._setting, self._rng
+        offset = self._offsets.setdefault(position, setting.offset * rng.standard_normal())
         before = [factor for place, factor in self._steps if place <= position]
-        noise = rng.standard_t(3) / math.sqrt(3) if one.tails else rng.standard_normal()
-        value = LEVEL_S * math.prod(before) * math.exp(offset + one.scatter * noise)
-        if before and rng.random() < one.hangs:
+        noise = rng.standard_t(3) / math.sqrt(3) if setting.tails else rng.standard_normal()
+        value = LEVEL_S * math.prod(before) * math.exp(offset + setting.scatter * noise)
+        if before and rng.random() < setting.hangs:
             value = math.inf
         self.figures.setdefault(position, []).append(value)
 
@@ -104,13 +104,13 @@ class Search:
             assert best.probability >= SURE
             return
         tally.unsure += 1
-        sums = np.cumsum([one.probability for one in now.ranges])
+        sums = np.cumsum([part.probability for part in now.ranges])
         named = int(np.searchsorted(sums, 0.95)) + 1
         tally.held += any(holds[:named])
 
 
 def simulate(setting: Setting, number: int, seed: int) -> Tally:
-    """So many searches."""
+    """Do `number` searches."""
     rng = np.random.default_rng(seed)
     tally = Tally()
     for _ in range(number):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Whether the kernel's counters agree with the causes: `python3 -m benchmarks.cause_witnesses DIR…`
 
-Input: campaigns of real runs, bundles, or single runs. Output: docs/example/cause-witnesses.txt, a
-row a cause and witness (benchmarks/cause_witnesses/counters.py): a counter of the whole machine
-which has to move when a program waits for that cause, and which the cause is not told by.
+Input: campaigns of real runs, bundles, or single runs. Output: docs/example/cause-witnesses.txt,
+with a row for each cause and witness (benchmarks/cause_witnesses/counters.py). A witness is a
+counter of the whole machine that must move when a program waits for that cause, and that is not
+used to determine the cause.
 """
 
 import argparse
@@ -24,15 +25,15 @@ HEAD = (
 )
 
 
-def rows(found: Agreement) -> Iterator[list[str]]:
-    """A row for each cause and witness, without the causes that no second has."""
+def rows(agreement: Agreement) -> Iterator[list[str]]:
+    """A row for each cause and witness, without the causes that never occurred."""
     for cause, witnesses in OF.items():
-        seconds = found.seconds[cause]
+        seconds = agreement.seconds[cause]
         if not seconds:
             continue
         key = f"`{cause}`"
         for witness in witnesses:
-            tally = found.tallies[cause, witness.name]
+            tally = agreement.tallies[cause, witness.name]
             yield (
                 [key, witness.name, *cells(tally)]
                 if tally.seconds
@@ -43,7 +44,7 @@ def rows(found: Agreement) -> Iterator[list[str]]:
 
 
 def cells(tally: Tally) -> list[str]:
-    """The figures of a witness."""
+    """The cells with the figures of a witness."""
     return [
         f"{tally.seconds:,}",
         _percent(tally.more, tally.seconds),
@@ -58,26 +59,26 @@ def _percent(part: float, whole: int) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table."""
+    """Print the table; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python3 -m benchmarks.cause_witnesses")
     parser.description = __doc__
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("dir", type=Path, nargs="+", metavar="DIR", help="results of real runs")
-    asked = parser.parse_args(arguments)
-    found = Agreement()
-    for folder in asked.dir:
+    options = parser.parse_args(arguments)
+    agreement = Agreement()
+    for folder in options.dir:
         for run in load_campaign(folder).runs:
-            if not found.add(run):
+            if not agreement.add(run):
                 name = f"{plain(run.variant, 60)}/{run.number}"
-                print(f"{folder}: {name} has no evidence of causes", file=sys.stderr)
-    if not found.runs:
-        raise UserError("no run with evidence of causes", hint="name a campaign's folder")
-    of = ", ".join(f"{plain(label, 40)} ({n})" for label, n in sorted(found.variants.items()))
-    print(f"{found.runs} run{'s' if found.runs != 1 else ''}: {of}.\n")
+                print(f"{folder}: {name} has no evidence about causes", file=sys.stderr)
+    if not agreement.runs:
+        raise UserError("no run has evidence about causes", hint="name a campaign's folder")
+    of = ", ".join(f"{plain(label, 40)} ({n})" for label, n in sorted(agreement.variants.items()))
+    print(f"{agreement.runs} run{'s' if agreement.runs != 1 else ''}: {of}.\n")
     print(f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}")
-    for row in rows(found):
+    for row in rows(agreement):
         print(f"| {' | '.join(row)} |")
-    never = [BY_KEY[cause].key for cause, seconds in found.seconds.items() if not seconds]
+    never = [BY_KEY[cause].key for cause, seconds in agreement.seconds.items() if not seconds]
     if never:
         print(f"\nIn no second: {', '.join(f'`{key}`' for key in never)}.")
     return 0

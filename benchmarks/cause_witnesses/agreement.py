@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How often a cause's witness moves in the seconds that have the cause, and in those without."""
+"""How often a cause's witness moves in the seconds with the cause, and in those without it."""
 
 import itertools
 from collections.abc import Iterable
@@ -14,18 +14,19 @@ from analysis.stall_causes.machine import Machine
 from analysis.stall_causes.run_causes import causes_between
 from benchmarks.cause_witnesses.counters import OF, Counter
 
-SECOND = 1.0  # four samples of each counter
-SHARE = 0.1  # of a second that the stalls of all streams have to spend in a cause
-NONE = 1e-3  # seconds of a cause that are as good as none
+SECOND = 1.0  # s: four samples of each counter
+SHARE = 0.1  # least share of a second that stalls of all streams spend in a cause
+NONE = 1e-3  # s: less of a cause counts as none
 
 
 @dataclass
 class Tally:
-    """Of one witness, over all runs: seconds with its cause and without, and where it moved more.
+    """For one witness over all runs: the counts of seconds with and without its cause, and of those
+    in which it moved more.
 
-    More: than in the median second without the cause, of the same run (of a run that has none:
-    than nothing). pairs: a second with and one without, of the same run; half of those that are
-    alike count as `higher`.
+    "More" means more than in the median second without the cause in the same run, or more than 0 if
+    there is no such second. pairs: pairs of a second with the cause and one without, in the same
+    run; ties count half in `higher`.
     """
 
     seconds: int = 0
@@ -36,7 +37,7 @@ class Tally:
     higher: float = 0.0
 
     def add(self, present: Floats, absent: Floats) -> None:
-        """Take a run's seconds: by how much the witness moved in each."""
+        """Add a run's seconds; present, absent: how much the witness moved in each."""
         usual = float(np.median(absent)) if len(absent) else 0.0
         self.seconds += len(present)
         self.more += int(np.sum(present > usual))
@@ -50,7 +51,7 @@ class Tally:
 
 @dataclass
 class Agreement:
-    """Seconds of each cause, and a tally of each of its witnesses, over all runs added."""
+    """The seconds of each cause and the tally of each of its witnesses, over all added runs."""
 
     seconds: dict[str, int] = field(default_factory=lambda: dict.fromkeys(OF, 0))
     tallies: dict[tuple[str, str], Tally] = field(default_factory=dict)
@@ -58,7 +59,7 @@ class Agreement:
     variants: dict[str, int] = field(default_factory=dict)
 
     def add(self, run: Run) -> bool:
-        """Take a run; False if it has no evidence."""
+        """Add a run; False if it has no evidence."""
         edges = np.arange(0.0, run.last_sent, SECOND).tolist()
         spent = causes_between(run, edges) if len(edges) > 1 else None
         evidence = read_evidence(run.path)
@@ -69,7 +70,7 @@ class Agreement:
         machine = Machine(run, evidence.trace)
         spans = list(itertools.pairwise(edges))
         for cause, witnesses in OF.items():
-            amounts = np.array([one.get(cause, 0.0) for one in spent])
+            amounts = np.array([seconds.get(cause, 0.0) for seconds in spent])
             has, lacks = amounts >= SHARE * SECOND, amounts < NONE
             self.seconds[cause] += int(has.sum())
             for witness in witnesses:
@@ -81,6 +82,6 @@ class Agreement:
 
 
 def _values(witness: Counter, machine: Machine, spans: Iterable[tuple[float, float]]) -> Floats:
-    """By how much it moved in each span, NaN where that is not available."""
-    found = [witness.moved(machine, begin, end) for begin, end in spans]
-    return np.array([np.nan if one is None else one for one in found])
+    """How much the witness moved in each span; NaN where that is not available."""
+    moved = [witness.moved(machine, begin, end) for begin, end in spans]
+    return np.array([np.nan if value is None else value for value in moved])

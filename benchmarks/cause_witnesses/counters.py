@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""For each cause the counters that have to move with it, of another source than the cause itself.
+"""For each cause, the counters that must move with it, from another source than the cause itself.
 
-A cause is told by a task's own clocks and stacks. These are the machine's: they know no task.
+A cause is determined by a task's own clocks and stacks. These counters are those of the whole
+machine: they know no task.
 """
 
 from collections.abc import Callable
@@ -19,28 +20,29 @@ Reading = Callable[[Machine, float, float], float | None]
 
 @dataclass(frozen=True)
 class Counter:
-    """A witness: its name in the table, and by how much it moved in a span; None: not available."""
+    """A witness: its name in the table, and how much it moved in a span; None: not available."""
 
     name: str
     moved: Reading
 
 
 def grown(table: str, *names: str) -> Counter:
-    """Counters that only grow, added up as far as this kernel has them.
+    """A witness that is the sum of growing counters, as far as this kernel has them.
 
-    A name that ends in * is all columns that begin so.
+    A name that ends in * stands for all columns with that prefix.
     """
 
     def moved(machine: Machine, begin: float, end: float) -> float | None:
-        each = [machine.moved(one, begin, end, table) for one in _columns(machine, table, names)]
-        known = [one for one in each if one is not None]
+        columns = _columns(machine, table, names)
+        moves = [machine.moved(column, begin, end, table) for column in columns]
+        known = [move for move in moves if move is not None]
         return sum(known) if known else None
 
     return Counter(" + ".join(f"`{name}`" for name in names), moved)
 
 
 def level(table: str, name: str) -> Counter:
-    """A gauge: its mean in the span."""
+    """A witness that is the mean of a gauge in the span."""
 
     def moved(machine: Machine, begin: float, end: float) -> float | None:
         return _level(machine, table, name, begin, end)
@@ -49,25 +51,25 @@ def level(table: str, name: str) -> Counter:
 
 
 def _columns(machine: Machine, table: str, names: tuple[str, ...]) -> list[str]:
-    found = machine.trace if table == "trace" else machine.run.tables.get(table)
-    there = found.names if found else ()
-    each = []
+    content = machine.trace if table == "trace" else machine.run.tables.get(table)
+    available = content.names if content else ()
+    columns = []
     for name in names:
         if name.endswith("*"):
-            each += [one for one in there if one.startswith(name[:-1])]
+            columns += [column for column in available if column.startswith(name[:-1])]
         else:
-            each.append(name)
-    return each
+            columns.append(name)
+    return columns
 
 
 def _level(machine: Machine, table: str, name: str, begin: float, end: float) -> float | None:
-    found = machine.run.column(table, name)
-    inside = _inside(found[0], begin, end) if found else None
-    return None if found is None or inside is None else float(found[1][inside].mean())
+    column = machine.run.column(table, name)
+    inside = _inside(column[0], begin, end) if column else None
+    return None if column is None or inside is None else float(column[1][inside].mean())
 
 
 def _inside(stamps: Floats, begin: float, end: float) -> NDArray[np.bool_] | None:
-    """Which samples are the span's; None if there is none."""
+    """Which samples are in the span; None if none is."""
     inside = (stamps > begin) & (stamps <= end)
     return inside if inside.any() else None
 
@@ -78,7 +80,7 @@ def _not_full(machine: Machine, begin: float, end: float) -> float | None:
 
 
 def _read_but_swap(machine: Machine, begin: float, end: float) -> float | None:
-    """MiB read from all disks, the root's included, that were no swap-ins."""
+    """The MiB read from all disks, including the root's, without swap-ins."""
     read = machine.moved("pgpgin", begin, end, "vmstat")
     swapped = machine.moved("pswpin", begin, end, "vmstat")
     if read is None or swapped is None:
@@ -87,7 +89,7 @@ def _read_but_swap(machine: Machine, begin: float, end: float) -> float | None:
 
 
 def _crypt_without_disk(machine: Machine, begin: float, end: float) -> float | None:
-    """Samples of the span at which dm-crypt had bios and the disk none, as a share."""
+    """The share of the span's samples with bios in flight in dm-crypt but none on the disk."""
     crypt = machine.run.column("diskstats", "crypt_in_flight")
     disk = machine.run.column("diskstats", "disk_in_flight")
     if crypt is None or disk is None or not np.array_equal(crypt[0], disk[0]):
@@ -98,14 +100,14 @@ def _crypt_without_disk(machine: Machine, begin: float, end: float) -> float | N
     return float(np.mean((crypt[1][inside] > 0) & (disk[1][inside] == 0)))
 
 
-# The throttles of both ages: the columns that a kernel does not have are left out.
+# The throttles of old and new kernels: columns that a kernel lacks are left out.
 WRITEBACK = (
     *("throttled_writeback_us", "throttled_congested_us"),
     *("congestion_wait_us", "wait_iff_congested_us"),
 )
 NO_PROGRESS = ("throttled_noprogress_us", "throttled_isolated_us", "throttled_nonlru_us")
 
-# A cause without any: nothing of the machine's that is recorded moves with it.
+# A cause without a witness: no recorded counter of the machine moves with it.
 OF: dict[str, tuple[Counter, ...]] = {
     "swap_in": (
         grown("vmstat", "pswpin"),

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a campaign of many runs in Slurm costs the machine that drives it."""
+"""How much a campaign of many runs in Slurm costs the machine that drives it."""

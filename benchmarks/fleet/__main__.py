@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""python3 -m benchmarks.fleet: what 10,000 runs in 64 slots of Slurm cost the driver.
+"""python3 -m benchmarks.fleet: how much 10,000 runs in 64 Slurm slots cost the driver.
 
 The driver is the real one, with its folders and files. Slurm and its nodes are simulated, on a
-clock that only the driver's sleeping advances, so that it looks as often as in a real campaign.
-Runs take 2 to 4 minutes of that clock.
+clock that only advances while the driver sleeps, so that the driver polls as often as in a real
+campaign. Runs take 2 to 4 minutes of that clock.
 """
 
 import argparse
@@ -35,7 +35,7 @@ SHORTEST_S, LONGEST_S = 120.0, 240.0
 
 
 def measure(folder: Path, runs: int, slots: int) -> dict[str, float]:
-    """Do a campaign of so many runs; its figures, in the units that their names end in."""
+    """Do a campaign of `runs` runs; returns its figures, whose names end in their units."""
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
     played_campaign.small_parts()
     clock = SimulatedClock()
@@ -47,15 +47,17 @@ def measure(folder: Path, runs: int, slots: int) -> dict[str, float]:
     argv = [*kernels, "--runs", str(runs // VARIANTS), "--profile", "quick", "--out", str(out)]
     chosen = parse(argv)
     campaign = Campaign(chosen, argv)
-    guests = {one.kernel: played_jobs.guest(one.kernel[7:]) for one in chosen.variants}
-    found = campaign.enter([(one, guests[one.kernel].kernel) for one in chosen.variants])
-    ready = {one.label: Ready(one, guests[one.kernel]) for one in found}
+    guests = {variant.kernel: played_jobs.guest(variant.kernel[7:]) for variant in chosen.variants}
+    entered = campaign.enter(
+        [(variant, guests[variant.kernel].kernel) for variant in chosen.variants]
+    )
+    ready = {variant.label: Ready(variant, guests[variant.kernel]) for variant in entered}
     queue = SimulatedQueue(out, clock, slots, SHORTEST_S, LONGEST_S)
-    made = arrays.Arrays(options.parse("slurm"), out, Path("/suite"), played_jobs.job())
+    submitted = arrays.Arrays(options.parse("slurm"), out, Path("/suite"), played_jobs.job())
     noted = RunHosts(Kept("slurm"), out)
     began = time.process_time()
-    workers = SlurmWorkers(queue, slots, "name", out, made, noted.note)
-    # The driver prints lines for each run; nobody reads them here.
+    workers = SlurmWorkers(queue, slots, "name", out, submitted, noted.note)
+    # Drop the lines that the driver prints for each run.
     with contextlib.redirect_stdout(io.StringIO()):
         Runner(chosen, campaign, ready, workers, lambda: False).go()
     workers.close()
@@ -81,10 +83,14 @@ def measure(folder: Path, runs: int, slots: int) -> dict[str, float]:
 
 
 def main() -> int:
-    """Print the figures, one a line."""
+    """Print the figures, one per line; returns the exit status."""
     parser = argparse.ArgumentParser(prog="benchmarks.fleet", description=__doc__)
-    parser.add_argument("--runs", type=count, default=10_000, help="how many (default: 10000)")
-    parser.add_argument("--slots", type=count, default=64, help="at a time (default: 64)")
+    parser.add_argument(
+        "--runs", type=count, default=10_000, help="number of runs (default: 10000)"
+    )
+    parser.add_argument(
+        "--slots", type=count, default=64, help="number of simultaneous runs (default: 64)"
+    )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for name, value in measure(Path(folder), given.runs, given.slots).items():

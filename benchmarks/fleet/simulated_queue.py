@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Slurm and its nodes, simulated: tasks of given lengths, on a clock that only sleeps advance."""
+"""Simulates Slurm and its nodes: tasks of given lengths, on a clock that only sleeps advance."""
 
 import heapq
 import random
@@ -13,11 +13,11 @@ from run.slurm import submission
 from run.slurm.controller import QueuedTask
 from run.slurm.submission import TaskFolder
 
-MIN_JOB_AGE_S = 300.0  # Slurm's default: how long squeue shows a task that is over
+MIN_JOB_AGE_S = 300.0  # Slurm's default: how long squeue shows an ended task
 
 
 class SimulatedClock:
-    """What `time` is for the driver: seconds pass when it sleeps."""
+    """Replaces `time` in the driver: seconds pass only when it sleeps."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -27,14 +27,14 @@ class SimulatedClock:
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        """Let them pass."""
+        """Let these seconds pass."""
         self.now += seconds
 
 
 class SimulatedQueue:
-    """Nodes with so many slots in all; runs take shortest_s to longest_s.
+    """Nodes with `slots` slots in all, where runs take shortest_s to longest_s seconds.
 
-    spent: CPU seconds of this simulation itself, which are none of the driver's.
+    spent: CPU seconds of the simulation itself, which do not count as the driver's.
     """
 
     def __init__(
@@ -53,12 +53,12 @@ class SimulatedQueue:
         self._number = 0
 
     def max_array(self) -> int:
-        """Slurm's default, 1,001."""
+        """Slurm's default limit of tasks in an array, 1,001."""
         self.calls["scontrol"] += 1
         return 1001
 
     def submit(self, name: str, comment: str, tasks: int, words: Sequence[str]) -> None:
-        """Take an array."""
+        """Queue an array of tasks."""
         self.calls["sbatch"] += 1
         began = time.process_time()
         self._number += 1
@@ -71,7 +71,7 @@ class SimulatedQueue:
         self.spent += time.process_time() - began
 
     def tasks(self, name: str) -> dict[tuple[str, int], QueuedTask]:
-        """What squeue shows."""
+        """The tasks that squeue shows, by comment and index."""
         self.calls["squeue"] += 1
         began = time.process_time()
         self._pass()
@@ -79,11 +79,11 @@ class SimulatedQueue:
         return dict(self._known)
 
     def cancel(self, job_ids: Sequence[str]) -> None:
-        """Nobody cancels anything here."""
+        """Not expected: this benchmark cancels nothing."""
         raise AssertionError(job_ids)
 
     def _pass(self) -> None:
-        """What has happened until now."""
+        """Let everything happen that is due by now."""
         now = self._clock.now
         while self._running and self._running[0][0] <= now:
             at, key = heapq.heappop(self._running)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How well the observers observe, one table from one run: `python3 -m benchmarks.observer`.
+"""How accurate the observers are, in one table from one run: `python3 -m benchmarks.observer`.
 
-Takes run_test.sh's options (default: the standard test). Input: a VM as run_test.sh's, in
+Takes run_test.sh's options (default: the standard test). It runs a VM as run_test.sh does, in
 which in_guest.py adds a stall of known length and a naive monitor. Output: the table; the run's
 files stay in results/observer/. Under emulation the guest's CPUs are many times slower than the
-host's: what the observers would cost at the host's pace is reckoned from two of their chores.
+host's: the observers' cost at the host's speed is estimated from two of their tasks.
 """
 
 import sys
@@ -30,7 +30,7 @@ SUITE = Path(__file__).resolve().parents[2]
 
 
 def rows(run_dir: Path, cpus: int, host: dict[str, float]) -> list[tuple[str, str, str]]:
-    """(what, target, measured) for the table; host: paces() of this machine."""
+    """The table's rows (what, target, measured); host: paces() of this machine, in us."""
     events = read_events(run_dir / EVENTS)
     named = {event["event"]: event for event in events}
     if "benchmark" not in named:
@@ -43,16 +43,16 @@ def rows(run_dir: Path, cpus: int, host: dict[str, float]) -> list[tuple[str, st
     vmlck = sum(o["vmlck_kib"] for o in observers.values()) / 1024
     sampler = observers["sampler"]
     if (evidence := observers.get("evidence")) is None:
-        raise UserError("the third observer did not run", hint="leave --no-evidence away")
+        raise UserError("the evidence observer did not run", hint="leave --no-evidence out")
     header, *samples = (run_dir / "vmstat.tsv").read_text().splitlines()
     late = [float(row.split("\t")[header.split("\t").index("late_s")]) for row in samples]
     naive = bench["naive"]
     guest = bench["pace"]
     freeze = worst_gap(run_dir)
 
-    def stall(found: list[dict[str, float]], part: str) -> str:
-        worst = max(abs(f[part] - (2.0 if part == "recorded" else 0)) for f in found)
-        return f"{1000 * worst:.1f} ms worst of {len(found)}"
+    def stall(stops: list[dict[str, float]], part: str) -> str:
+        worst = max(abs(stop[part] - (2.0 if part == "recorded" else 0)) for stop in stops)
+        return f"{1000 * worst:.1f} ms worst of {len(stops)}"
 
     def pair(of: str) -> str:
         return f"{guest[of]:.0f} us in the guest, {host[of]:.0f} us on the host"
@@ -93,7 +93,7 @@ def worst_gap(run_dir: Path) -> float:
 
 
 def main() -> int:
-    """Run and print the table."""
+    """Do the run and print the table; returns the exit status."""
     options = parse(sys.argv[1:])
     run_dir = SUITE / "results" / "observer"
     run_dir.mkdir(parents=True, exist_ok=True)

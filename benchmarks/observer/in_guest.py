@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs in the guest: the standard workload with a victim and a naive monitor beside it.
+"""Runs in the guest: the standard workload beside a stalling victim and a naive monitor.
 
 Arguments: those of run_test.sh --bare. Writes one `benchmark` event into events.jsonl.
 """
@@ -21,7 +21,7 @@ from monitors.launch import RecorderProcess, in_memory
 from monitors.streams import Stream
 from run.arguments import parse
 from setup.observers import program
-from workloads import beside
+from workloads import companions
 
 IDLE_STOPS = 5
 NAIVE = (
@@ -31,8 +31,8 @@ NAIVE = (
 
 
 def extra(naive: bool) -> list[Stream]:
-    """The streams that the benchmark adds; both log to files that stay in the guest."""
-    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(beside.SUITE), "LC_ALL": "C.UTF-8"}
+    """The streams that the benchmark adds; their logs stay in the guest."""
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(companions.SUITE), "LC_ALL": "C.UTF-8"}
     victim = [sys.executable, "-S", "-m", "benchmarks.observer.victim"]
     streams = [Stream("victim", [*victim, "0" if naive else str(IDLE_STOPS)], env, waits=True)]
     if naive:
@@ -41,7 +41,7 @@ def extra(naive: bool) -> list[Stream]:
 
 
 def idle(folder: Path) -> None:
-    """Record the victim alone."""
+    """Record the victim alone on an idle machine."""
     folder.mkdir()
     recorder = RecorderProcess(
         in_memory(program()), folder, extra(naive=False), until={"victim"}, timeout_s=120
@@ -51,8 +51,8 @@ def idle(folder: Path) -> None:
 
 
 def victim_errors(path: Path) -> list[dict[str, float]]:
-    """For each stop: the recorder's gap, the victim's own, and the difference, in seconds."""
-    found = []
+    """For each stop: the recorder's gap, the victim's own gap, and the difference, in seconds."""
+    stops = []
     before = 0.0
     for line in path.read_text().splitlines():
         _, gap, word, *clock = line.split()
@@ -60,12 +60,12 @@ def victim_errors(path: Path) -> list[dict[str, float]]:
             before = float(clock[0])
         elif word == "after":
             own = float(clock[0]) - before
-            found.append({"recorded": float(gap), "own": own, "error": float(gap) - own})
-    return found
+            stops.append({"recorded": float(gap), "own": own, "error": float(gap) - own})
+    return stops
 
 
 def naive_figures(path: Path) -> dict[str, Any]:
-    """Worst lateness against its 1 s period (by its own dates), samples and CPU of the loop."""
+    """The naive loop's worst lateness (s, for its period of 1 s), samples, and CPU us a sample."""
     dates: list[float] = []
     spent: list[float] = []
     for line in path.read_text().splitlines():
@@ -73,8 +73,8 @@ def naive_figures(path: Path) -> dict[str, Any]:
         if re.fullmatch(r"\d+\.\d+", text):
             dates.append(float(text))
         else:  # two lines of `times`: the shell's own, its children's
-            found = re.findall(r"(\d+)m([\d.]+)s", text)
-            spent.append(sum(60 * int(minutes) + float(part) for minutes, part in found))
+            times = re.findall(r"(\d+)m([\d.]+)s", text)
+            spent.append(sum(60 * int(minutes) + float(part) for minutes, part in times))
     rounds = len(spent) // 2
     worst = max(later - earlier for earlier, later in itertools.pairwise(dates)) - 1
     cpu = (spent[2 * rounds - 2] + spent[2 * rounds - 1]) / rounds
@@ -82,14 +82,14 @@ def naive_figures(path: Path) -> dict[str, Any]:
 
 
 def main() -> int:
-    """The idle part, then the workload with everything beside it."""
+    """Do the idle part, then the workload with both streams beside it; returns the exit status."""
     options = parse(sys.argv[1:])
     run_dir = Path(str(options.run_dir))
     pace = paces()
     time.sleep(2)
     idle(Path("/run/idle"))
-    original = beside.programs
-    beside.programs = lambda *given: original(*given) + extra(naive=True)
+    original = companions.programs
+    companions.programs = lambda *given: original(*given) + extra(naive=True)
     status = one_run.run(options)
     Events(run_dir / EVENTS).write(
         "benchmark",

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How fast a machine does what an observer does: the guest's pace against the host's."""
+"""How fast a machine does an observer's tasks, to compare the guest with the host."""
 
 import os
 import resource
 from collections.abc import Callable
 
 READS, LOOPS = 4000, 800
-LINES = 400  # of a table as /proc/vmstat is one
+LINES = 400  # of a table like /proc/vmstat
 
 
 def paces() -> dict[str, float]:
-    """CPU us here of one pread of /proc/vmstat, and of splitting a table like it in Python."""
+    """The CPU us of a pread of /proc/vmstat here, and of splitting such a table in Python."""
     fd = os.open("/proc/vmstat", os.O_RDONLY)
     table = b"".join(b"nr_counter_%d %d\n" % (n, n * n) for n in range(LINES))
     try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A stall of known length: a child prints its own clock, is stopped for 2.000 s and goes on.
+"""A stall of known length: a child prints its own clock, is stopped for 2.000 s and continues.
 
-Standard output: `before MONO` and `after MONO` lines with CLOCK_MONOTONIC seconds taken right
-before each is written, so that the recorder's gap can be held against the victim's own.
+Standard output: `before MONO` and `after MONO` lines with CLOCK_MONOTONIC seconds, taken right
+before each line is written, so that the recorder's gap can be compared with the victim's own.
 """
 
 import ctypes
@@ -15,11 +15,11 @@ from contract import start_up
 
 STOP_S = 2.000
 MCL_CURRENT, MCL_FUTURE = 1, 2
-PRIORITY = 10  # below the recorder's: the instrument is tested, not the freeze
+PRIORITY = 10  # below the recorder's: this tests the instrument, not the freeze
 
 
 def stay_in_memory(priority: int) -> None:
-    """Lock this process's memory, which a child does not inherit, and run before others."""
+    """Lock this process's memory, which a child does not inherit, and set real-time priority."""
     ctypes.CDLL(None).mlockall(MCL_CURRENT | MCL_FUTURE)
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
 
@@ -30,7 +30,7 @@ def say(word: str) -> None:
 
 
 def victim() -> None:
-    """Be stopped twice without a word, then print, be stopped, print, for ever."""
+    """Stop twice without printing; then print, stop and print, forever."""
     for _ in range(2):
         os.kill(os.getpid(), signal.SIGSTOP)
     while True:
@@ -41,7 +41,7 @@ def victim() -> None:
 
 
 def stopped_for(child: int, seconds: float) -> None:
-    """Wait until the child has stopped itself, and let it go on that much later."""
+    """Wait until the child has stopped itself, and continue it that many seconds later."""
     os.waitid(os.P_PID, child, os.WSTOPPED)
     until = time.monotonic() + seconds
     time.sleep(max(0.0, until - time.monotonic()))
@@ -49,7 +49,10 @@ def stopped_for(child: int, seconds: float) -> None:
 
 
 def main() -> int:
-    """Stop the child for STOP_S whenever it stops itself, times times (0: until SIGTERM)."""
+    """Hold the child for STOP_S seconds each time it stops, N times (0: until SIGTERM).
+
+    Returns the exit status.
+    """
     times = int(sys.argv[1])
     stay_in_memory(PRIORITY + 1)
     child = os.fork()
@@ -57,7 +60,7 @@ def main() -> int:
         stay_in_memory(PRIORITY)
         victim()
     try:
-        stopped_for(child, 0.1)  # a rehearsal: what it needs is in memory from here on
+        stopped_for(child, 0.1)  # a rehearsal, which brings all that is needed into memory
         os.waitid(os.P_PID, child, os.WSTOPPED | os.WNOWAIT)
         start_up.wait()
         stopped_for(child, 0.0)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a report costs, and how it grows: `python3 -m benchmarks.report`.
+"""How much time and memory a report takes, by its size: `python3 -m benchmarks.report`.
 
-Input: synthetic campaigns (tests/make_results.py; nothing in them was measured) in a temporary
-folder: five runs a variant, six streams of about 1,650 lines, every counter of a real kernel.
-Output: a table for docs, from `python3 -m graphs DIR` in a process of its own, whose progress lines
-tell the stages apart; how it compares with the targets, which are for 120 variants. With --evidence
-each run has the files that its causes come from.
+Input: synthetic campaigns in a temporary folder (by tests/make_results.py; nothing in them was
+measured) with five runs a variant, six streams of about 1,650 lines, and every counter of a real
+kernel. Output: a table for docs about `python3 -m graphs DIR` in its own process, whose progress
+lines mark the stages, and a comparison with the targets, which are for 120 variants. With
+--evidence each run has the files from which its causes are determined.
 """
 
 import argparse
@@ -45,7 +45,7 @@ class Row:
 
     variants: int
     results: float
-    lines: float  # a stream, on the average
+    lines: float  # mean of a stream
     cost: Cost
     page: float
     pictures: float
@@ -68,13 +68,13 @@ class Row:
 
 
 def mib(*paths: Path) -> float:
-    """Size of files, and of all that is in folders."""
-    each = [one for path in paths for one in (path.rglob("*") if path.is_dir() else [path])]
-    return sum(one.stat().st_size for one in each if one.is_file()) / 2**20
+    """The size of these files, and of all files in these folders, in MiB."""
+    files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path])]
+    return sum(file.stat().st_size for file in files if file.is_file()) / 2**20
 
 
-def row(variants: int, with_evidence: bool) -> Row:
-    """Make a campaign, report it, and throw both away."""
+def measure_report(variants: int, with_evidence: bool) -> Row:
+    """Make a campaign and its report, measure that, and remove both."""
     with tempfile.TemporaryDirectory(prefix="freeze-benchmark-") as scratch:
         results, report = Path(scratch) / "synthetic", Path(scratch) / "report"
         make_campaign(results, variants, RUNS, all_counters=True, with_evidence=with_evidence)
@@ -94,13 +94,13 @@ def row(variants: int, with_evidence: bool) -> Row:
         )
 
 
-def verdict(found: Row) -> str:
+def verdict(row: Row) -> str:
     """The targets, and whether they were met."""
-    spent = found.cost.whole - found.cost.seconds[BUNDLE]
-    both = spent <= TARGET_S and found.cost.together <= TARGET_MIB
+    spent = row.cost.whole - row.cost.seconds[BUNDLE]
+    both = spent <= TARGET_S and row.cost.together <= TARGET_MIB
     return (
-        f"{found.variants} variants: load to page in {spent:.1f} s (target "
-        f"{TARGET_S:.0f} s), memory {found.cost.together:.0f} MiB (target {TARGET_MIB:.0f} MiB): "
+        f"{row.variants} variants: load to page in {spent:.1f} s (target "
+        f"{TARGET_S:.0f} s), memory {row.cost.together:.0f} MiB (target {TARGET_MIB:.0f} MiB): "
         + ("met" if both else "missed")
     )
 
@@ -111,26 +111,28 @@ def main(arguments: list[str] | None = None) -> int:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--variants", type=int, nargs="+", default=[10, 30, 60, TARGET_VARIANTS])
     parser.add_argument(
-        "--evidence", action="store_true", help="each run has evidence; the targets are without it"
+        "--evidence",
+        action="store_true",
+        help="give each run evidence; the targets are for runs without it",
     )
-    asked = parser.parse_args(arguments)
-    if min(asked.variants) < 10:
-        raise UserError("--variants: at least 10, for fewer runs have no stages to tell apart")
+    options = parser.parse_args(arguments)
+    if min(options.variants) < 10:
+        raise UserError("--variants must be at least 10: smaller reports print no stages")
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
     rows = []
-    for variants in asked.variants:
-        rows.append(row(variants, asked.evidence))
+    for variants in options.variants:
+        rows.append(measure_report(variants, options.evidence))
         print(f"| {' | '.join(rows[-1].cells())} |", flush=True)
-    per_stream = sum(one.lines for one in rows) / len(rows)
+    per_stream = sum(row.lines for row in rows) / len(rows)
     print(
         f"\nSynthetic campaigns: {RUNS} runs a variant, {STREAMS} streams of {per_stream:,.0f} "
         f"lines on the average (a gitk's: {LINES:,}),\nevery counter of a real kernel. Memory: "
         "peak of all processes together, pages that they share counted once."
     )
-    judged = [one for one in rows if one.variants == TARGET_VARIANTS and not asked.evidence]
-    for one in judged:
-        print(verdict(one))
-    return int(any(verdict(one).endswith("missed") for one in judged))
+    judged = [row for row in rows if row.variants == TARGET_VARIANTS and not options.evidence]
+    for row in judged:
+        print(verdict(row))
+    return int(any(verdict(row).endswith("missed") for row in judged))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A program's time, stage by stage, and its memory, its children's included."""
+"""Measures a program's time by stage, and its memory, including its children's."""
 
 import os
 import subprocess
@@ -18,11 +18,11 @@ SAMPLE_S = 0.1
 
 @dataclass(frozen=True)
 class Cost:
-    """What a program took; times in seconds, memory in MiB."""
+    """The time (s) and memory (MiB) that a program took."""
 
-    seconds: dict[str, float]  # stage -> time by the clock
-    cpu: dict[str, float]  # stage -> user and system time of all processes that ended by then
-    together: float  # peak of all processes, pages that they share counted once; sampled
+    seconds: dict[str, float]  # stage -> elapsed time
+    cpu: dict[str, float]  # stage -> user and system time of all processes that have ended
+    together: float  # sampled peak of all processes; shared pages count once
 
     @property
     def whole(self) -> float:
@@ -33,9 +33,9 @@ class Cost:
 def measured(command: Sequence[str], stages: dict[str, str]) -> Cost:
     """Run a Python program of this suite.
 
-    `stages`: what a line of its standard error begins with when a stage begins -> the stage's name;
-    a stage may begin more than once. What is before the first of them begins with "". UserError if
-    the program fails, or never comes to one of its stages.
+    stages: prefix of the line on stderr with which a stage begins -> the stage's name; "" is for
+    the time before the first such line. A stage may begin several times. UserError if the program
+    fails, or does not get to one of its stages.
     """
     begin = time.monotonic()
     child = subprocess.Popen(
@@ -53,13 +53,13 @@ def measured(command: Sequence[str], stages: dict[str, str]) -> Cost:
     with child.stderr:
         for line in child.stderr:
             last = line.strip()
-            found = next((words for words in stages if words and last.startswith(words)), None)
-            if found is not None:
+            prefix = next((words for words in stages if words and last.startswith(words)), None)
+            if prefix is not None:
                 now, used = time.monotonic(), cpu_seconds(child.pid)
                 seconds[stage] += now - since
                 cpu[stage] += used - spent
-                stage, since, spent = stages[found], now, used
-                reached.add(found)
+                stage, since, spent = stages[prefix], now, used
+                reached.add(prefix)
     _, status, usage = os.wait4(child.pid, 0)
     seconds[stage] += time.monotonic() - since
     cpu[stage] += usage.ru_utime + usage.ru_stime - spent
@@ -67,9 +67,9 @@ def measured(command: Sequence[str], stages: dict[str, str]) -> Cost:
     watcher.join()
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
-        raise UserError(f"{' '.join(command)} ended with {child.returncode}: {last}")
+        raise UserError(f"{' '.join(command)} ended with status {child.returncode}: {last}")
     if missing := set(stages) - reached:
-        raise UserError(f"{' '.join(command)} never said {sorted(missing)[0]!r}")
+        raise UserError(f"{' '.join(command)} never printed {sorted(missing)[0]!r}")
     return Cost(seconds, cpu, peaks[0])
 
 
@@ -79,11 +79,11 @@ def _watch(pid: int, over: threading.Event, peaks: list[float]) -> None:
 
 
 def _family(pid: int) -> list[int]:
-    """The process and all that descend from it; those that are gone by now are left out."""
+    """The pids of the process and of all its descendants that still run."""
     family, new = [], [pid]
     while new:
         family += new
-        new = [child for one in new for child in _children(one)]
+        new = [child for parent in new for child in _children(parent)]
     return family
 
 
@@ -98,7 +98,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _resident(pid: int) -> float:
-    """MiB in memory; a page that n processes share counts as an n-th of one in each."""
+    """The MiB of a process in memory; a page that n processes share counts as 1/n in each."""
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     except OSError:

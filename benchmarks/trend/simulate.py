@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Series of nights in which the truth is known, judged by analysis.trends as real ones are.
+"""Simulates series of nights in which the truth is known, judged by analysis.trends like real ones.
 
-A run's figure is 500 s, times the changes so far, times a logarithmic normal scatter; of some runs
-that never stall, 0.
+A run's figure is 500 s, times the changes so far, times a log-normal scatter; it is 0 for runs that
+never stall.
 """
 
 from dataclasses import dataclass, field
@@ -21,43 +21,49 @@ LEVEL_S = 500.0
 
 @dataclass(frozen=True)
 class Setting:
-    """What is simulated; `changes`: (night from 0, factor)."""
+    """What is simulated. changes: (night, counted from 0; factor)."""
 
     nights: int
     scatter: float  # standard deviation of the figure's logarithm
     changes: tuple[tuple[int, float], ...] = ()
-    runs: int = 5  # a night
+    runs: int = 5  # per night
     calm: float = 0.0  # share of the runs that do not stall at all
 
 
 @dataclass
 class Tally:
-    """What was found in all series."""
+    """What was found in all series, as counts."""
 
-    false: int = 0  # series with a change that is not there, at any night
-    nights: list[int] = field(default_factory=list)  # of each change found; 1: the same night
-    true: int = 0  # changes that are there
-    right: int = 0  # found with the right night
-    placed: list[bool] = field(default_factory=list)  # whether the places hold the true one
-    covered: list[bool] = field(default_factory=list)  # whether the interval holds the true ratio
-    holds_one: int = 0  # intervals that hold 1 beside a change
+    false: int = 0  # series with a found change that does not exist
+    nights: list[int] = field(
+        default_factory=list
+    )  # nights until each change was found; 1: the same night
+    true: int = 0  # existing changes
+    right: int = 0  # changes that were found with the right night
+    placed: list[bool] = field(
+        default_factory=list
+    )  # whether the named nights include the true one
+    covered: list[bool] = field(
+        default_factory=list
+    )  # whether the interval contains the true ratio
+    holds_one: int = 0  # intervals of found changes that contain 1
 
 
 def draw(setting: Setting, rng: np.random.Generator) -> list[tuple[float, ...]]:
-    """The figures of each night's runs."""
-    level, found = 1.0, []
+    """The figures (seconds) of each night's runs."""
+    level, series = 1.0, []
     changes = dict(setting.changes)
     for night in range(setting.nights):
         level *= changes.get(night, 1.0)
         values = LEVEL_S * level * np.exp(setting.scatter * rng.standard_normal(setting.runs))
         if setting.calm:
             values[rng.random(setting.runs) < setting.calm] = 0.0
-        found.append(tuple(values.tolist()))
-    return found
+        series.append(tuple(values.tolist()))
+    return series
 
 
 def simulate(setting: Setting, number: int, measured: int, seed: int) -> Tally:
-    """So many series; of the first `measured` the intervals are looked at too."""
+    """Simulate `number` series; for the first `measured` of them the intervals are checked, too."""
     rng = np.random.default_rng(seed)
     tally = Tally()
     for index in range(number):
@@ -85,7 +91,7 @@ def simulate(setting: Setting, number: int, measured: int, seed: int) -> Tally:
 def _measure(
     points: list[tuple[float, ...]], matched: dict[int, int], truth: dict[int, float], tally: Tally
 ) -> None:
-    dated = [Point(str(n), str(n), None, Sample(one)) for n, one in enumerate(points)]
+    dated = [Point(str(n), str(n), None, Sample(figures)) for n, figures in enumerate(points)]
     track = judge_track("simulated", PRIMARY, dated, ALPHA, MARGIN)
     for place, at in matched.items():
         change = track.changes[place]
@@ -96,5 +102,5 @@ def _measure(
 
 
 def bounds(change: Change) -> tuple[float, float]:
-    """Of its interval; 0 and infinite where there is none."""
+    """The bounds of its interval (ratios); 0 and infinity where there is no bound."""
     return change.low or 0.0, np.inf if change.high is None else change.high

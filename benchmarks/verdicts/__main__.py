@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How often the verdicts err, and what they find: `python3 -m benchmarks.verdicts DIR...`.
 
-Input: campaigns of real runs. Output: the tables of docs/developer/verdict-validation.md, from
-1,000 simulated campaigns a row (benchmarks/verdicts/simulate.py says how they are drawn), judged by
-analysis.verdicts.judge as analysis.compare does. The same folders and seed give the same table.
+Input: campaigns of real runs. Output: the tables of docs/developer/verdict-validation.md. Each row
+is from 1,000 simulated campaigns (benchmarks/verdicts/simulate.py describes them), which
+analysis.verdicts.judge judges as analysis.compare does. Equal folders and seed give equal tables.
 """
 
 import argparse
@@ -32,14 +32,31 @@ from errors import UserError, run_command
 LOOKS = (5, 7, 10, 14, 20)
 RUNS = ((3,), (5,), (10,), LOOKS)
 JUST_OUTSIDE = 1 + MARGIN
-POWER = 0.8  # what a verdict costs: until one of these ratios is found in so many campaigns
+POWER = 0.8  # share of campaigns in which one of these ratios must be found: a verdict's cost
 FOUND = (1.25, JUST_OUTSIDE)
-ENOUGH = (4, 5, 6, 7, 8, 10, 12, 14, 17, 20, 25, 30, 40, 50, 70, 100)  # runs of each: tried
-CALM = 0.1  # of the real scatter: with more of it nobody shows equivalence within 10 %
+ENOUGH = (
+    4,
+    5,
+    6,
+    7,
+    8,
+    10,
+    12,
+    14,
+    17,
+    20,
+    25,
+    30,
+    40,
+    50,
+    70,
+    100,
+)  # runs of each variant that are tried
+CALM = 0.1  # share of the real scatter: more of it makes equivalence within 10 % undetectable
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table."""
+    """Print the tables; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python3 -m benchmarks.verdicts", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("dir", type=Path, nargs="+", help="a campaign of real runs")
@@ -49,18 +66,18 @@ def main(arguments: list[str] | None = None) -> int:
         "--run-s",
         type=_seconds,
         metavar="S",
-        help="how long a run keeps this machine: its whole time over the runs side by side",
+        help="seconds of this machine per run: elapsed time divided by parallel runs",
     )
-    asked = parser.parse_args(arguments)
-    loaded = [load_campaign(folder) for folder in asked.dir]
+    options = parser.parse_args(arguments)
+    loaded = [load_campaign(folder) for folder in options.dir]
     pool = pools(loaded)
     if not pool:
-        raise UserError(f"no variant with {FEWEST} runs to draw from", hint="name a campaign")
-    for line in _pools(pool, asked.seed):
+        raise UserError(f"no variant has {FEWEST} runs to draw from", hint="name a campaign")
+    for line in _pools(pool, options.seed):
         print(line)
-    table = Table(pool, asked.campaigns, asked.seed)
+    table = Table(pool, options.campaigns, options.seed)
     table.primary()
-    table.cost(asked.run_s)
+    table.cost(options.run_s)
     table.spread()
     if with_evidence := cause_pools(loaded):
         table.blames(with_evidence)
@@ -74,18 +91,18 @@ def _pools(pool: list[Pool], seed: int) -> list[str]:
         "| drawn from | real runs | stalled s, real | sd | stalled s, simulated | sd |",
         "|---|---|---|---|---|---|",
     ]
-    for one in pool:
-        drawn = one.draw(np.random.default_rng(seed), 2000)
-        real = one.real
+    for variant in pool:
+        drawn = variant.draw(np.random.default_rng(seed), 2000)
+        real = variant.real
         lines.append(
-            f"| {one.name} | {len(real)} | {real.mean():.1f} | {real.std(ddof=1):.1f} | "
+            f"| {variant.name} | {len(real)} | {real.mean():.1f} | {real.std(ddof=1):.1f} | "
             f"{drawn.mean():.1f} | {drawn.std(ddof=1):.1f} |"
         )
     return lines
 
 
 class Table:
-    """Prints its rows as they are done; each has its own seed."""
+    """Prints its rows as soon as they are computed; each has its own seed."""
 
     def __init__(self, pool: list[Pool], number: int, seed: int) -> None:
         self.pool, self.number, self.seed = pool, number, seed
@@ -126,19 +143,19 @@ class Table:
             f"\n| drawn from | times | runs of each until it is found in {_percent(POWER)} | found "
             "| minutes |\n|---|---|---|---|---|"
         )
-        for effect, one in product(FOUND, self.pool):
+        for effect, variant in product(FOUND, self.pool):
             self.seed += 1
             for runs in ENOUGH:
                 setting = Setting((runs,), 1, effect)
-                drawn = campaigns([one], setting, self.number, self.seed)
-                found = simulate(drawn, setting, alpha=ALPHA, margin=MARGIN).regressed
-                if found >= POWER:
+                drawn = campaigns([variant], setting, self.number, self.seed)
+                power = simulate(drawn, setting, alpha=ALPHA, margin=MARGIN).regressed
+                if power >= POWER:
                     break
-            enough = str(runs) if found >= POWER else f"more than {runs}"
+            enough = str(runs) if power >= POWER else f"more than {runs}"
             minutes = "" if run_s is None else f"{2 * runs * run_s / 60:.0f}"
-            if found < POWER and minutes:
+            if power < POWER and minutes:
                 minutes = f"more than {minutes}"
-            row = f"| {one.name} | {effect:.2f} | {enough} | {_percent(found)} | {minutes} |"
+            row = f"| {variant.name} | {effect:.2f} | {enough} | {_percent(power)} | {minutes} |"
             print(row, flush=True)
 
     def spread(self) -> None:
@@ -166,8 +183,8 @@ class Table:
 
     def blames(self, pool: list[Pool]) -> None:
         print("\n| causes drawn from | real runs |\n|---|---|")
-        for one in pool:
-            print(f"| {one.name} | {len(one.real)} |")
+        for variant in pool:
+            print(f"| {variant.name} | {len(variant.real)} |")
         print(
             "\n| truth | runs of each | regressed or improved | only the right cause "
             "| it and others | others only | none named |"
@@ -181,10 +198,10 @@ class Table:
         ):
             for setting in settings:
                 self.seed += 1
-                found = simulate_blames(
+                blames = simulate_blames(
                     pool, setting, self.number, self.seed, alpha=ALPHA, margin=MARGIN
                 )
-                shares = " | ".join(_percent(share) for share in vars(found).values())
+                shares = " | ".join(_percent(share) for share in vars(blames).values())
                 print(f"| {truth} | {setting.runs} | {shares} |", flush=True)
 
 

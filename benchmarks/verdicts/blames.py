@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether the cause that a regression is said to come from is the one that made it.
+"""Whether the cause that is named for a regression is the one that made it.
 
-Campaigns as in simulate.py, but each run's stalled seconds are by cause, from the evidence of the
-real runs. Of the variant one cause is made longer, so that the truth is known.
+The campaigns are those of simulate.py, but each run's stalled seconds are split by cause, from the
+evidence of the real runs. One cause of the variant is made longer, so that the truth is known.
 """
 
 from collections.abc import Sequence
@@ -23,34 +23,34 @@ from analysis.verdicts.verdict import Sample
 from benchmarks.verdicts.simulate import Pool, pools
 
 KEYS = [cause.key for cause in CAUSES]
-GROWS = 0.1  # of a pool's stalled seconds: what is made longer is a cause with more of them
+GROWS = 0.1  # least share of a pool's stalled seconds of the cause that is made longer
 
 
 @dataclass(frozen=True)
 class Truth:
-    """The variant's stalled seconds are `effect` times the baseline's, on the average.
+    """The variant's stalled seconds are on average `effect` times the baseline's.
 
-    By one cause alone, another one in each campaign, or by all of them alike.
+    alone: one cause makes the difference, another one in each campaign; else all causes do, alike.
     """
 
-    runs: int  # of each
+    runs: int  # of each variant
     effect: float = 1.0
     alone: bool = True
 
 
 @dataclass
 class Blames:
-    """Shares of all campaigns: with a verdict, and what was said of where it comes from."""
+    """Shares of all campaigns: those with a verdict, by which causes were named."""
 
     verdict: float = 0.0
-    right: float = 0.0  # the cause that was made longer, and no other
-    beside: float = 0.0  # it and another
-    wrong: float = 0.0  # others only
-    none: float = 0.0  # no cause was named
+    right: float = 0.0  # only the cause that was made longer
+    beside: float = 0.0  # this cause and others
+    wrong: float = 0.0  # only others
+    none: float = 0.0  # none
 
 
 def cause_pools(campaigns: list[Campaign]) -> list[Pool]:
-    """Of the runs that have evidence: runs x causes (of KEYS)."""
+    """The pools of runs with evidence: stalled seconds, runs x causes (of KEYS)."""
     return pools(campaigns, _by_cause, len(KEYS))
 
 
@@ -65,7 +65,7 @@ def _by_cause(run: Run) -> list[tuple[Stall, Floats]] | None:
 def simulate_blames(
     pool: Sequence[Pool], truth: Truth, number: int, seed: int, *, alpha: float, margin: float
 ) -> Blames:
-    """What is said of `number` campaigns."""
+    """Simulate `number` campaigns; returns which causes were named."""
     rng = np.random.default_rng(seed)
     drawn = [_campaign(pool, truth, rng) for _ in range(number)]
     families = judge_families(
@@ -88,14 +88,14 @@ def simulate_blames(
 def _campaign(
     pool: Sequence[Pool], truth: Truth, rng: np.random.Generator
 ) -> tuple[Floats, Floats, set[str]]:
-    """Baseline, variant, and the causes of which the variant has more."""
-    one = pool[int(rng.integers(len(pool)))]
-    base, other = one.draw(rng, truth.runs), one.draw(rng, truth.runs)
+    """Baseline and variant (seconds, runs x causes), and the causes that were made longer."""
+    source = pool[int(rng.integers(len(pool)))]
+    base, other = source.draw(rng, truth.runs), source.draw(rng, truth.runs)
     if truth.effect == 1:
         return base, other, set()
     if not truth.alone:
         return base, truth.effect * other, set(KEYS)
-    mean = one.real.mean(axis=0)
+    mean = source.real.mean(axis=0)
     place = int(rng.choice(np.flatnonzero(mean >= GROWS * mean.sum())))
     other[:, place] *= 1 + (truth.effect - 1) * mean.sum() / mean[place]
     return base, other, {KEYS[place]}

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How often verdicts err where runs were not done: `python3 -m benchmarks.verdicts.unfinished`.
+"""How often verdicts err if runs reach their limit: `python3 -m benchmarks.verdicts.unfinished`.
 
-A simulated run stalls for a log-normal number of seconds, and takes longer the more it stalls. What
-is not done at the limit, the same for all runs, has stalled for the part of its seconds that fits.
-So when a run is cut depends on what is measured, as in real ones. Output: the table of
-docs/developer/verdict-validation.md; the same seed gives the same table.
+A simulated run stalls for a log-normal number of seconds, and takes longer the more it stalls. All
+runs have the same limit; a run that is not done by then has stalled for its share of the seconds up
+to the limit. So whether a run is cut depends on what is measured, as in real runs. Output: the
+table of docs/developer/verdict-validation.md; the same seed gives the same table.
 """
 
 import argparse
@@ -22,8 +22,8 @@ from benchmarks.verdicts.simulate import contradicts
 from contract.levels import ALPHA, MARGIN
 from errors import run_command
 
-STALLED_S, SCATTER = 600.0, 0.15  # of a run, and the sd of its logarithm
-# A run takes so long beside its stalls, which four programs have at once, and that scatters, too.
+STALLED_S, SCATTER = 600.0, 0.15  # stalled seconds of a run, and the sd of their logarithm
+# A run's seconds beside its stalls, which AT_ONCE programs have at once; sd of their logarithm.
 WORK_S, AT_ONCE, WORK_SCATTER = 60.0, 4, 0.05
 SETTINGS = [
     (runs, effect, share)
@@ -35,39 +35,39 @@ SETTINGS = [
 
 @dataclass
 class Shares:
-    """Of all campaigns; `cut`: of the runs of either variant."""
+    """Shares of all campaigns; cut_*: shares of the runs of baseline and variant."""
 
     cut_base: float = 0.0
     cut_sample: float = 0.0
     regressed: float = 0.0
     improved: float = 0.0
     equivalent: float = 0.0
-    covered: float = 0.0  # of the intervals, those that hold the true ratio
-    contradicted: int = 0
+    covered: float = 0.0  # share of the intervals that contain the true ratio
+    contradicted: int = 0  # number of campaigns
 
 
 def simulate(runs: int, effect: float, share: float, number: int, seed: int) -> Shares:
-    """Campaigns of so many runs of each, of which share of the baseline's is not done."""
+    """Simulate campaigns with `runs` runs of each; `share` of the baseline's reach the limit."""
     rng = np.random.default_rng(seed)
     _, takes = _drawn(rng, 20_000, 1.0)
     limit = float(np.quantile(takes, 1 - share))
-    found = Shares()
+    shares = Shares()
     for _ in range(number):
         base, sample = (_sample(rng, runs, by, limit) for by in (1.0, effect))
-        (one,) = judge([Pair(PRIMARY, "b", base, sample)], level=ALPHA, margin=MARGIN)
-        found.cut_base += base.unfinished / runs / number
-        found.cut_sample += sample.unfinished / runs / number
-        found.regressed += (one.verdict == "regressed") / number
-        found.improved += (one.verdict == "improved") / number
-        found.equivalent += (one.verdict == "equivalent") / number
-        high = math.inf if one.high is None else one.high
-        found.covered += ((one.low or 0.0) <= effect <= high) / number
-        found.contradicted += contradicts(one)
-    return found
+        (compared,) = judge([Pair(PRIMARY, "b", base, sample)], level=ALPHA, margin=MARGIN)
+        shares.cut_base += base.unfinished / runs / number
+        shares.cut_sample += sample.unfinished / runs / number
+        shares.regressed += (compared.verdict == "regressed") / number
+        shares.improved += (compared.verdict == "improved") / number
+        shares.equivalent += (compared.verdict == "equivalent") / number
+        high = math.inf if compared.high is None else compared.high
+        shares.covered += ((compared.low or 0.0) <= effect <= high) / number
+        shares.contradicted += contradicts(compared)
+    return shares
 
 
 def _drawn(rng: np.random.Generator, runs: int, effect: float) -> tuple[Floats, Floats]:
-    """How long whole runs stall, and how long they take."""
+    """The seconds that complete runs stall, and the seconds that they take."""
     stalled = effect * STALLED_S * np.exp(SCATTER * rng.standard_normal(runs))
     work = WORK_S * np.exp(WORK_SCATTER * rng.standard_normal(runs))
     return stalled, work + stalled / AT_ONCE
@@ -82,7 +82,7 @@ def _sample(rng: np.random.Generator, runs: int, effect: float, limit: float) ->
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table."""
+    """Print the table; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python3 -m benchmarks.verdicts.unfinished",
         description=__doc__,
@@ -90,21 +90,21 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--campaigns", type=int, default=1000, metavar="N")
     parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     print(
         "| truth | runs of each | not done, baseline | not done, variant | regressed | improved "
         "| equivalent | interval holds the truth | contradictions |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
     for runs, effect, share in SETTINGS:
-        one = simulate(runs, effect, share, asked.campaigns, asked.seed)
+        row = simulate(runs, effect, share, options.campaigns, options.seed)
         truth = "the same kernel (A/A)" if effect == 1 else f"{effect:g} times"
         shares = (
-            *(one.cut_base, one.cut_sample, one.regressed, one.improved),
-            *(one.equivalent, one.covered),
+            *(row.cut_base, row.cut_sample, row.regressed, row.improved),
+            *(row.equivalent, row.covered),
         )
         cells = [f"{100 * share:.1f} %" for share in shares]
-        print(f"| {truth} | {runs} | {' | '.join(cells)} | {one.contradicted} |")
+        print(f"| {truth} | {runs} | {' | '.join(cells)} | {row.contradicted} |")
     return 0
 
 

@@ -4,6 +4,6 @@
     DEV -> dm-crypt crypt-partition -> PV -> VG crypt-volume -> LV crypt-logical (file system)
                                                              -> LV crypt-swap (swap)
 
-The key is random and lives in the kernel's memory alone, from create to destroy. What must be
-undone is written to /run/desktop-freeze before it is done: `destroy` also cleans up after SIGKILL.
+The key is random and exists only in the kernel's memory, from create to destroy. Each step is
+recorded in /run/desktop-freeze before it is done, so that `destroy` also cleans up after SIGKILL.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The stack by hand: python3 -m setup.crypt_lvm create|activate|deactivate|destroy|status DEV."""
+"""Handles a stack by hand: python3 -m setup.crypt_lvm create|activate|… DEV."""
 
 import argparse
 import json
@@ -18,7 +18,7 @@ from setup.crypt_lvm.status import status
 
 
 def main() -> int:
-    """The command line."""
+    """The command; returns its exit status."""
     parser = argparse.ArgumentParser(
         prog="python3 -m setup.crypt_lvm", description=(crypt_lvm.__doc__ or "").split("\n\n")[0]
     )
@@ -27,13 +27,17 @@ def main() -> int:
     )
     parser.add_argument("device", metavar="DEV", help="an unused, empty partition, disk or file")
     parser.add_argument("--fs", choices=FILE_SYSTEMS, default="ext4")
-    parser.add_argument("--no-crypt", action="store_true", help="LVM directly on DEV")
+    parser.add_argument("--no-crypt", action="store_true", help="put LVM directly on DEV")
     parser.add_argument("--swap-size", type=size, default=SWAP_BYTES, metavar="SIZE")
     parser.add_argument(
-        "--swap", type=read_swap, default=ON_DISK, metavar="KIND", help="as run_test.sh's: activate"
+        "--swap",
+        type=read_swap,
+        default=ON_DISK,
+        metavar="KIND",
+        help="for activate: as run_test.sh's --swap",
     )
     parser.add_argument("--mount", type=Path, default=MOUNT, metavar="DIR")
-    parser.add_argument("--destroy-data", metavar="DEV", help="DEV again: what it holds is lost")
+    parser.add_argument("--destroy-data", metavar="DEV", help="DEV again: its data is lost")
     args = parser.parse_args()
     if args.command == "create":
         create(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A stack in use: file system mounted, its swap on, all other swap off; and all that undone."""
+"""Activates a stack (mounts its file system, switches swap over to it), and undoes that."""
 
 import contextlib
 import os
@@ -28,7 +28,7 @@ MOUNT = Path("/scratch")
 
 
 def activate(stack: Stack, mount: Path = MOUNT, swap: Swap = ON_DISK) -> None:
-    """Mount the file system at mount, turn this swap on, and all other swap off (remembered)."""
+    """Mount the file system at mount, turn this swap on, and record and turn off all other swap."""
     with state_lock():
         state = load_record(stack.record)
         if not state or state["stage"] != "created" or not is_whole(stack):
@@ -48,10 +48,10 @@ def activate(stack: Stack, mount: Path = MOUNT, swap: Swap = ON_DISK) -> None:
 def _activate(stack: Stack, mount: Path, state: dict[str, Any], swap: Swap) -> None:
     folder = mount.resolve()
     place = str(folder)
-    there = mounted_at(stack)
-    if there and there != [place]:
-        raise UserError(f"{stack.fs_device} is mounted on {there[0]}", hint="deactivate first")
-    if not there:
+    mounted = mounted_at(stack)
+    if mounted and mounted != [place]:
+        raise UserError(f"{stack.fs_device} is mounted on {mounted[0]}", hint="deactivate first")
+    if not mounted:
         check_mount(mount)
         state["made"] = not folder.is_dir()
         save_state(state, mounted=place)
@@ -64,14 +64,14 @@ def _activate(stack: Stack, mount: Path, state: dict[str, Any], swap: Swap) -> N
         swaps.unmake(state)
         ours = swaps.make(swap, stack.swap_device, state)
     state["stack"]["swapped_to"] = ours
-    found = swaps.others(ours)
-    swaps.refuse_unrestorable(found)
+    others = swaps.others(ours)
+    swaps.refuse_unrestorable(others)
     known = {entry[0] for entry in state["swaps"]}
-    save_state(state, swaps=state["swaps"] + [one for one in found if one[0] not in known])
-    # Ours first: what the others hold needs a place to go to.
+    save_state(state, swaps=state["swaps"] + [entry for entry in others if entry[0] not in known])
+    # Ours first: the contents of the others must go somewhere.
     if ours:
         swaps.turn_on(ours)
-    swaps.turn_off(found)
+    swaps.turn_off(others)
 
 
 def deactivate(stack: Stack) -> None:
@@ -82,7 +82,7 @@ def deactivate(stack: Stack) -> None:
 
 
 def undo(state: dict[str, Any]) -> None:
-    """Deactivate what the record says; whoever calls holds the lock."""
+    """Undo the activation that the record describes; the caller holds the lock."""
     stack = stack_of(state)
     _all(
         lambda: swaps.restore(state["swaps"]),
@@ -96,7 +96,7 @@ def undo(state: dict[str, Any]) -> None:
 
 def _unmount(stack: Stack, state: dict[str, Any]) -> None:
     owner = state["owner"]
-    # The recorder of a run that was killed is still ending the run's programs.
+    # After a run was killed, its recorder may still be ending the run's programs.
     attempts = 240 if owner and process_of(owner["pid"]) != owner else 20
     for place in reversed(mounted_at(stack)):
         patiently(lambda place=place: run("umount", place, timeout=600), attempts)  # type: ignore[misc]
@@ -106,19 +106,19 @@ def _unmount(stack: Stack, state: dict[str, Any]) -> None:
 
 
 def check_mount(mount: Path = MOUNT) -> None:
-    """UserError if the file system cannot be mounted there: something is."""
+    """UserError if the mount point is in use, or is not an empty folder."""
     place = mount.resolve()
     if any(str(place) == other for _number, other, _source in mounts()):
         raise UserError(f"{mount} is in use as a mount point", hint="unmount it")
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise UserError(
-            f"{mount}, where the file system is mounted, is there and not an empty folder",
+            f"{mount}, the mount point of the test, exists and is not an empty folder",
             hint="move it away for the test",
         )
 
 
 def mounted_at(stack: Stack) -> list[str]:
-    """Where the file system is mounted, by device number; in the order of /proc/self/mountinfo."""
+    """The mount points of the file system by its device number, in /proc/self/mountinfo's order."""
     if stack.logical[0] not in standing(stack) or not Path(stack.fs_device).exists():
         return []
     node = Path(stack.fs_device).stat().st_rdev
@@ -139,7 +139,7 @@ def _all(*steps: Callable[[], None]) -> None:
 
 
 def patiently(step: Callable[[], object], attempts: int = 20) -> None:
-    """Try for some seconds: a program just ended, or udev's blkid, may still hold the device."""
+    """Retry for some seconds: an ending program or udev's blkid may still hold the device."""
     for attempt in range(attempts):
         try:
             step()

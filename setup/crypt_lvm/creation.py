@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A stack on a device from its first layer until the device is empty again."""
+"""Creates a stack on a device, and destroys it until the device is empty again."""
 
 import contextlib
 from dataclasses import asdict
@@ -37,21 +37,21 @@ def create(
     destroy_data: str | None = None,
     owner: int | None = None,
 ) -> Stack:
-    """Build the stack on dev, or return the one that is there if it was made with the same options.
+    """Build the stack on dev, or return the existing one if it was made with the same options.
 
-    swap_bytes shrinks until the file system has 512 MiB and a third of the device. owner is the pid
-    of the run that the stack belongs to. Any failure undoes what was done, then raises UserError.
+    swap_bytes is reduced if the file system would get less than 512 MiB or a third of the device.
+    owner: pid of the run that owns the stack. Any failure undoes all steps and raises UserError.
     """
     if fs not in FILE_SYSTEMS:
-        raise UserError(f"no such file system: {fs}", status=Exit.USAGE)
+        raise UserError(f"unknown file system: {fs}", status=Exit.USAGE)
     with state_lock(), opened(dev) as device:
-        record = record_of(device.found)
+        record = record_of(device.stat)
         if state := load_record(record):
-            found = stack_of(state)
-            its = state["identity"] == device.identity()
-            if its and state["stage"] == "created" and is_whole(found):
-                if (found.fs, found.crypt is not None, state["asked"]) == (fs, crypt, swap_bytes):
-                    return found
+            stack = stack_of(state)
+            same = state["identity"] == device.identity()
+            if same and state["stage"] == "created" and is_whole(stack):
+                if (stack.fs, stack.crypt is not None, state["asked"]) == (fs, crypt, swap_bytes):
+                    return stack
                 raise UserError(
                     f"{dev} holds a stack with other options",
                     hint=f"python3 -m setup.crypt_lvm destroy {dev}",
@@ -102,7 +102,7 @@ def _new_state(
 def destroy(stack: Stack) -> None:
     """Take the stack down and zero the device's first and last MiB: it is empty again.
 
-    Of a stack that no longer stands only the record goes: what is there now may be another's.
+    If the stack no longer exists, only its record is removed: the device may hold others' data now.
     """
     with state_lock(), uninterrupted():
         if state := load_record(stack.record):
@@ -110,22 +110,22 @@ def destroy(stack: Stack) -> None:
 
 
 def _destroy(state: dict[str, Any], *, just_made: bool = False) -> None:
-    """just_made: nobody else can have had the device since its first write.
+    """Take the stack down. just_made: nobody else can have used the device since our first write.
 
-    Of a dead run that is only known while the stack stands: somebody who took it apart by hand may
-    have put data of theirs on the device.
+    For a dead run's stack this is only certain while the stack exists: a user who took it apart by
+    hand may have put data on the device.
     """
     stack = stack_of(state)
-    there = standing(stack)
-    # Volumes before what they stand on.
-    names = [name for name in (*stack.logical, Path(stack.crypt or "").name) if name in there]
-    ours = just_made or bool(there)
+    existing = standing(stack)
+    # Volumes before the layers below them.
+    names = [name for name in (*stack.logical, Path(stack.crypt or "").name) if name in existing]
+    ours = just_made or bool(existing)
     activation.undo(state)
     loop = _own_loop(state)
     for name in names[:-1]:
         mapper.remove(name)
     if ours and state["stage"] != "checked":
-        # While the last one stands: without it, nobody could tell after a kill that it is ours.
+        # While the last layer exists: after a kill, only it shows that the device is ours.
         patiently(lambda: _zero(state, loop, names[-1:]))
     for name in names[-1:]:
         mapper.remove(name)
@@ -136,7 +136,7 @@ def _destroy(state: dict[str, Any], *, just_made: bool = False) -> None:
 
 
 def _own_loop(state: dict[str, Any]) -> str:
-    """The loop device that was attached for this stack, if it still is on the same file; or ""."""
+    """The loop device of this stack, if it is still attached to the same file; else ""."""
     loop, inode = state["loop"], state["identity"].get("inode")
     if not loop or inode is None:
         return ""
@@ -145,9 +145,9 @@ def _own_loop(state: dict[str, Any]) -> str:
 
 
 def _zero(state: dict[str, Any], loop: str, upon: list[str]) -> None:
-    """Zero the ends of the device that was written to, if it is there and is still the same.
+    """Zero the ends of the device that was written to, if it still exists and is the same.
 
-    upon: the mapping of ours that stands upon it, if one does; nobody may use that.
+    upon: our mapping on top of it, if there is one; nothing may use it.
     """
     node = loop or ("" if state["loop"] else stack_of(state).disk)
     if not node or not Path(node).exists():
@@ -162,7 +162,7 @@ def _zero(state: dict[str, Any], loop: str, upon: list[str]) -> None:
 
 
 def _forget_nodes(stack: Stack) -> None:
-    """Remove the links that LVM has made in /dev; where udev runs, it does."""
+    """Remove the links that LVM made in /dev; if udev runs, it removes them."""
     folder = Path("/dev") / stack.vg
     for path in (Path(stack.fs_device), Path(stack.swap_device)):
         if path.is_symlink() and not path.exists():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Commands of device-mapper, LVM and cryptsetup, run so that nothing else of the user's is touched.
+"""Runs commands of device-mapper, LVM and cryptsetup without touching anything else of the user.
 
-LVM is given a private LVM_SYSTEM_DIR and a filter that admits our physical volume only: the user's
-lvm.conf, devices file, locks, backups, hints and other disks play no part.
+LVM gets a private LVM_SYSTEM_DIR and a filter that admits only our physical volume: it uses neither
+the user's lvm.conf, devices file, locks, backups and hints, nor any other disk.
 """
 
 import contextlib
@@ -23,8 +23,8 @@ SBIN = check.SBIN
 KEY_BYTES = 64
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _for_commands: set[int] = set()
-# lvm closes what it inherits, the lock too: somebody has to keep that until lvm has ended. Killed
-# because lvm does not answer, the keeper takes it along.
+# lvm closes all descriptors that it inherits, including the lock's: this process keeps the lock
+# until lvm has ended. If it is killed because lvm does not answer, lvm is killed, too.
 KEEPER = ("setsid", "--fork", "--wait", "setpriv", "--pdeathsig", "KILL")
 PACKAGES = {
     "cryptsetup": "cryptsetup-bin",
@@ -38,8 +38,8 @@ PACKAGES = {
 def run(*command: str, stdin: bytes = b"", timeout: float = 300) -> str:
     """Run a command and return its stdout; a failure is a UserError with the command's last line.
 
-    In a session of its own, and waited for whatever signal comes: a Ctrl-C meant for us must not
-    kill an umount half-way. It takes effect when the command is through.
+    timeout: seconds. The command runs in its own session and is awaited whatever signal comes: a
+    Ctrl-C must not kill an umount half-way. The signal takes effect after the command's end.
     """
     shown = " ".join(command[:4])
     keeper = KEEPER if command[0] == "lvm" else ()
@@ -69,7 +69,7 @@ def run(*command: str, stdin: bytes = b"", timeout: float = 300) -> str:
 
 @contextlib.contextmanager
 def inherited(descriptor: int) -> Iterator[None]:
-    """Within, commands have this lock, too: it is held until they have ended, if we are killed."""
+    """Let commands inherit this lock: if we are killed, it is held until they have ended."""
     _for_commands.add(descriptor)
     try:
         yield
@@ -78,22 +78,22 @@ def inherited(descriptor: int) -> Iterator[None]:
 
 
 def environment() -> dict[str, str]:
-    """PATH, C locale, the private LVM folder; DM_DISABLE_UDEV only where no udevd runs."""
-    found = {"PATH": SBIN, "LC_ALL": "C", "LVM_SYSTEM_DIR": str(RUN / "lvm")}
+    """The environment: PATH, C locale, private LVM folder, DM_DISABLE_UDEV without udevd."""
+    variables = {"PATH": SBIN, "LC_ALL": "C", "LVM_SYSTEM_DIR": str(RUN / "lvm")}
     # LVM warns about every descriptor that it did not open itself, the runner's included.
-    found["LVM_SUPPRESS_FD_WARNINGS"] = "1"
+    variables["LVM_SUPPRESS_FD_WARNINGS"] = "1"
     if not udev_runs():
-        found["DM_DISABLE_UDEV"] = "1"
-    return found
+        variables["DM_DISABLE_UDEV"] = "1"
+    return variables
 
 
 def udev_runs() -> bool:
-    """True if a udevd listens: its control socket is there."""
+    """Whether a udevd listens: its control socket exists."""
     return Path("/run/udev/control").exists()
 
 
 def lvm(physical: str, *command: str) -> str:
-    """Run an LVM command that can see the physical volume only."""
+    """Run an LVM command that sees only this physical volume."""
     locks = RUN / "lvm/lock"
     locks.mkdir(parents=True, exist_ok=True)
     accept = f'"a|^{_literal(physical)}$|", "r|.*|"'
@@ -109,12 +109,12 @@ def lvm(physical: str, *command: str) -> str:
 
 
 def _literal(path: str) -> str:
-    """LVM's regular expression for this path alone; in quotes a backslash would be one of those."""
-    return re.sub(r"[^\w/:-]", lambda found: f"[{found[0]}]", path)
+    """LVM's regular expression for exactly this path; backslashes do not work inside its quotes."""
+    return re.sub(r"[^\w/:-]", lambda match: f"[{match[0]}]", path)
 
 
 def open_crypt(device: str, name: str) -> None:
-    """Open a plain dm-crypt mapping over device with a key that exists nowhere but in memory."""
+    """Open a plain dm-crypt mapping on device with a key that exists only in memory."""
     key = os.urandom(KEY_BYTES)
     run(
         *("cryptsetup", "open", device, name, "--type", "plain", "--batch-mode"),
@@ -125,10 +125,10 @@ def open_crypt(device: str, name: str) -> None:
 
 
 def require_kernel(crypt: bool) -> None:
-    """Raise a UserError naming the CONFIG_ option if device-mapper or dm-crypt is lacking."""
+    """UserError that names the CONFIG_ option if the kernel lacks device-mapper or dm-crypt."""
     modules = ["dm-mod", "loop"] + (["dm-crypt", "xts", "aes"] if crypt else [])
     for module in modules:
-        # Built in, loaded already, or absent: only what works afterwards tells.
+        # It may be built in, loaded already, or absent: only a later use shows whether it works.
         with contextlib.suppress(UserError):
             run("modprobe", "-q", module, timeout=30)
     for tool in ("dmsetup", "lvm", *(["cryptsetup"] if crypt else [])):
@@ -146,23 +146,23 @@ def require_kernel(crypt: bool) -> None:
 
 def mapped() -> dict[str, str]:
     """Name -> kernel name (dm-0) of each device-mapper device, from /sys/block/dm-*/dm/name."""
-    found = {}
+    names = {}
     for path in Path("/sys/block").glob("dm-*/dm/name"):
         with contextlib.suppress(OSError):
-            found[path.read_text().strip()] = path.parent.parent.name
-    return found
+            names[path.read_text().strip()] = path.parent.parent.name
+    return names
 
 
 def node(name: str) -> str:
-    """The kernel's own node of a mapping that is there."""
+    """The kernel's own node of an existing mapping."""
     return f"/dev/{mapped()[name]}"
 
 
 def stands_on(name: str, disk: str, uuid: str) -> bool:
-    """Whether a mapping is there and stands, by however many others, on the block device `disk`.
+    """Whether a mapping exists and is based, directly or by others, on the block device `disk`.
 
-    By the kernel's names: that of a disk that was pulled out is not given away while it is in use.
-    uuid: how the mapping's begins, which says who made it.
+    Both have the kernel's names: a removed disk's name is not reused while the disk is in use.
+    uuid: the prefix of the mapping's uuid, which shows who made it.
     """
     kernel_name = mapped().get(name)
     if kernel_name is None or disk not in _below(kernel_name):
@@ -178,20 +178,23 @@ def _uuid(kernel_name: str) -> str:
 
 
 def _below(kernel_name: str) -> set[str]:
-    found = set()
+    names = set()
     with contextlib.suppress(OSError):
         for below in Path("/sys/block", kernel_name, "slaves").iterdir():
-            found |= {below.name, *_below(below.name)}
-    return found
+            names |= {below.name, *_below(below.name)}
+    return names
 
 
 def mangled(volume: str, logical: str) -> str:
-    """The device-mapper name of a logical volume: dashes doubled, joined by a dash."""
+    """The device-mapper name of a logical volume: dashes are doubled, a dash joins both parts."""
     return f"{volume.replace('-', '--')}-{logical.replace('-', '--')}"
 
 
 def volume_groups() -> set[str]:
-    """Names of the machine's volume groups by the user's own LVM; read only, empty if it fails."""
+    """The machine's volume groups according to the user's own LVM; empty if that fails.
+
+    Read only.
+    """
     env = {"PATH": SBIN, "LC_ALL": "C", "LVM_SUPPRESS_FD_WARNINGS": "1"}
     try:
         done = subprocess.run(
@@ -206,17 +209,18 @@ def volume_groups() -> set[str]:
 
 
 def remove(name: str) -> None:
-    """Remove a device-mapper device if it is there."""
+    """Remove a device-mapper device if it exists."""
     if name in mapped():
         run("dmsetup", "remove", "--retry", name, timeout=60)
 
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold back SIGINT, SIGTERM and SIGHUP until a command, or an undo, is through.
+    """Delay SIGINT, SIGTERM and SIGHUP until a command or an undo is complete.
 
-    The mask alone would not do: another thread may be chosen, and Python's handler runs in this
-    one. Commands inherit it, and are let be by who signals all processes of a service.
+    The signal mask alone is not enough: the kernel may choose another thread, and Python's handler
+    runs in this one. Commands inherit the mask, so that a signal to all processes of a service
+    does not end them.
     """
     came: list[int] = []
 
@@ -226,7 +230,7 @@ def uninterrupted() -> Iterator[None]:
 
     with contextlib.ExitStack() as stack:
         stack.callback(let_through)
-        # Python's handlers run in the main thread alone.
+        # Python's handlers run only in the main thread.
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
                 before = signal.signal(number, lambda which, frame: came.append(which))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whose a stack is: a run's own goes with it, a dead run's is taken down, others' are refused."""
+"""Owners of stacks: a run takes its own down, and a dead run's; it refuses all other stacks."""
 
 import contextlib
 import os
@@ -35,9 +35,9 @@ def prepared(
     mount: Path = MOUNT,
     swap: Swap = ON_DISK,
 ) -> Iterator[Stack]:
-    """Create and activate a stack of this process's own; take all down on every way out.
+    """Create and activate a stack that this process owns; take it down on leaving in any way.
 
-    What a dead run left on dev is taken down first. A live run's, or one made by hand, is refused.
+    A dead run's stack on dev is taken down first; a live run's, or one made by hand, is refused.
     """
     clear_dead(dev)
     check_mount(mount)
@@ -63,7 +63,7 @@ def prepared(
 
 
 def clear_dead(dev: str) -> None:
-    """Take down what a dead run left on dev; refuse a live run's, or one made by hand."""
+    """Take a dead run's stack on dev down; refuse a live run's, or one made by hand."""
     refuse_others(dev)
     if state := load_state(dev):
         destroy(stack_of(state))

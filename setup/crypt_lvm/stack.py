@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What stands on a device, and the record in /run/desktop-freeze from which it can be undone.
+"""A stack on a device, and its record in /run/desktop-freeze, by which it can be undone.
 
-A record is named by what the device is (its number, a file's inode), not by a name of it: two names
-have one record, and one name that leads elsewhere by now has another.
+A record is named by the device's identity (its number, or a file's inode), not by its path: two
+paths of a device have one record, and a path that leads to another device by now has another.
 """
 
 import contextlib
@@ -23,11 +23,11 @@ from setup.devices import device
 
 @dataclass(frozen=True)
 class Stack:
-    """What stands on a device: paths of its parts. crypt is None without encryption.
+    """The parts of a stack on a device, as paths. crypt is None without encryption.
 
-    device: as the user spelled it. record: the name of the record's file.
-    disk: the block device at the bottom, once something stands on it: device or the loop on it.
-    swap_device: the volume for swap. swapped_to: what is swapped to, once it is active; "": none.
+    device: as the user spelled it. record: the name of the record's file. disk: the block device at
+    the bottom once the stack is built: the device, or a loop device on the file. swap_device: the
+    volume for swap. swapped_to: the swap that is on once the stack is active; "": none.
     """
 
     device: str
@@ -54,7 +54,7 @@ class Stack:
 
 
 def process_of(pid: int | None) -> dict[str, Any] | None:
-    """pid and start time (/proc/PID/stat, field 22): no later process of that pid has both."""
+    """A process's pid and start time (/proc/PID/stat, field 22), which together identify it."""
     if pid is None:
         return None
     try:
@@ -64,15 +64,15 @@ def process_of(pid: int | None) -> dict[str, Any] | None:
     return {"pid": pid, "start": text.rpartition(")")[2].split()[19]}
 
 
-def record_of(found: os.stat_result) -> str:
-    """The name of the record of what a block device or file is."""
-    if stat.S_ISBLK(found.st_mode):
-        return f"stack-block-{device.number_of(found).replace(':', '-')}.json"
-    return f"stack-file-{found.st_dev}-{found.st_ino}.json"
+def record_of(status: os.stat_result) -> str:
+    """The name of the record for a block device or file."""
+    if stat.S_ISBLK(status.st_mode):
+        return f"stack-block-{device.number_of(status).replace(':', '-')}.json"
+    return f"stack-file-{status.st_dev}-{status.st_ino}.json"
 
 
 def load_record(name: str) -> dict[str, Any] | None:
-    """The record of that name, if there is one."""
+    """The record of that name; None if there is none."""
     try:
         state = json.loads((RUN / name).read_text())
     except FileNotFoundError:
@@ -82,12 +82,12 @@ def load_record(name: str) -> dict[str, Any] | None:
 
 
 def load_state(dev: str) -> dict[str, Any] | None:
-    """The record of what dev is, or of what had this very name, no link in it, and has it no more.
+    """The record of the device that dev names now, or of one that had this real path before.
 
-    Of the latter the stack may still stand: its file was replaced, or its disk was pulled out.
+    The latter's stack may still exist: its file was replaced, or its disk was removed.
     """
-    found = device.stat_of(dev)
-    if found is not None and (state := load_record(record_of(found))):
+    status = device.stat_of(dev)
+    if status is not None and (state := load_record(record_of(status))):
         return state
     real = os.path.realpath(dev)
     return next((state for state in states() if state["path"] == real), None)
@@ -100,7 +100,7 @@ def states() -> list[dict[str, Any]]:
 
 
 def save_state(state: dict[str, Any], **changes: Any) -> None:
-    """Merge changes into state and write it, whole or not at all; before the thing is done."""
+    """Merge changes into state and replace its file as a whole; called before a step is done."""
     state.update(changes)
     path = RUN / state["stack"]["record"]
     aside = path.with_suffix(".new")
@@ -109,7 +109,7 @@ def save_state(state: dict[str, Any], **changes: Any) -> None:
 
 
 def forget(state: dict[str, Any]) -> None:
-    """Remove the record: nothing is left to be undone."""
+    """Remove the record: nothing is left to undo."""
     path = RUN / state["stack"]["record"]
     path.with_suffix(".new").unlink(missing_ok=True)
     path.unlink(missing_ok=True)
@@ -120,30 +120,36 @@ def stack_of(state: dict[str, Any]) -> Stack:
 
 
 def load(dev: str) -> Stack | None:
-    """The stack that was created on dev, or None."""
+    """The stack that was created on dev; None if there is none."""
     state = load_state(dev)
     return stack_of(state) if state else None
 
 
 def standing(stack: Stack) -> set[str]:
-    """Which of its mappings are there; one of such a name may be another's."""
+    """The names of its existing mappings.
+
+    A mapping of the same name made by others does not count.
+    """
     disk = stack.disk.removeprefix("/dev/").replace("/", "!")
     made_by = {}
     if stack.crypt:
         made_by[Path(stack.crypt).name] = f"CRYPT-PLAIN-{Path(stack.crypt).name}"
-    if stack.vg_uuid:  # without, there cannot be a volume yet
+    if stack.vg_uuid:  # without it no volume can exist yet
         made_by |= dict.fromkeys(stack.logical, f"LVM-{stack.vg_uuid.replace('-', '')}")
     return {name for name, uuid in made_by.items() if mapper.stands_on(name, disk, uuid)}
 
 
 def is_whole(stack: Stack) -> bool:
-    """Whether both of its volumes are there."""
+    """Whether both of its volumes exist."""
     return standing(stack) >= set(stack.logical)
 
 
 @contextlib.contextmanager
 def state_lock() -> Iterator[None]:
-    """One command at a time: a second one waits, also for a program that a killed one started."""
+    """Allow one command at a time.
+
+    A second one also waits for programs that a killed one started.
+    """
     try:
         RUN.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(RUN / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

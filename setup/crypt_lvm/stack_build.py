@@ -17,39 +17,39 @@ from setup.devices.device import MIB, Device, opened
 
 FILE_SYSTEMS = ("ext4", "ext3", "ext2", "xfs")
 SWAP_BYTES = 2 << 30
-# Past this size mkfs only costs time; the original's was 5 GiB.
+# A larger file system only makes mkfs slower; that of the original report had 5 GiB.
 FS_MAXIMUM = 16 << 30
-EXTENT = 4 << 20  # LVM's own
-BYTES_PER_INODE = 64 << 10  # of ext2 to ext4; xfs makes inodes as they are needed
-# Which block a file's name hashes to must not differ from run to run.
+EXTENT = 4 << 20  # bytes of LVM's default extent
+BYTES_PER_INODE = 64 << 10  # for ext2 to ext4; xfs makes inodes when they are needed
+# A fixed seed, so that a file's name hashes to the same block in every run.
 HASH_SEED = "5eed5eed-5eed-4eed-8eed-5eed5eed5eed"
 
 
 class Room(NamedTuple):
-    """What the file system of a stack has for files; inodes: of ext2 to ext4."""
+    """The room for files in a stack's file system; inodes: their number in ext2 to ext4."""
 
     bytes: int
     inodes: int
 
 
 def room(device: int) -> Room:
-    """What a stack on a device of so many bytes has for sure, without its own and a reserve."""
+    """The room that a stack on a device of `device` bytes has for sure, without a reserve."""
     extents, _ = split(device // EXTENT - 1, EXTENT, SWAP_BYTES)
-    made = extents * EXTENT
-    return Room(made * 19 // 20 - (64 << 20), made // BYTES_PER_INODE)
+    size = extents * EXTENT
+    return Room(size * 19 // 20 - (64 << 20), size // BYTES_PER_INODE)
 
 
 def build(device: Device, state: dict[str, Any], swap_bytes: int, wipe: bool) -> Stack:
-    """Build on a device that is checked and claimed: it, and nothing else, is written to."""
+    """Build on a device that is checked and claimed; writes only to this device."""
     with _disk(device, state) as disk:
         state["stack"]["disk"] = disk.node
-        # From here on the device's ends are ours to zero when all is undone.
+        # From here on, undoing includes zeroing the device's ends.
         save_state(state, stage="written")
         if wipe:
-            # By force: else it asks for a claim of its own.
+            # By force: otherwise it would try to claim the device itself.
             run("wipefs", "--all", "--force", "--quiet", disk.node)
             disk.zero_ends()
-            # Partitions of a table that is no more would keep the device busy.
+            # Partitions of the erased table would keep the device busy.
             disk.reread_partitions()
         disk.release()
         return _layers(disk.node, state, swap_bytes)
@@ -89,12 +89,12 @@ def _layers(device: str, state: dict[str, Any], swap_bytes: int) -> Stack:
 
 @contextlib.contextmanager
 def _disk(device: Device, state: dict[str, Any]) -> Iterator[Device]:
-    """The block device to build on, claimed: this one, or a loop device on this file.
+    """The block device to build on, claimed: the device itself, or a loop device on the file.
 
-    The file gets all of its blocks, and its IO is direct: what swaps through the page cache of a
-    file system needs memory to free any. With 256 MiB one run in a few stood still for ever so, the
-    loop's worker waiting for a page of that cache, and reclaim, with the file system's bios all
-    taken, for it.
+    The file gets all of its blocks, and its IO is direct: swap through the page cache of a file
+    system needs memory to free memory. With 256 MiB several runs deadlocked in this way: the loop
+    device's worker waited for a page of that cache, and reclaim, which held all bios of the file
+    system, waited for the worker.
     """
     if device.is_block:
         yield device
@@ -106,22 +106,22 @@ def _disk(device: Device, state: dict[str, Any]) -> Iterator[Device]:
         raise UserError(f"{name}: {error.strerror}", hint="all of its blocks are needed") from None
     loop = loop_devices.attach(file, lambda node: save_state(state, loop=node))
     device.release()
-    own = loop_devices.backing_of(device.found)
+    own = loop_devices.backing_of(device.stat)
     with opened(loop) as disk:
         with contextlib.suppress(OSError):
             disk.claim()
         if not disk.is_claimed or loop not in loop_devices.on(own):
-            raise UserError(f"{loop} was taken by another while it was made for {name}")
+            raise UserError(f"another program took {loop} while it was made for {name}")
         if not loop_devices.is_direct(loop):
             raise UserError(
-                f"{name}: no direct IO there, and swap through its page cache can stop the machine",
+                f"{name} has no direct IO: swap through its page cache can hang the machine",
                 hint="name a partition, or a file on ext4 or xfs",
             )
         yield disk
 
 
 def split(extents: int, extent: int, swap_bytes: int) -> tuple[int, int]:
-    """Extents for the file system and for swap, of `extents` pieces of `extent` bytes each."""
+    """Divide `extents` extents of `extent` bytes; the numbers for the file system and for swap."""
     least = max(-(-FS_MINIMUM // extent), extents // 3)
     swap = min(max(-(-swap_bytes // extent), 1), extents - least)
     if swap < 1 or swap * extent < min(swap_bytes, SWAP_MINIMUM - 2 * extent):
@@ -134,8 +134,8 @@ def make_file_system(stack: Stack) -> None:
     if fs == "xfs":
         run("mkfs.xfs", "-q", "-f", "-K", device, timeout=600)
         return
-    # Lazy initialisation would go on in the background, in the middle of the test. Written at once,
-    # the usual inode tables and journal take an emulated machine several seconds.
+    # Lazy initialisation would go on in the background during the test. Without it, inode tables
+    # and journal of the usual size would take several seconds on an emulated machine.
     journal = [] if fs == "ext2" else ["-J", "size=32"]
     options = f"lazy_itable_init=0,lazy_journal_init=0,nodiscard,hash_seed={HASH_SEED}"
     run(
@@ -154,7 +154,7 @@ def make_file_system(stack: Stack) -> None:
 
 
 def free_prefix() -> str:
-    """The first prefix under which neither device-mapper, LVM nor /dev knows our names."""
+    """The first prefix with which our names are unused in device-mapper, LVM and /dev."""
     names, groups = set(mapper.mapped()), mapper.volume_groups()
     for number in range(100):
         prefix = "" if number == 0 else f"desktop-freeze-{number}-"
@@ -163,4 +163,4 @@ def free_prefix() -> str:
         taken = f"{prefix}crypt-partition" in names or any(n.startswith(start) for n in names)
         if not taken and vg not in groups and not Path(f"/dev/{vg}").exists():
             return prefix
-    raise UserError("every name for the volume group is taken")
+    raise UserError("all names for the volume group are in use")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How far the stack on a device is, and what of it there is."""
+"""Reports the state of the stack on a device, and its parts."""
 
 from dataclasses import asdict
 from typing import Any
@@ -13,7 +13,7 @@ from setup.devices.check import check_device
 
 
 def status(dev: str) -> dict[str, Any]:
-    """State (`none`, `partial`, `created`, `active`) and parts of the stack on dev."""
+    """The state (`none`, `partial`, `created`, `active`) and the parts of the stack on dev."""
     state = load_state(dev)
     if not state:
         facts: dict[str, Any] = {"device": dev, "state": "none", "found": "empty"}
@@ -23,14 +23,14 @@ def status(dev: str) -> dict[str, Any]:
             facts["found"] = str(error)
         return facts
     stack = stack_of(state)
-    there, on = mounted_at(stack), swaps.is_on(stack.swapped_to)
+    mounted, on = mounted_at(stack), swaps.is_on(stack.swapped_to)
     swap = state.get("swap")
     whole = state["stage"] == "created" and is_whole(stack)
-    word = "partial" if not whole else "active" if there and (on or swap == NONE) else "created"
+    word = "partial" if not whole else "active" if mounted and (on or swap == NONE) else "created"
     return {
         **asdict(stack),
         "state": word,
-        "mount": there[0] if there else "",
+        "mount": mounted[0] if mounted else "",
         "swap": swap,
         "swap_on": on,
         "other_swaps_off": state["swaps"],

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The swap of a test: the volume, zram, the volume behind zswap, or none; all other swap off.
+"""The swap of a test: the volume, zram, the volume behind zswap, or none; all other swap is off.
 
-After it the others are on again with the priorities that they had. What is to be undone is noted
-in the stack's record (crypt_lvm.stack) before it is done: `zram`, the device that is made,
-`zram_loaded`, that its module is, and `zswap`, the parameters as they were. A zram device that was
-not made here is never touched but as other swap. Sources:
+After the test the other swaps are on again with their old priorities. Each step is noted in the
+stack's record (crypt_lvm.stack) before it is done: `zram` is the device that is made, `zram_loaded`
+whether we loaded its module, and `zswap` has the old parameters. A zram device that was not made
+here is only switched off and on like any other swap. Sources:
 Documentation/admin-guide/blockdev/zram.rst, admin-guide/mm/zswap.rst.
 """
 
@@ -20,7 +20,7 @@ from setup.crypt_lvm.mapper import run
 from setup.crypt_lvm.stack import Stack, save_state, standing
 from setup.devices.use import same, swaps
 
-# swapoff reads everything back in, on a slow disk and with little memory.
+# s: swapoff reads everything back, perhaps from a slow disk and with little memory.
 PATIENCE_S = 900
 ROOT = Path("/")
 CONTROL = "sys/class/zram-control"
@@ -30,30 +30,30 @@ MOST_BYTES = 4 << 30
 
 
 def others(ours: str) -> list[list[str | int]]:
-    """[path, priority] of each swap that is on and is not ours, in the order of /proc/swaps."""
+    """The path and priority number of each swap that is on and not ours, in /proc/swaps' order."""
     return [[path, priority] for path, priority in swaps() if not same(path, ours)]
 
 
-def refuse_unrestorable(found: list[list[str | int]]) -> None:
-    """Raise a UserError for a swap that could not be turned on again: its file was deleted."""
-    for path, _priority in found:
+def refuse_unrestorable(others: list[list[str | int]]) -> None:
+    """UserError if one of these swaps cannot be turned on again because its file was deleted."""
+    for path, _priority in others:
         if not Path(str(path)).exists():
             raise UserError(f"swap {path} could not be turned on again after the test")
 
 
-def turn_off(found: list[list[str | int]]) -> None:
+def turn_off(others: list[list[str | int]]) -> None:
     """Turn these swaps off."""
-    for path, _priority in found:
+    for path, _priority in others:
         run("swapoff", str(path), timeout=PATIENCE_S)
 
 
-def restore(found: list[list[str | int]]) -> None:
+def restore(others: list[list[str | int]]) -> None:
     """Turn these swaps on again.
 
-    A negative priority was given by the kernel in order of swapon: highest first gives it again.
+    The kernel gives negative priorities in the order of swapon: the highest first restores them.
     """
     problems = []
-    for path, priority in sorted(found, key=lambda entry: -int(entry[1])):
+    for path, priority in sorted(others, key=lambda entry: -int(entry[1])):
         if is_on(str(path)):
             continue
         wanted = ["-p", str(priority)] if int(priority) >= 0 else []
@@ -66,18 +66,18 @@ def restore(found: list[list[str | int]]) -> None:
 
 
 def is_on(path: str) -> bool:
-    """True if path is in use as swap."""
+    """Whether path is in use as swap."""
     return any(same(other, path) for other, _priority in swaps())
 
 
 def turn_on(path: str) -> None:
-    """Turn the swap on path on, unless it is."""
+    """Turn the swap at path on, unless it is on."""
     if not is_on(path):
         run("swapon", path)
 
 
 def turn_off_ours(stack: Stack, state: dict[str, Any]) -> None:
-    """Turn off what is swapped to, if it is on, and still what was made for this stack."""
+    """Turn this stack's swap off, if it is on and still the one that was made for this stack."""
     path, zram = stack.swapped_to, state.get("zram")
     ours = _is_ours(zram) if zram else stack.logical[1] in standing(stack)
     if ours and is_on(path):
@@ -85,7 +85,7 @@ def turn_off_ours(stack: Stack, state: dict[str, Any]) -> None:
 
 
 def require(swap: Swap) -> None:
-    """Raise a UserError naming the CONFIG_ option if this kernel lacks what the swap needs."""
+    """UserError that names the CONFIG_ option if this kernel cannot do this swap."""
     where = {ZRAM: CONTROL, ZSWAP: ZSWAP_PARAMETERS}.get(swap.kind)
     if where is None or (ROOT / where).is_dir() or (swap.kind == ZRAM and _is_loadable()):
         return
@@ -94,7 +94,7 @@ def require(swap: Swap) -> None:
 
 
 def make(swap: Swap, volume: str, state: dict[str, Any]) -> str:
-    """Make what is needed for this swap; the device to turn on, "" for none."""
+    """Set this swap up; returns the device to turn on, "" for none."""
     require(swap)
     _set_zswap(swap, state)
     if swap.kind == ZRAM:
@@ -104,7 +104,7 @@ def make(swap: Swap, volume: str, state: dict[str, Any]) -> str:
 
 
 def unmake(state: dict[str, Any]) -> None:
-    """Undo what `make` did, whole or in part; the device is no longer swapped to."""
+    """Undo what `make` did, even partly; the swap must be off."""
     zram: dict[str, Any] | None = state.get("zram")
     if zram is not None:
         number = zram["number"]
@@ -126,15 +126,15 @@ def unmake(state: dict[str, Any]) -> None:
 
 
 def _set_zswap(swap: Swap, state: dict[str, Any]) -> None:
-    """zswap on, with these parameters; for another kind off, which it is not in every kernel."""
+    """Switch zswap on with these parameters, or off for another kind (some kernels have it on)."""
     folder = ROOT / ZSWAP_PARAMETERS
     if not folder.is_dir():
         return
     wanted = {"enabled": "Y" if swap.kind == ZSWAP else "N"}
     if swap.kind == ZSWAP:
         pool = None if swap.pool is None else str(swap.pool)
-        asked = {"max_pool_percent": pool, "compressor": swap.algorithm}
-        wanted = {name: value for name, value in asked.items() if value is not None} | wanted
+        given = {"max_pool_percent": pool, "compressor": swap.algorithm}
+        wanted = {name: value for name, value in given.items() if value is not None} | wanted
     before = {name: (folder / name).read_text().strip() for name in wanted}
     changed = {name: value for name, value in wanted.items() if before[name] != value}
     save_state(state, zswap={name: before[name] for name in changed})
@@ -142,11 +142,11 @@ def _set_zswap(swap: Swap, state: dict[str, Any]) -> None:
         write_kernel_file(folder / name, value, f"zswap's {name}")
         now = (folder / name).read_text().strip()
         if now != value:
-            raise UserError(f"--swap {swap}: zswap's {name} did not take {value}, it reads {now}")
+            raise UserError(f"--swap {swap}: zswap's {name} did not take {value}: it is {now}")
 
 
 def _is_loadable() -> bool:
-    """Whether zram is a module of this kernel; not loaded, as there may be no record of it yet."""
+    """Whether zram is a module of this kernel; does not load it, as there may be no record yet."""
     try:
         run("modprobe", "--dry-run", "-q", "zram", timeout=30)
     except UserError:
@@ -157,13 +157,13 @@ def _is_loadable() -> bool:
 def _load_zram(state: dict[str, Any]) -> None:
     if not (ROOT / CONTROL).is_dir():
         save_state(state, zram_loaded=True)
-        # Else the module would make a device by itself.
+        # Without num_devices=0 the module would make a device by itself.
         run("modprobe", "-q", "zram", "num_devices=0", timeout=30)
 
 
 def _make_zram(swap: Swap, state: dict[str, Any]) -> str:
     taken = {int(path.name[4:]) for path in (ROOT / "sys/block").glob("zram[0-9]*")}
-    # The kernel gives the lowest free number, and tells it only when the device is there.
+    # The kernel uses the lowest free number, but shows it only when the device exists.
     likely = next(number for number in itertools.count() if number not in taken)
     save_state(state, zram={"number": likely, "sequence": None})
     number = int((ROOT / CONTROL / "hot_add").read_text())
@@ -177,7 +177,7 @@ def _make_zram(swap: Swap, state: dict[str, Any]) -> str:
 
 
 def zram_bytes(swap: Swap) -> int:
-    """Bytes of the zram device: as asked, else half of the memory, MOST_BYTES at most."""
+    """The bytes of the zram device: as given, else half of the memory, but at most MOST_BYTES."""
     if swap.size is not None:
         return swap.size
     total = re.search(r"MemTotal:\s+(\d+) kB", (ROOT / "proc/meminfo").read_text())
@@ -189,7 +189,7 @@ def zram_bytes(swap: Swap) -> int:
 def _is_ours(zram: dict[str, Any]) -> bool:
     """Whether the device of that number is the one that was made here.
 
-    Killed before the number was told: only one that nobody gave a size yet is taken for it.
+    If we were killed before we knew the number, only a device without a size counts as ours.
     """
     if not _zram(zram["number"]).is_dir():
         return False
@@ -199,7 +199,7 @@ def _is_ours(zram: dict[str, Any]) -> bool:
 
 
 def _sequence(number: int) -> str:
-    """What no other disk since boot has, of that number or another; "" before 5.15."""
+    """The disk's sequence number, unique since boot; "" before 5.15."""
     file = _zram(number) / "diskseq"
     return file.read_text().strip() if file.exists() else ""
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""May this device be used? Whatever is mounted, in use, or not empty is refused in one line.
+"""Decides whether a device may be used: refuses what is mounted, in use or not empty, in one line.
 
-Sources: setup.devices.use, an O_EXCL open, `blkid -p`, the first and last MiB (headerless dm-crypt
-has no signature).
+It asks setup.devices.use, an O_EXCL open and `blkid -p`, and reads the first and last MiB
+(headerless dm-crypt has no signature).
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from setup.devices.use import refuse_open, refuse_use
 
 FS_MINIMUM = 512 * MIB
 SWAP_MINIMUM = 512 * MIB
-# LVM's label and metadata, and rounding to its extents of 4 MiB.
+# For LVM's label and metadata, and rounding to its extents of 4 MiB.
 OVERHEAD = 16 * MIB
 MINIMUM = FS_MINIMUM + SWAP_MINIMUM + OVERHEAD
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
@@ -32,13 +32,13 @@ def check_device(dev: str, *, destroy_data: str | None) -> None:
 
 @contextlib.contextmanager
 def checked(device: Device, *, destroy_data: str | None) -> Iterator[None]:
-    """Within, the device may be used and is claimed; else raise a UserError.
+    """Claim the device if it may be used; else raise a UserError.
 
-    destroy_data, equal to its name, lets a signature, a partition table or other data pass; never
-    something that is mounted or in use.
+    destroy_data, if equal to its name, permits a signature, a partition table or other data, but
+    never a device that is mounted or in use.
     """
     refuse_other_name(device.name, destroy_data)
-    # Claimed first: who comes later than the look at its users does not get it.
+    # Claimed first, so that nobody can take it after its users have been looked for.
     failure = None
     try:
         device.claim()
@@ -64,7 +64,7 @@ def checked(device: Device, *, destroy_data: str | None) -> Iterator[None]:
 
 
 def refuse_other_name(dev: str, destroy_data: str | None) -> None:
-    """UserError (2) unless destroy_data, if there is any, is dev spelled again."""
+    """UserError (2) if destroy_data is given and is not equal to dev."""
     if destroy_data is not None and Path(destroy_data) != Path(dev):
         raise UserError(
             f"--destroy-data names {destroy_data}, but the device is {dev}",
@@ -84,25 +84,25 @@ def _refuse_read_only(device: Device, failure: OSError | None) -> None:
 
 def _unclaimed(device: Device, error: OSError) -> UserError:
     if error.errno == errno.EBUSY:
-        return UserError(f"{device.name} is in use: somebody holds it open exclusively")
+        return UserError(f"{device.name} is in use: a program holds it open exclusively")
     return cannot_open(device.name, error)
 
 
 def _refuse_data(device: Device) -> None:
     hint = f"if nothing on it is needed: --destroy-data {device.name}"
-    found = signature(device)
-    if found:
-        raise UserError(f"{device.name} holds {found}", hint=hint)
+    content = signature(device)
+    if content:
+        raise UserError(f"{device.name} holds {content}", hint=hint)
     for offset, where in ((0, "first"), (device.size - MIB, "last")):
         if os.pread(device.descriptor, MIB, offset).strip(b"\0"):
             raise UserError(
-                f"{device.name} is not empty: its {where} MiB holds data of no known kind",
+                f"{device.name} is not empty: its {where} MiB holds data of an unknown kind",
                 hint=hint,
             )
 
 
 def signature(device: Device) -> str:
-    """What blkid finds on it, in words (`an ext4 file system labelled X`); empty if nothing."""
+    """The content that blkid finds, in words (`an ext4 file system labelled X`); "" if none."""
     try:
         done = subprocess.run(
             ["blkid", "-p", "-o", "export", f"/proc/self/fd/{device.descriptor}"],

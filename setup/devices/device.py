@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A block device or a plain file, opened once: what was looked at is what is written to.
+"""A block device or a plain file that is opened once, so that the checked one is the written one.
 
-A name may lead elsewhere at any moment: /dev/disk/by-id/… of another disk, a link of the user's.
-So a name is resolved once; from then on the open descriptor is used, and the kernel's own node.
+A path may lead elsewhere at any moment: a link in /dev/disk/by-id, or one of the user's. So a path
+is resolved once; from then on the open descriptor and the kernel's own node are used.
 """
 
 import contextlib
@@ -21,31 +21,31 @@ REREAD_PARTITIONS = 0x125F  # BLKRRPART
 
 
 class Device:
-    """name: the user's. descriptor: pins it; not for reading.
+    """A device or file. name: as the user spelled it; descriptor: pins it, and is not for reading.
 
-    While a block device is open, no other gets its number.
+    While a block device is open, no other device gets its number.
     """
 
     def __init__(self, name: str, descriptor: int) -> None:
         self.name = name
-        self.found = os.fstat(descriptor)
+        self.stat = os.fstat(descriptor)
         self._descriptor = descriptor
         self._claimed: int | None = None
 
     @property
     def is_block(self) -> bool:
         """Whether it is a block device, not a plain file."""
-        return stat.S_ISBLK(self.found.st_mode)
+        return stat.S_ISBLK(self.stat.st_mode)
 
     @property
     def number(self) -> str:
-        """A block device's number, as in 8:5."""
-        return number_of(self.found)
+        """A block device's number, such as 8:5."""
+        return number_of(self.stat)
 
     @property
     def size(self) -> int:
-        """Bytes."""
-        return size_of(self.found)
+        """Its size in bytes."""
+        return size_of(self.stat)
 
     @property
     def node(self) -> str:
@@ -54,14 +54,17 @@ class Device:
 
     @property
     def path(self) -> str:
-        """A name without links: the kernel's own of a block device, a file's as of now."""
+        """Its path without links: a block device's kernel node, or a file's current path."""
         return self.node if self.is_block else str(Path(self._through()).readlink())
 
     def identity(self) -> dict[str, Any]:
-        """What tells it from a later one of its name or number; diskseq: since 5.15."""
+        """Facts that distinguish it from a later device of its name or number.
+
+        diskseq: since 5.15.
+        """
         facts: dict[str, Any] = {"size": self.size}
         if not self.is_block:
-            return facts | {"inode": [self.found.st_dev, self.found.st_ino]}
+            return facts | {"inode": [self.stat.st_dev, self.stat.st_ino]}
         facts["number"] = self.number
         folder = sys_folder(self.number)
         for path in (folder / "diskseq", folder.parent / "diskseq"):
@@ -72,7 +75,7 @@ class Device:
 
     @property
     def descriptor(self) -> int:
-        """For reading and writing; claim() comes first."""
+        """The file descriptor for reading and writing, after claim()."""
         assert self._claimed is not None
         return self._claimed
 
@@ -82,16 +85,16 @@ class Device:
         return self._claimed is not None
 
     def claim(self, *, alone: bool = True) -> None:
-        """Open it for writing, a block device so that nobody can mount or use it; OSError.
+        """Open it for writing; a block device so that nobody else can mount or use it. OSError.
 
-        alone: else only for writing; for who holds it by a mapping, which is a claim.
+        alone=False: open it without excluding others, because a mapping of ours holds it.
         """
         if self._claimed is None:
             flags = os.O_RDWR | os.O_CLOEXEC | (os.O_EXCL if self.is_block and alone else 0)
             self._claimed = os.open(self._through(), flags)
 
     def release(self) -> None:
-        """Undo claim(): for who is to have it next."""
+        """Undo claim(), so that another program can claim it."""
         if self._claimed is not None:
             os.close(self._claimed)
             self._claimed = None
@@ -107,7 +110,7 @@ class Device:
         os.fsync(self.descriptor)
 
     def reread_partitions(self) -> None:
-        """Have the kernel forget partitions of a table that is no more, if it has such."""
+        """Make the kernel forget the partitions of an erased table."""
         with contextlib.suppress(OSError):
             fcntl.ioctl(self.descriptor, REREAD_PARTITIONS)
 
@@ -117,10 +120,10 @@ class Device:
 
 @contextlib.contextmanager
 def opened(name: str) -> Iterator[Device]:
-    """The device or plain file of that name, pinned within; UserError if it is none."""
+    """Pin the device or plain file of that name; UserError if it is neither."""
     with contextlib.ExitStack() as stack:
         try:
-            # Opening for reading has effects on a tape or a FIFO: not before the kind is known.
+            # O_PATH until the kind is known: opening a tape or a FIFO for reading has side effects.
             descriptor = os.open(name, os.O_PATH | os.O_CLOEXEC)
             stack.callback(os.close, descriptor)
             mode = os.fstat(descriptor).st_mode
@@ -140,32 +143,32 @@ def opened(name: str) -> Iterator[Device]:
 
 
 def cannot_open(name: str, error: OSError) -> UserError:
-    """What is said of it."""
+    """The error for a device that cannot be opened."""
     if error.errno in (errno.EACCES, errno.EPERM):
         return UserError(f"{name} cannot be opened: {error.strerror}", hint="are you root?")
     return UserError(f"{name}: {error.strerror}", hint="name a partition, a disk or a file")
 
 
 def stat_of(name: str) -> os.stat_result | None:
-    """What is found at this name; None if it is no block device with a driver and no plain file."""
+    """The status of a block device with a driver, or of a plain file; None for all else."""
     try:
-        found = Path(name).stat()
+        status = Path(name).stat()
     except OSError:
         return None
-    driven = stat.S_ISBLK(found.st_mode) and sys_folder(number_of(found)).is_dir()
-    return found if driven or stat.S_ISREG(found.st_mode) else None
+    driven = stat.S_ISBLK(status.st_mode) and sys_folder(number_of(status)).is_dir()
+    return status if driven or stat.S_ISREG(status.st_mode) else None
 
 
-def size_of(found: os.stat_result) -> int:
-    """Bytes of a block device (/sys/…/size counts 512-byte sectors) or plain file."""
-    if not stat.S_ISBLK(found.st_mode):
-        return found.st_size
-    return int((sys_folder(number_of(found)) / "size").read_text()) * 512
+def size_of(status: os.stat_result) -> int:
+    """The bytes of a block device (/sys/…/size counts 512-byte sectors) or plain file."""
+    if not stat.S_ISBLK(status.st_mode):
+        return status.st_size
+    return int((sys_folder(number_of(status)) / "size").read_text()) * 512
 
 
-def number_of(found: os.stat_result) -> str:
-    """A block device's number, as in 8:5."""
-    return f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
+def number_of(status: os.stat_result) -> str:
+    """A block device's number, such as 8:5."""
+    return f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
 
 
 def sys_folder(number: str) -> Path:
@@ -174,14 +177,16 @@ def sys_folder(number: str) -> Path:
 
 
 def node_of(number: str) -> str:
-    """The kernel's own name in /dev of the block device of that number."""
+    """The kernel's own path in /dev of the block device of that number."""
     try:
         facts = (sys_folder(number) / "uevent").read_text().splitlines()
         (name,) = [line[8:] for line in facts if line.startswith("DEVNAME=")]
-        found = Path("/dev", name).stat()
+        status = Path("/dev", name).stat()
     except (OSError, ValueError):
-        problem = f"block device {number} has no node in /dev"
+        problem = f"the block device {number} has no node in /dev"
         raise UserError(problem, hint="mount devtmpfs there") from None
-    if not stat.S_ISBLK(found.st_mode) or number_of(found) != number:
-        raise UserError(f"/dev/{name} is not the block device {number}, as the kernel names it")
+    if not stat.S_ISBLK(status.st_mode) or number_of(status) != number:
+        raise UserError(
+            f"/dev/{name} is not the block device {number}, although the kernel says so"
+        )
     return f"/dev/{name}"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Loop devices by what they stand on, whatever its names are, and attached to an open file.
+"""Finds loop devices by the identity of their backing file, and attaches them to open files.
 
-include/uapi/linux/loop.h. losetup(8) takes a name, which may lead elsewhere by then.
+See include/uapi/linux/loop.h. losetup(8) takes a path, which may lead elsewhere by then.
 """
 
 import contextlib
@@ -26,36 +26,36 @@ CONFIG = struct.Struct(f"=2I{INFO.size}s64x")
 
 
 class Backing(NamedTuple):
-    """What a loop device stands on: a file by st_dev and st_ino, or a block device by st_rdev."""
+    """What backs a loop device: a file by st_dev and st_ino, or a block device by st_rdev."""
 
     block: bool
     place: tuple[int, ...]
 
 
-def backing_of(found: os.stat_result) -> Backing:
-    """A file or block device as what a loop device stands on."""
-    if stat.S_ISBLK(found.st_mode):
-        return Backing(True, (found.st_rdev,))
-    return Backing(False, (found.st_dev, found.st_ino))
+def backing_of(status: os.stat_result) -> Backing:
+    """The identity of a file or block device that may back a loop device."""
+    if stat.S_ISBLK(status.st_mode):
+        return Backing(True, (status.st_rdev,))
+    return Backing(False, (status.st_dev, status.st_ino))
 
 
 def backings() -> dict[str, Backing]:
-    """What each loop device (`loop3`) in use stands on."""
-    found = {}
+    """The backing of each loop device in use, by its name (`loop3`)."""
+    by_name = {}
     for folder in sorted(Path("/sys/block").glob("loop*/loop")):
         name = folder.parent.name
         with contextlib.suppress(OSError):
-            found[name] = _backing(name, folder / "backing_file")
-    return found
+            by_name[name] = _backing(name, folder / "backing_file")
+    return by_name
 
 
 def on(backing: Backing) -> list[str]:
-    """Nodes of the loop devices that stand on this."""
+    """The nodes of the loop devices with this backing."""
     return [f"/dev/{name}" for name, its in backings().items() if its == backing]
 
 
 def attach(file: int, announce: Callable[[str], None]) -> str:
-    """Node of a new loop device with direct IO on an open file; announced before it is there."""
+    """Attach a new loop device with direct IO to an open file; its node is announced beforehand."""
     with _opened("/dev/loop-control", os.O_RDWR) as control:
         while True:
             node = f"/dev/loop{fcntl.ioctl(control, GET_FREE)}"
@@ -64,19 +64,19 @@ def attach(file: int, announce: Callable[[str], None]) -> str:
                 try:
                     _configure(loop, file)
                 except OSError as error:
-                    if error.errno == errno.EBUSY:  # somebody else has taken it meanwhile
+                    if error.errno == errno.EBUSY:  # another program has taken it meanwhile
                         continue
-                    raise UserError(f"{node}: no loop device: {error.strerror}") from None
+                    raise UserError(f"{node} cannot be attached: {error.strerror}") from None
             return node
 
 
 def is_direct(node: str) -> bool:
-    """Whether its IO goes past the page cache of what it stands on."""
+    """Whether its IO bypasses the page cache of its backing file."""
     return Path(f"/sys/block/{Path(node).name}/loop/dio").read_text().strip() == "1"
 
 
 def detach(node: str) -> None:
-    """Free a loop device; nothing if it is free. One in use goes when it is no longer."""
+    """Free a loop device, unless it is free already; one in use is freed when its use ends."""
     with _opened(node, os.O_RDONLY) as loop:
         try:
             fcntl.ioctl(loop, CLEAR)
@@ -95,7 +95,7 @@ def _backing(name: str, file: Path) -> Backing:
     shown = Path(text).stat() if Path(text).exists() else None
     try:
         loop = os.open(f"/dev/{name}", os.O_RDONLY | os.O_CLOEXEC)
-    except PermissionError:  # an ordinary user's dry run: by the name, which is all that is shown
+    except PermissionError:  # an ordinary user's dry run: only the path is known
         if shown is None:
             raise
         return backing_of(shown)

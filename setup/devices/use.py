@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who uses a device or file: mounts, swap, holders, loop devices, and processes that have it open.
+"""Finds the users of a device or file: mounts, swap, holders, loop devices, and open descriptors.
 
-An O_EXCL open meets only those who claim a block device. A loop device does not claim what it
-stands on, nor does QEMU its disk; so these are looked for one by one.
+An O_EXCL open only detects users that claim a block device. Loop devices do not claim their
+backing, and QEMU does not claim its disk; so each kind of user is looked for.
 """
 
 import contextlib
@@ -19,12 +19,12 @@ from errors import UserError
 from setup.devices import loop_devices
 from setup.devices.device import Device, number_of, sys_folder
 
-# udev and blkid look at a device for a moment whenever somebody has written to it.
+# s: udev and blkid open a device briefly after each writer has closed it.
 PATIENCE_S = 3.0
 
 
 def refuse_use(device: Device) -> None:
-    """UserError that names a user of the device or file."""
+    """UserError that names a user of the device or file, if it has any."""
     give_up = time.monotonic() + PATIENCE_S
     for user in _users(device):
         raise UserError(user)
@@ -35,60 +35,60 @@ def refuse_use(device: Device) -> None:
 
 
 def refuse_open(device: Device) -> None:
-    """UserError if anybody but us has the plain file open, in whatever way: the kernel is asked.
+    """UserError if any other process has the plain file open in any way.
 
-    It gives a lease for writing (fcntl(2), F_SETLEASE) only to a file's sole opener.
+    The kernel grants a write lease (fcntl(2), F_SETLEASE) only if nobody else has the file open.
     """
     try:
         fcntl.fcntl(device.descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
     except OSError as error:
         if error.errno == errno.EAGAIN:
-            raise UserError(f"{device.name} is in use: somebody has it open") from None
-        return  # a file system without leases, or somebody else's file
+            raise UserError(f"{device.name} is in use: another program has it open") from None
+        return  # a file system without leases, or another user's file
     fcntl.fcntl(device.descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
 
 
 def swaps() -> list[tuple[str, int]]:
-    """Path and priority of each swap that is on, in the order of /proc/swaps."""
-    found = []
+    """The path and priority number of each swap that is on, in the order of /proc/swaps."""
+    rows = []
     for line in Path("/proc/swaps").read_text().splitlines()[1:]:
         fields = line.split()
-        found.append((unescape(fields[0]), int(fields[4])))
-    return found
+        rows.append((unescape(fields[0]), int(fields[4])))
+    return rows
 
 
 def mounts() -> list[tuple[str, str, str]]:
     """(major:minor, mount point, source) of each mount of /proc/self/mountinfo."""
-    found = []
+    rows = []
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         before, _, after = line.partition(" - ")
         fields, source = before.split(), after.split()[1:2]
-        found.append((fields[2], unescape(fields[4]), unescape(source[0]) if source else ""))
-    return found
+        rows.append((fields[2], unescape(fields[4]), unescape(source[0]) if source else ""))
+    return rows
 
 
 def unescape(text: str) -> str:
-    """A path of /proc/mounts or /proc/swaps, where blank, tab and backslash are octal escapes."""
+    """A path from /proc/mounts or /proc/swaps, which escape blank, tab and backslash in octal."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
 
 
-def same(one: str, other: str) -> bool:
-    """True if both paths lead to the same device or file."""
+def same(path: str, other: str) -> bool:
+    """Whether both paths lead to the same device or file."""
     try:
-        return _place(Path(one).stat()) == _place(Path(other).stat())
+        return _place(Path(path).stat()) == _place(Path(other).stat())
     except OSError:
         return False
 
 
-def _place(found: os.stat_result) -> loop_devices.Backing:
-    return loop_devices.backing_of(found)
+def _place(status: os.stat_result) -> loop_devices.Backing:
+    return loop_devices.backing_of(status)
 
 
 def _users(device: Device) -> Iterator[str]:
     if device.is_block:
         yield from _block_users(device.number, device.name)
     else:
-        yield from _file_users(_place(device.found), device.name)
+        yield from _file_users(_place(device.stat), device.name)
 
 
 def _file_users(file: loop_devices.Backing, what: str, except_for: str = "") -> Iterator[str]:
@@ -102,7 +102,7 @@ def _file_users(file: loop_devices.Backing, what: str, except_for: str = "") -> 
 
 
 def _block_users(number: str, name: str, except_for: str = "") -> Iterator[str]:
-    """Users of the device, its partitions, its disk, and of what it stands on as a loop device."""
+    """The users of the device, its partitions, its disk, and of a loop device's backing."""
     for part, what in _parts(number, name):
         yield from _part_users(part, what, except_for)
     for below, what, loop in _below(number, name):
@@ -113,7 +113,7 @@ def _block_users(number: str, name: str, except_for: str = "") -> Iterator[str]:
 
 
 def _parts(number: str, name: str) -> Iterator[tuple[str, str]]:
-    """(number, words) of the device, each of its partitions, and the disk that it is one of."""
+    """(number, words) for the device, each of its partitions, and the disk of which it is one."""
     folder = sys_folder(number)
     yield number, name
     for child in sorted(folder.iterdir()):
@@ -124,7 +124,7 @@ def _parts(number: str, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _below(number: str, name: str) -> Iterator[tuple[loop_devices.Backing, str, str]]:
-    """What a loop device, or a partition's, stands on; words for it; the loop device."""
+    """The backing of a loop device or of its partition, words for it, and the loop device."""
     folder = sys_folder(number)
     disk = folder.parent if (folder / "partition").is_file() else folder
     if below := loop_devices.backings().get(disk.name):
@@ -134,7 +134,7 @@ def _below(number: str, name: str) -> Iterator[tuple[loop_devices.Backing, str, 
 
 def _part_users(number: str, what: str, except_for: str) -> Iterator[str]:
     for device, place, source in mounts():
-        # Some file systems have a number of their own in place of the device's.
+        # Some file systems show their own number instead of the device's.
         if device == number or (source.startswith("/") and _is_block(source, number)):
             yield f"{what} is mounted on {place}"
     for path, _priority in swaps():
@@ -152,10 +152,10 @@ def _part_users(number: str, what: str, except_for: str) -> Iterator[str]:
 
 def _is_block(path: str, number: str) -> bool:
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError:
         return False
-    return stat.S_ISBLK(found.st_mode) and number_of(found) == number
+    return stat.S_ISBLK(status.st_mode) and number_of(status) == number
 
 
 def _number(below: loop_devices.Backing) -> str:
@@ -163,10 +163,13 @@ def _number(below: loop_devices.Backing) -> str:
 
 
 def _openers(device: Device) -> Iterator[str]:
-    """Other processes that have the device or file open; of its whole disk only who may write."""
+    """Other processes that have the device or file open.
+
+    For its whole disk only those that may write.
+    """
     sought = {place: rest for place, *rest in _opened_parts(device)}
     inodes = {place.place[1] for place in sought if not place.block}
-    # Who has started us may hold what we are to use.
+    # Our parent may hold the device for us.
     ours = {str(os.getpid()), str(os.getppid())}
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # another user's, or it has ended
@@ -183,9 +186,9 @@ def _openers(device: Device) -> Iterator[str]:
 
 
 def _opened_parts(device: Device) -> Iterator[tuple[loop_devices.Backing, str, bool]]:
-    """(what, words, whether reading it is to use it) of all that is opened for the device."""
+    """(backing, words, whether a reader counts as a user) of all that belongs to the device."""
     if not device.is_block:
-        yield _place(device.found), device.name, True
+        yield _place(device.stat), device.name, True
         return
     numbers = [(device.number, device.name)]
     for number, name in numbers:
@@ -201,7 +204,10 @@ def _opened_parts(device: Device) -> Iterator[tuple[loop_devices.Backing, str, b
 
 
 def _may_be(target: str, facts: str, inodes: set[int]) -> bool:
-    """Whether a descriptor may be one that is sought; a file on a server that is gone blocks."""
+    """Whether a descriptor may be a sought one.
+
+    Avoids stat() on files of a dead server, which hangs.
+    """
     if target.startswith("/dev/"):
         return True
     inode = _fact(facts, "ino")  # since 5.14
@@ -209,8 +215,8 @@ def _may_be(target: str, facts: str, inodes: set[int]) -> bool:
 
 
 def _fact(facts: str, name: str) -> str:
-    found = re.search(rf"^{name}:\s*(\d+)$", facts, re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(rf"^{name}:\s*(\d+)$", facts, re.MULTILINE)
+    return match[1] if match else ""
 
 
 def _block(number: str) -> loop_devices.Backing:

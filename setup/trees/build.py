@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Compiles a kernel from a Source, or takes it from the cache.
 
-The same source, configuration and compiler are one kernel in the cache. Each is compiled in a
-folder that is empty before; ccache alone remembers what was compiled, by its contents. Nothing of
-the host is in the result: not its name, its user, its time, its compiler or a folder of it.
+Equal sources, configurations and compilers share one kernel in the cache. Each kernel is compiled
+in an empty folder; only ccache keeps compiled files, by their contents. The result does not depend
+on the host's name, user, time, compiler or folders.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ KIND = "built-kernels"
 FORMAT = "1"
 IMAGE, CONFIG, LOG, FACTS = "bzImage", "config", "build.log", "facts.json"
 MODULES = "lib/modules"
-# Where programs of the toolchain see them: the same for all kernels, for names are in objects.
+# Their folders as the toolchain's programs see them: fixed, because object files have these names.
 SOURCE, OUT, INDEX = "source", "out", "index"
 WITHIN = f"/{toolchain.BUILD}"
 MAKE = (
@@ -46,19 +46,19 @@ ENVIRONMENT = {
     "CCACHE_MAXSIZE": "5G",
     "CCACHE_COMPRESSLEVEL": "1",
 }
-ROOM = 4 << 30  # bytes for a source, what is made of it, and some of ccache's
+ROOM = 4 << 30  # bytes for a source, its build, and some of ccache's files
 NO_ROOM = "No space left on device"
-# The first line with the first of these that is there says what is wrong.
+# The first line with the first of these words that occurs names the error.
 PROBLEMS = ("error:", "Error ", "undefined reference", "No rule to make target", "fatal:", "***")
 
 
 @dataclass(frozen=True)
 class BuiltKernel:
-    """A kernel that was compiled: files in the cache.
+    """A compiled kernel, whose files are in the cache.
 
-    `digest` is the SHA-256 of the image: two sources with the same one are the same kernel.
-    `modules` is `…/lib/modules/RELEASE`, None if the configuration has none. `log` is the build's;
-    `seconds` what it took when it was compiled, `cached` whether that was another time.
+    digest: SHA-256 of the image; sources with equal digests give the same kernel. modules:
+    `…/lib/modules/RELEASE`, None if the configuration has none. log: that of the build; seconds:
+    how long it took; cached: whether it was built earlier.
     """
 
     label: str
@@ -90,9 +90,9 @@ def build_kernel(
 ) -> BuiltKernel:
     """The kernel of this source and configuration.
 
-    jobs: compilers at a time, one for each CPU by default. progress: called at each step of a
-    build that is under way. failures.NotBuilt (OptionLost, DoesNotCompile) if it cannot be built;
-    another UserError (3) if there are no tools to build it with.
+    jobs: number of simultaneous compilers, one per CPU by default. progress: called at each step of
+    the build. failures.NotBuilt (OptionLost, DoesNotCompile) if it cannot be built; another
+    UserError (3) if the tools are missing.
     """
     tools = toolchain.root(mirror)
     cached = True
@@ -130,28 +130,28 @@ def _cpus() -> int:
 
 @contextlib.contextmanager
 def _place(tools: Path, source: Source) -> Iterator[Path]:
-    """The folder with the source's files; what the build before it left is gone."""
+    """The folder with the source's files; the previous build's output is removed."""
     place = tools / toolchain.BUILD
     shutil.rmtree(place / OUT, ignore_errors=True)
     if shutil.disk_usage(place).free < ROOM:
         raise UserError(
-            f"{place}: less than {ROOM >> 30} GiB are free to build a kernel in",
+            f"{place}: a kernel's build needs {ROOM >> 30} GiB of free space",
             hint=cache.NEEDS_ROOM,
         )
     (place / OUT).mkdir()
     (place / SOURCE).mkdir(exist_ok=True)
-    # git writes the files that differ from those of the last kernel, and no others.
+    # git only writes the files that differ from those of the last kernel.
     index = place / INDEX
     index.with_name(f"{INDEX}.lock").unlink(missing_ok=True)
     how = ["read-tree", "--reset", "-u", source.tree]
     done = git(how, source.objects, index=index, worktree=place / SOURCE)
     if done.returncode:
-        # A build that was killed may have left anything.
+        # A killed build may have left the folder in any state.
         shutil.rmtree(place / SOURCE)
         (place / SOURCE).mkdir()
         index.unlink(missing_ok=True)
         done = git(how, source.objects, index=index, worktree=place / SOURCE)
-    # Objects that a partial clone has not fetched yet are not fetched here.
+    # Objects that a partial clone lacks are not fetched here.
     lacks = " (does the clone lack objects? git fetch --refetch)" if source.repository else ""
     text_of(done, f"writing the files of {source.label}{lacks}")
     clean = git(["clean", "-ffdxq"], source.objects, index=index, worktree=place / SOURCE)
@@ -163,7 +163,7 @@ def _place(tools: Path, source: Source) -> Iterator[Path]:
 
 
 class _Build:
-    """One kernel's way from its files to its image."""
+    """The build of one kernel, from its files to its image."""
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class _Build:
         self._log: list[str] = []
 
     def make(self, folder: Path) -> None:
-        """Compile it, and put what is kept of it into folder."""
+        """Compile the kernel and put its results into folder."""
         began = time.monotonic()
         self._configure()
         options = config_file.read(self._out / ".config")
@@ -213,8 +213,8 @@ class _Build:
             with open(config, "a") as file:
                 file.write(f"\n{self._config.fragment}")
         self._run(["olddefconfig"])
-        made = config_file.read(config)
-        configs.check(self._source, self._config, made, "".join(self._log))
+        options = config_file.read(config)
+        configs.check(self._source, self._config, options, "".join(self._log))
 
     def _compile(self, targets: list[str]) -> int:
         known = steps_of(self._config.parts)
@@ -228,13 +228,13 @@ class _Build:
         self._run(
             ["modules_install", f"INSTALL_MOD_PATH={target}", "INSTALL_MOD_STRIP=1", "DEPMOD=true"]
         )
-        found = list((self._out / "installed" / MODULES).iterdir())
+        releases = list((self._out / "installed" / MODULES).iterdir())
         for link in ("build", "source"):
-            (found[0] / link).unlink(missing_ok=True)
+            (releases[0] / link).unlink(missing_ok=True)
         shutil.copytree(self._out / "installed" / MODULES, folder / MODULES)
 
     def _run(self, arguments: list[str], follower: Follower | None = None) -> None:
-        """Run make; DoesNotCompile with the first line that says what is wrong."""
+        """Run make; DoesNotCompile with the first line that names the error."""
         env = {**ENVIRONMENT, "CCACHE_COMPILERCHECK": f"string:{toolchain.identity()}"}
         command = toolchain.command(self._tools, [*MAKE, *arguments], env)
         self._log.append(f"$ {' '.join([*MAKE, *arguments])}\n")
@@ -261,9 +261,10 @@ class _Build:
         if process.returncode:
             if any(NO_ROOM in line for line in self._log[first:]):
                 raise UserError(f"{self._source.label}: {NO_ROOM}", hint=cache.NEEDS_ROOM)
-            said = [line.strip() for line in self._log[first:] if line.strip()]
-            wrong = (line for word in PROBLEMS for line in said if word in line)
-            why = next(wrong, said[-1] if said else f"make ended with {process.returncode}")
+            lines = [line.strip() for line in self._log[first:] if line.strip()]
+            wrong = (line for word in PROBLEMS for line in lines if word in line)
+            status = f"make ended with status {process.returncode}"
+            why = next(wrong, lines[-1] if lines else status)
             raise DoesNotCompile(
                 f"{self._source.label} does not compile: {why.removeprefix(f'{WITHIN}/{SOURCE}/')}",
                 log="".join(self._log),

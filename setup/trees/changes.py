@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Patches and reverts: another Source of a Source, whose checkout is not touched."""
+"""Patches and reverts: make a new Source from another, without touching its checkout."""
 
 import re
 import subprocess
@@ -17,9 +17,9 @@ CONFLICT = re.compile(r"^(?:U |error: patch failed: )([^:\n]+)", re.MULTILINE)
 
 
 def patched(source: Source, patches: Sequence[Path]) -> Source:
-    """The source with patch files applied, one after the other: diffs, mails or mailboxes.
+    """The source with these patch files applied in order: diffs, mails or mailboxes.
 
-    UserError (2) for a file that is not there; PatchDoesNotApply.
+    UserError (2) for a missing file; PatchDoesNotApply.
     """
     label = source.label + "".join(f"+{safe_label(patch.stem)}" for patch in patches)
     for patch in patches:
@@ -32,19 +32,19 @@ def patched(source: Source, patches: Sequence[Path]) -> Source:
 
 
 def patched_with(source: Source, data: bytes, name: str, label: str) -> Source:
-    """The source with a patch applied that is called name; PatchDoesNotApply."""
+    """The source with a patch applied; name: the patch's name in errors. PatchDoesNotApply."""
     done, tree = _applied(source, data, ())
     if done.returncode:
         log = _text(done)
-        found = CONFLICT.search(log)
-        where = f" in {found[1]}" if found else f": {_last(log)}"
+        conflict = CONFLICT.search(log)
+        where = f" in {conflict[1]}" if conflict else f": {_last(log)}"
         again, _ = _applied(source, data, ("--reverse",))
-        there = "all of it is in this source already" if again.returncode == 0 else ""
+        hint = "this source has all of it already" if again.returncode == 0 else ""
         raise PatchDoesNotApply(
             f"{label}: {name} does not apply to {source.label}{where}",
             log=log,
             label=label,
-            hint=there,
+            hint=hint,
         )
     if tree == source.tree:
         raise PatchDoesNotApply(
@@ -54,9 +54,9 @@ def patched_with(source: Source, data: bytes, name: str, label: str) -> Source:
 
 
 def reverted(source: Source, commits: Sequence[str]) -> Source:
-    """The source without what these commits changed, reverted one after the other.
+    """The source with these commits reverted, one after the other.
 
-    UserError (2) for a commit that the source's repository lacks; RevertConflicts.
+    UserError (2) if the source's repository lacks a commit; RevertConflicts.
     """
     for commit in commits:
         source = _reverted(source, commit)
@@ -84,7 +84,7 @@ def _reverted(source: Source, wanted: str) -> Source:
         raise UserError(
             f"{commit[:SHORT]} is a merge", hint="name the commits to revert", status=Exit.USAGE
         )
-    # A first commit's change is from the tree without files.
+    # A root commit's change is relative to the empty tree.
     empty = text_of(git(["mktree"], data=b""), "git mktree")
     before = ids[1] if len(ids) == 2 else empty
     diff = git(["diff-tree", "-p", "--binary", "--full-index", before, commit], source.objects)
@@ -112,7 +112,7 @@ def _with(source: Source, tree: str, label: str) -> Source:
 def _applied(
     source: Source, data: bytes, how: Sequence[str]
 ) -> tuple[subprocess.CompletedProcess[bytes], str]:
-    """How git apply ended, and the tree that it made, if it did."""
+    """The result of git apply, and the tree that it made, "" if it failed."""
     with cache.scratch("patch-index") as scratch:
         index = scratch / "index"
         text_of(git(["read-tree", source.tree], source.objects, index=index), source.label)

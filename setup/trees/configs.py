@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a kernel that is built here is configured with, and which of it the kernel has lost."""
+"""Finds a kernel's configuration, and checks which options were lost in the build."""
 
 import os
 import re
@@ -17,11 +17,10 @@ TINY, DEFAULT, HOST = "tinyconfig", "defconfig", "host"
 
 @dataclass(frozen=True)
 class Config:
-    """A configuration: `target` is make's (`tinyconfig`), or "" for `base`, the text of a .config.
+    """A configuration. target: a target of make (`tinyconfig`); if "": base, a .config's text.
 
-    `fragment` is put on top, and its options have to be there afterwards: those in `optional` only
-    where the kernel knows them, those in `refusable` only where it takes them. `name` says which
-    one it is.
+    fragment: options to add. All of them must be set in the end, except those in `optional` that
+    the kernel does not know, and those in `refusable` that it does not accept. name: for the user.
     """
 
     name: str
@@ -33,32 +32,32 @@ class Config:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What tells it from others."""
+        """The parts that distinguish it from others."""
         return self.target, self.base, self.fragment
 
 
 def find(name: str = "") -> Config:
-    """The configuration that is meant: `host`, `defconfig`, a .config's file; "": a small one.
+    """The configuration of that name: `host`, `defconfig`, or a .config's path; "": a small one.
 
-    A file is taken as it is; what the test needs (setup/kernel.config) is put on top of the others.
-    UserError: 2 for a file that is not there, 3 if the running kernel's cannot be read.
+    A file is used unchanged; setup/kernel.config, which the test needs, is added to the others.
+    UserError: 2 for a missing file, 3 if the running kernel's config cannot be read.
     """
-    said = config_file.FRAGMENT.read_text()
+    text = config_file.FRAGMENT.read_text()
     marks = (config_file.IF_IT_EXISTS, config_file.IF_TAKEN)
-    less = [config_file.marked(said, mark) for mark in marks]
-    # Another comment in it is no other kernel.
-    fragment = _lines(config_file.parsed(said))
+    less = [config_file.marked(text, mark) for mark in marks]
+    # Without comments: they do not make another kernel.
+    fragment = _lines(config_file.parsed(text))
     if name in ("", TINY, DEFAULT):
         return Config(name or TINY, name or TINY, "", fragment, *less)
     if name == HOST:
         release = os.uname().release
         places = (Path(f"/boot/config-{release}"), Path("/proc/config.gz"))
-        found = next((one for one in places if os.access(one, os.R_OK)), None)
-        if found is None:
+        readable = next((place for place in places if os.access(place, os.R_OK)), None)
+        if readable is None:
             raise UserError(f"the running kernel's config is not in {places[0]} or {places[1]}")
-        # The keys that its builder signed modules with are not here.
+        # The keys with which its builder signed modules are not here.
         keys = 'CONFIG_SYSTEM_TRUSTED_KEYS=""\nCONFIG_SYSTEM_REVOCATION_KEYS=""\n'
-        return Config(HOST, "", _text(found) + keys, fragment, *less)
+        return Config(HOST, "", _text(readable) + keys, fragment, *less)
     path = Path(name).expanduser()
     if not path.is_file():
         raise UserError(
@@ -77,13 +76,13 @@ def _lines(options: Mapping[str, str]) -> str:
     return "".join(f"{name}={value}\n" for name, value in options.items())
 
 
-def check(source: Source, config: Config, made: Mapping[str, str], log: str) -> None:
-    """OptionLost if the configured kernel has not all options of the fragment."""
+def check(source: Source, config: Config, actual: Mapping[str, str], log: str) -> None:
+    """OptionLost if the configured kernel lacks options of the fragment."""
     wanted = config_file.parsed(config.fragment)
     lost = {
         name: value
         for name, value in wanted.items()
-        if made.get(name, "n") != value and name not in config.refusable
+        if actual.get(name, "n") != value and name not in config.refusable
     }
     if not lost:
         return
@@ -93,10 +92,10 @@ def check(source: Source, config: Config, made: Mapping[str, str], log: str) -> 
         return
     unknown = [name for name in lost if name not in known]
     refused = [f"{name}={lost[name]}" for name in lost if name in known]
-    said = [f"it does not know {', '.join(unknown)}"] if unknown else []
-    said += [f"it does not take {', '.join(refused)}"] if refused else []
+    reasons = [f"it does not know {', '.join(unknown)}"] if unknown else []
+    reasons += [f"it does not take {', '.join(refused)}"] if refused else []
     raise OptionLost(
-        f"{source.label}: options of {config_file.FRAGMENT.name} are lost: {'; '.join(said)}",
+        f"{source.label}: options of {config_file.FRAGMENT.name} are lost: {'; '.join(reasons)}",
         options=tuple(lost),
         log=log,
         label=source.label,
@@ -104,11 +103,11 @@ def check(source: Source, config: Config, made: Mapping[str, str], log: str) -> 
 
 
 def _known(source: Source, options: Mapping[str, str]) -> set[str]:
-    """Those of the options that one of the source's Kconfig files defines."""
+    """The options that a Kconfig file of the source defines."""
     patterns: list[str] = []
     for name in options:
         bare = name.removeprefix("CONFIG_")
         patterns += ["-e", rf"^[[:space:]]*(menu)?config[[:space:]]+{bare}[[:space:]]*$"]
-    found = git(["grep", "-h", "-E", *patterns, source.tree, "--", "*Kconfig*"], source.objects)
-    names = re.findall(r"config\s+(\w+)\s*$", found.stdout.decode(errors="replace"), re.MULTILINE)
+    matches = git(["grep", "-h", "-E", *patterns, source.tree, "--", "*Kconfig*"], source.objects)
+    names = re.findall(r"config\s+(\w+)\s*$", matches.stdout.decode(errors="replace"), re.MULTILINE)
     return {f"CONFIG_{name}" for name in names}

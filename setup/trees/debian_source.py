@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Debian's sources as a tree: the package linux-source-X.Y, checked as its kernels are.
+"""Debian's sources as a tree: the package linux-source-X.Y, checked like Debian's kernels.
 
-It holds what Debian's own kernels of that version are compiled from: the release of kernel.org with
-Debian's patches applied. It is read into a git object store in the cache, and needs no clone.
+Debian's own kernels of that version are compiled from it: the release of kernel.org with Debian's
+patches. It is imported into a git object store in the cache; no clone is needed.
 """
 
 import lzma
@@ -20,15 +20,15 @@ from setup.trees.sources import Source, environment, make_repository
 
 PREFIX = "debian-source:"
 NAME = re.compile(r"linux-source-\d+\.\d+")
-TREE = "tree"  # a file with its id, beside the objects
-# Nobody's commit: only its tree counts.
+TREE = "tree"  # a file with the tree's id, beside the objects
+# A commit without an author: only its tree is used.
 HEAD = b"commit refs/heads/source\ncommitter suite <> 1257163200 +0000\ndata 0\n"
 KIND, FORMAT = "debian-sources", "1"
 
 
 def fitting(packages: list[apt.Package], wanted: str) -> list[apt.Package]:
-    """The packages of sources that a version (`7.2`, `7.2.13-1`) or a suite means, newest first."""
-    found: dict[str, apt.Package] = {}
+    """The source packages that a version (`7.2`, `7.2.13-1`) or a suite means, newest first."""
+    by_version: dict[str, apt.Package] = {}
     for package in packages:
         if not NAME.fullmatch(package.name):
             continue
@@ -40,25 +40,26 @@ def fitting(packages: list[apt.Package], wanted: str) -> list[apt.Package]:
             fits = wanted in (upstream, package.version)
             fits |= upstream.startswith((f"{wanted}.", f"{wanted}-rc"))
         if fits:
-            found[package.version] = package
-    return [found[version] for version in sorted(found, key=debian.version_key, reverse=True)]
+            by_version[package.version] = package
+    return [
+        by_version[version] for version in sorted(by_version, key=debian.version_key, reverse=True)
+    ]
 
 
 def upstream_of(package: apt.Package) -> str:
-    """`7.2.13`, `7.3-rc7`."""
+    """The upstream version of a package: `7.2.13`, `7.3-rc7`."""
     return package.version.rpartition("-")[0].rpartition(":")[2].replace("~", "-")
 
 
 def from_debian(wanted: str, *, mirror: str | None = None) -> Source:
-    """The newest source that a version or a suite means and the mirror has.
+    """The newest source that the mirror has for a version or a suite.
 
-    UserError (3) if there is none, which lists what exists.
+    UserError (3) with the list of existing sources if there is none.
     """
     need = wanted if debian.is_suite(wanted) else ""
     lists = package_lists.update(mirror, need=need)
-    found = fitting(lists.packages, wanted)
     gone = []
-    for package in found:
+    for package in fitting(lists.packages, wanted):
         try:
             folder = fetch(package)
         except apt.Gone:
@@ -73,17 +74,17 @@ def from_debian(wanted: str, *, mirror: str | None = None) -> Source:
         tree = (folder / TREE).read_text().strip()
         label, objects = f"v{upstream_of(package)}", (folder / "objects",)
         return Source(label, tree, objects, package=package.version, unchanged=tree)
-    every = [one for one in lists.packages if NAME.fullmatch(one.name)]
-    every.sort(key=lambda one: debian.version_key(one.version))
+    every = [package for package in lists.packages if NAME.fullmatch(package.name)]
+    every.sort(key=lambda package: debian.version_key(package.version))
     known = dict.fromkeys(map(upstream_of, every))
     raise UserError(
-        f"the mirror has no source of a kernel {wanted}",
+        f"the mirror has no kernel source {wanted}",
         hint=f"sources: {', '.join(known) or 'none'}",
     )
 
 
 def fetch(package: apt.Package) -> Path:
-    """A bare repository in the cache with the package's source, fetched if it is not there."""
+    """The bare repository in the cache with the package's source, which is fetched if needed."""
 
     def build(folder: Path) -> None:
         deb = apt.download(package)
@@ -100,13 +101,13 @@ def _key(package: apt.Package) -> str:
 
 
 def describe(wanted: str) -> str:
-    """What from_debian() would take, as far as is known; writes nothing and fetches nothing."""
-    found = fitting(package_lists.stored() or [], wanted)
-    if not found:
+    """What from_debian() would take, as far as is known; writes and fetches nothing."""
+    packages = fitting(package_lists.stored() or [], wanted)
+    if not packages:
         return f"Debian's source of {wanted} (package lists and source fetched into the cache)"
-    there = (cache.place() / KIND / _key(found[0])).is_dir()
-    how = "in the cache" if there else f"{found[0].size / 1e6:.0f} MB to fetch"
-    return f"Debian's source {found[0].version} ({how})"
+    cached = (cache.place() / KIND / _key(packages[0])).is_dir()
+    how = "in the cache" if cached else f"{packages[0].size / 1e6:.0f} MB to fetch"
+    return f"Debian's source {packages[0].version} ({how})"
 
 
 def _import(deb: Path, folder: Path) -> None:
@@ -114,7 +115,7 @@ def _import(deb: Path, folder: Path) -> None:
     apt.run(["dpkg-deb", "-x", deb, aside], what=f"unpacking {deb.name}")
     tars = list(aside.glob("usr/src/linux-source-*.tar.xz"))
     if len(tars) != 1:
-        raise UserError(f"{deb.name}: no source of a kernel inside")
+        raise UserError(f"{deb.name} contains no kernel source")
     make_repository(folder)
     command = ["git", "-c", "core.compression=1", "fast-import", "--quiet", "--depth=0"]
     env = environment({"GIT_DIR": str(folder)})
@@ -139,13 +140,13 @@ def _import(deb: Path, folder: Path) -> None:
 
 
 def _files(archive: tarfile.TarFile) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """Each file's name without the first folder, its mode as git has it, and its bytes."""
+    """For each file its name without the first folder, its mode in git's form, and its bytes."""
     for member in archive:
         name = member.name.removeprefix("./").partition("/")[2]
         if member.isdir() or not name:
             continue
         if "\n" in name or name.startswith('"') or ".." in name.split("/"):
-            raise UserError(f"a source of a kernel has no file {name!r}")
+            raise UserError(f"a kernel source cannot have a file {name!r}")
         if member.issym():
             yield name.encode(), b"120000", member.linkname.encode()
             continue
@@ -156,7 +157,7 @@ def _files(archive: tarfile.TarFile) -> Iterator[tuple[bytes, bytes, bytes]]:
 
 
 def wanted_of(spec: str) -> str:
-    """The version or suite of `debian-source:7.2`; UserError (2) if it is none."""
+    """The version or suite of `debian-source:7.2`; UserError (2) if it is invalid."""
     wanted = spec.removeprefix(PREFIX)
     if not re.fullmatch(r"[A-Za-z0-9][\w.+~-]*", wanted, re.ASCII):
         raise UserError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can go wrong with one kernel that is built here, while the others go on."""
+"""Errors of one kernel's build, after which the other kernels go on."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from errors import UserError
 
 
 class NotBuilt(UserError):
-    """A kernel that cannot be built: one line says why, and `log` holds all that was printed.
+    """A kernel cannot be built: the message is one line with the reason, `log` has all output.
 
     `label` is the kernel's name, "" if it is not known yet.
     """

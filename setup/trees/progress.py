@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How far the build of a kernel is: its steps counted, against those of the last one like it."""
+"""The progress of a kernel's build: counts its steps and compares with the last similar build."""
 
 import contextlib
 import json
@@ -18,12 +18,12 @@ from setup import cache
 STEP = re.compile(r"  ([A-Z][A-Z0-9_]*(?: \[M\])?) +(\S+)\s*")
 STEPS = "kernel-build-steps.json"
 LIVE_S, EACH_S, WIDTH = 0.5, 60.0, 76
-ENOUGH = 20  # steps after which their pace says something
+ENOUGH = 20  # steps after which their pace allows an estimate
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a build is: its last step, steps done and in all, and seconds left, if known."""
+    """A build's last step, its steps done and in all, and the seconds left, if known."""
 
     label: str
     step: str
@@ -54,7 +54,7 @@ class Shown:
         if now - self._shown < (LIVE_S if self._live else EACH_S):
             return
         self._shown = now
-        # A reader that went away is no reason to end a build.
+        # A closed stderr is no reason to end a build.
         with contextlib.suppress(OSError):
             if self._live:
                 print(f"\r\033[K  {progress.words[:WIDTH]}\r", end="", file=sys.stderr, flush=True)
@@ -73,7 +73,7 @@ class Follower:
         self._began = time.monotonic()
 
     def see(self, line: str) -> None:
-        """A line of make's."""
+        """Take a line that make printed."""
         match = STEP.fullmatch(line.rstrip("\n"))
         if match is None:
             return
@@ -88,27 +88,27 @@ class Follower:
 
 
 class Steps:
-    """How many steps the last build of a configuration took."""
+    """The number of steps that the last build of a configuration took."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def get(self) -> int | None:
-        """None if there was none."""
-        found = self._all().get(self._name)
-        return found if isinstance(found, int) else None
+        """The number of steps; None if it was not built yet."""
+        steps = self._all().get(self._name)
+        return steps if isinstance(steps, int) else None
 
     def keep(self, steps: int) -> None:
-        """For the next one."""
+        """Store the number of steps for the next build."""
         with cache.writing():
             write_json(_file(), {**self._all(), self._name: steps})
 
     def _all(self) -> dict[str, object]:
         try:
-            found = json.loads(_file().read_text())
+            content = json.loads(_file().read_text())
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return content if isinstance(content, dict) else {}
 
 
 def _file() -> Path:
@@ -116,5 +116,5 @@ def _file() -> Path:
 
 
 def steps_of(parts: Sequence[str]) -> Steps:
-    """Of the configuration that these parts make."""
+    """The steps of the configuration with these parts."""
     return Steps(cache.key(*parts))

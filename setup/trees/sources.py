@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The source of a kernel: a git tree object. The user's checkout is only read.
 
-The tree of a checkout with changes that are not committed, a folder that is no repository and the
-result of a patch are written to an object store in the cache, never to the user's. A tree's id
-stands for the names and bytes of all its files: of the same id is the same source.
+The trees of a checkout with uncommitted changes, of a folder without a repository, and of a patch's
+result are written to an object store in the cache, never to the user's. A tree's id stands for the
+names and bytes of all its files: equal ids mean equal sources.
 """
 
 import os
@@ -19,25 +19,25 @@ from setup import cache
 
 KIND, STORE = "kernel-sources", "objects.git"
 SHORT = 12  # hex digits of a commit in a label, as kernel developers quote one
-# The user's settings (autocrlf, filters, hooks) would make other bytes of the same tree.
+# The user's settings (autocrlf, filters, hooks) would change the bytes of a tree.
 NEUTRAL = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C.UTF-8",
 }
-MARKS = ("Kbuild", "Kconfig", "MAINTAINERS")  # what a kernel's source has on top
+MARKS = ("Kbuild", "Kconfig", "MAINTAINERS")  # files at the top of every kernel source
 
 
 @dataclass(frozen=True)
 class Source:
     """A kernel's source.
 
-    `label` is the variant's name (`v7.2`, `v7.2-revert-acd22fbb9f47`, `v7.2+fix`); `tree` the id of
-    its git tree; `objects` the object stores that hold it; `repository` the user's, in which
-    commits are looked up, if there is one; `commit` the one it was made of; `package` the version
-    of Debian's package; `notes` are lines to tell the user; `unchanged` is the tree of the commit
-    or package, before anything was changed.
+    label: the variant's name (`v7.2`, `v7.2-revert-acd22fbb9f47`, `v7.2+fix`). tree: the id of its
+    git tree. objects: the object stores that have it. repository: the user's, for looking commits
+    up, if there is one. commit: the commit from which it was made. package: the version of Debian's
+    package. notes: lines for the user. unchanged: the tree of the commit or package before any
+    change.
     """
 
     label: str
@@ -51,12 +51,12 @@ class Source:
 
     @property
     def is_committed(self) -> bool:
-        """Whether its commit says all that was there before it was changed."""
+        """Whether its commit describes it completely, apart from patches and reverts."""
         return bool(self.commit) and not self.notes
 
     @property
     def changes(self) -> bytes:
-        """What was changed in it, as a patch; empty if nothing was."""
+        """Its changes as a patch; empty if there are none."""
         if self.unchanged in ("", self.tree):
             return b""
         done = git(
@@ -67,19 +67,19 @@ class Source:
 
 
 def store() -> Path:
-    """The bare repository in the cache that takes what is made here."""
+    """The bare repository in the cache for the objects that are made here."""
 
     return cache.built(KIND, STORE, make_repository, ("objects",))
 
 
 def make_repository(folder: Path) -> None:
-    """An empty bare repository; UserError (3) if git cannot make it."""
+    """Make an empty bare repository; UserError (3) if git cannot make it."""
     command = ["git", "init", "-q", "--bare", "--template=", str(folder)]
     text_of(subprocess.run(command, env=environment(), capture_output=True), "git init")
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """For a git without the user's settings, and without what a git that runs us has set."""
+    """The environment for git without the user's settings or those of a git that runs us."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return {**clean, **NEUTRAL, **(more or {})}
 
@@ -92,7 +92,7 @@ def git(
     worktree: Path | None = None,
     data: bytes | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run git in the cache's repository, where it reads these object stores, too."""
+    """Run git in the cache's repository; it reads these object stores, too."""
     more = {
         "GIT_DIR": str(store()),
         "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(map(str, objects)),
@@ -108,17 +108,17 @@ def git(
 
 
 def text_of(done: subprocess.CompletedProcess[bytes], what: str) -> str:
-    """What that git printed; UserError (3) with its last line if it failed."""
+    """The text that git printed; UserError (3) with its last line if it failed."""
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines() or ["it printed nothing"]
-        raise UserError(f"{what}: {said[-1]}")
+        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["it printed nothing"]
+        raise UserError(f"{what}: {lines[-1]}")
     return done.stdout.decode(errors="surrogateescape").strip()
 
 
 def from_git(path: Path, revision: str = "") -> Source:
-    """A revision of a repository, or its work tree as it is now.
+    """The source of a revision of a repository, or of its current work tree.
 
-    UserError: 2 for a path or revision that is not there, 3 if git cannot read it.
+    UserError: 2 if path or revision does not exist, 3 if git cannot read it.
     """
     objects, folder = _repository(path)
     commit = _user_git(path, "rev-parse", "--verify", "-q", f"{revision or 'HEAD'}^{{commit}}")
@@ -137,9 +137,9 @@ def from_git(path: Path, revision: str = "") -> Source:
 
 
 def from_folder(path: Path, label: str = "") -> Source:
-    """A folder with a kernel's sources that need not be a repository; label: its name, by default.
+    """The source in a folder, which need not be a repository; label: the folder's name by default.
 
-    Files that .gitignore names belong to it: a folder in which make has run is refused by make.
+    Files that .gitignore names are included; make refuses a folder in which make has run.
     """
     if not path.is_dir():
         raise UserError(f"no such folder: {path}", status=Exit.USAGE)
@@ -153,16 +153,16 @@ def from_folder(path: Path, label: str = "") -> Source:
 def _check(source: Source, name: str) -> None:
     listed = text_of(git(["ls-tree", "--name-only", source.tree], source.objects), name)
     if not set(MARKS) <= set(listed.split("\n")):
-        raise UserError(f"{name} is no source of a kernel", hint=f"it has no {', '.join(MARKS)}")
+        raise UserError(f"{name} is not a kernel source", hint=f"it lacks {', '.join(MARKS)}")
 
 
 def user_git(
     path: Path, *arguments: str, errors: str = "surrogateescape"
 ) -> subprocess.CompletedProcess[str]:
-    """A git that looks at the user's repository, with the user's settings; it changes nothing.
+    """Run a git that only reads the user's repository, with the user's settings.
 
-    errors: what becomes of bytes that are no UTF-8 (see open()). UserError (3) if git does not
-    trust the repository.
+    errors: how to decode bytes that are not UTF-8 (see open()). UserError (3) if git does not trust
+    the repository.
     """
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     done = subprocess.run(
@@ -181,27 +181,27 @@ def user_git(
 
 
 def _user_git(path: Path, *arguments: str) -> str:
-    """What user_git() prints; "" if it fails."""
+    """The output of user_git(); "" if it fails."""
     done = user_git(path, *arguments)
     return "" if done.returncode else done.stdout.strip()
 
 
 def _repository(path: Path) -> tuple[Path, Path]:
-    """Its object store, and its folder with the index."""
-    found = _user_git(
+    """The repository's object store, and its folder with the index."""
+    paths = _user_git(
         path, "rev-parse", "--path-format=absolute", "--git-path", "objects", "--absolute-git-dir"
     ).split("\n")
-    if len(found) != 2:
+    if len(paths) != 2:
         raise UserError(
             f"{path} is no git repository",
             hint="give a clone, or debian-source:VERSION, which needs none",
             status=Exit.USAGE,
         )
-    return Path(found[0]), Path(found[1])
+    return Path(paths[0]), Path(paths[1])
 
 
 def _name(path: Path, revision: str, commit: str) -> str:
-    """`v7.2`, `v7.2-rc3-17-g0123456789ab`, or the commit, if no tag is before it."""
+    """The commit's name: `v7.2`, `v7.2-rc3-17-g0123456789ab`, or its id if no tag precedes it."""
     tag = _user_git(path, "rev-parse", "-q", "--verify", f"refs/tags/{revision}^{{commit}}")
     if revision and tag == commit:
         return revision
@@ -212,7 +212,7 @@ def _name(path: Path, revision: str, commit: str) -> str:
 
 
 def _as_it_is(source: Source, folder: Path) -> Source:
-    """The work tree with what is not committed, and files that are not ignored."""
+    """The source of the work tree, including uncommitted changes and untracked files."""
     assert source.repository is not None
     top = _user_git(source.repository, "rev-parse", "--show-toplevel")
     if not top:
@@ -223,14 +223,14 @@ def _as_it_is(source: Source, folder: Path) -> Source:
     with cache.scratch("source-index") as scratch:
         index = scratch / "index"
         if (folder / "index").is_file():
-            # With what git knows of the files' times: only changed ones are read.
+            # The index has the files' times, so that git only reads changed files.
             shutil.copy2(folder / "index", index)
         ignored = _user_git(source.repository, "rev-parse", "--git-path", "info/exclude")
         exclude = Path(top, ignored)
         try:
             tree = _snapshot(Path(top), source.objects, index, exclude=exclude)
         except UserError:
-            index.unlink(missing_ok=True)  # one that cannot be read without its repository
+            index.unlink(missing_ok=True)  # an index that cannot be read outside its repository
             git(["read-tree", source.tree], source.objects, index=index)
             tree = _snapshot(Path(top), source.objects, index, exclude=exclude)
     if tree == source.tree:
@@ -241,7 +241,7 @@ def _as_it_is(source: Source, folder: Path) -> Source:
     ).splitlines()
     files = ", ".join(changed[:3]) + (" and others" if len(changed) > 3 else "")
     note = (
-        f"git:{source.repository}: the work tree is built as it is: {len(changed)} "
+        f"git:{source.repository}: the work tree is built with its changes: {len(changed)} "
         f"file{'s' if len(changed) > 1 else ''} not as in {source.commit[:SHORT]}: {files}"
     )
     return Source(
@@ -252,7 +252,7 @@ def _as_it_is(source: Source, folder: Path) -> Source:
 def _snapshot(
     top: Path, objects: Sequence[Path], index: Path, *how: str, exclude: Path | None = None
 ) -> str:
-    """The id of a tree with the files of a folder, whose objects are in the store."""
+    """Write the files of a folder into the store; returns the tree's id."""
     index.parent.mkdir(parents=True, exist_ok=True)
     more = ["-c", f"core.excludesFile={exclude}"] if exclude and exclude.is_file() else []
     done = git([*more, "add", "-A", *how, "--", "."], objects, index=index, worktree=top)
@@ -261,5 +261,5 @@ def _snapshot(
 
 
 def safe_label(text: str) -> str:
-    """As a part of a label: letters, digits and ._+- only."""
+    """The text as a part of a label: only letters, digits and ._+-."""
     return re.sub(r"[^A-Za-z0-9._+-]", "-", text)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How a kernel that is built here is spelled, on a command line and in a plan.toml alike.
+"""The spelling of kernels that are built here, on a command line and in a plan.toml alike.
 
-git:PATH@REV, git:PATH (the work tree as it is), debian-source:VERSION; after it, as often as wanted
-and done in this order, `,patch=FILE` (several with spaces) and `,revert=COMMIT`; `,config=NAME`.
+git:PATH@REV, git:PATH (the work tree with its changes), or debian-source:VERSION; then any number
+of `,patch=FILE` (several files separated by spaces) and `,revert=COMMIT`, which are done in this
+order; then `,config=NAME`.
 """
 
 import re
@@ -24,13 +25,13 @@ COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 
 def is_tree(spec: str) -> bool:
-    """Whether this kernel is built here."""
+    """Whether this SPEC's kernel is built here."""
     return spec.startswith(PREFIXES)
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A kernel that is built here: where its source is, what is changed, and its configuration."""
+    """A kernel that is built here: its source's place, its changes, and its configuration."""
 
     origin: str
     changes: tuple[tuple[str, str], ...] = ()
@@ -42,7 +43,7 @@ class Spec:
 
     @property
     def git(self) -> tuple[Path, str]:
-        """The repository and the revision, "" for the work tree as it is."""
+        """The repository and the revision; "" means the work tree."""
         text = self.origin.removeprefix(GIT)
         places = [match.start() for match in re.finditer("@", text)]
         if not values.path(text).is_dir():
@@ -53,9 +54,9 @@ class Spec:
 
 
 def parse(spec: str) -> Spec:
-    """UserError (2) for a spec that means nothing."""
+    """Parse a SPEC; UserError (2) if it is invalid."""
     origin, *rest = spec.split(",")
-    found: list[tuple[str, str]] = []
+    changed: list[tuple[str, str]] = []
     config = ""
     for word in rest:
         kind, equals, value = word.partition("=")
@@ -73,24 +74,24 @@ def parse(spec: str) -> Spec:
         if kind == CONFIG:
             config = value
         else:
-            found.append((kind, value))
+            changed.append((kind, value))
     if origin.startswith(debian_source.PREFIX):
         debian_source.wanted_of(origin)
     elif not origin.removeprefix(GIT):
         raise UserError(
             f"not a kernel: {spec!r}", hint="for example git:~/linux@v7.2", status=Exit.USAGE
         )
-    return Spec(origin, tuple(found), config)
+    return Spec(origin, tuple(changed), config)
 
 
 def checked(spec: str) -> Spec:
-    """The spec, if all files that it names are there; UserError (2) if not. Nothing is written."""
-    found = parse(spec)
-    if found.origin.startswith(GIT):
-        path, _ = found.git
+    """Parse a SPEC; UserError (2) if a file that it names is missing. Writes nothing."""
+    parsed = parse(spec)
+    if parsed.origin.startswith(GIT):
+        path, _ = parsed.git
         if not path.is_dir():
-            raise UserError(f"no such folder: {found.origin!r}", status=Exit.USAGE)
-    for kind, value in found.changes:
+            raise UserError(f"no such folder: {parsed.origin!r}", status=Exit.USAGE)
+    for kind, value in parsed.changes:
         if kind == REVERT and not COMMIT.fullmatch(value):
             raise UserError(
                 f"not a commit: {value!r}", hint="7 to 64 hex digits", status=Exit.USAGE
@@ -98,24 +99,24 @@ def checked(spec: str) -> Spec:
         for patch in value.split() if kind == PATCH else []:
             if not values.path(patch).is_file():
                 raise UserError(f"no such patch: {patch!r}", status=Exit.USAGE)
-    configs.find(found.config)
-    return found
+    configs.find(parsed.config)
+    return parsed
 
 
 def absolute(spec: str) -> str:
-    """The spec with absolute paths."""
-    found = parse(spec)
-    if found.origin.startswith(GIT):
-        path, revision = found.git
+    """The SPEC with absolute paths."""
+    parsed = parse(spec)
+    if parsed.origin.startswith(GIT):
+        path, revision = parsed.git
         at = f"@{revision}" if revision else ""
-        found = replace(found, origin=f"{GIT}{_absolute(str(path))}{at}")
+        parsed = replace(parsed, origin=f"{GIT}{_absolute(str(path))}{at}")
     changed = tuple(
         (kind, " ".join(map(_absolute, value.split())) if kind == PATCH else value)
-        for kind, value in found.changes
+        for kind, value in parsed.changes
     )
-    named = found.config in ("", configs.TINY, configs.DEFAULT, configs.HOST)
-    config = found.config if named else _absolute(found.config)
-    return str(replace(found, changes=changed, config=config))
+    named = parsed.config in ("", configs.TINY, configs.DEFAULT, configs.HOST)
+    config = parsed.config if named else _absolute(parsed.config)
+    return str(replace(parsed, changes=changed, config=config))
 
 
 def _absolute(path: str) -> str:
@@ -123,28 +124,28 @@ def _absolute(path: str) -> str:
 
 
 def with_change(spec: str, kind: str, value: str) -> str:
-    """The spec with one change more."""
-    found = parse(spec)
-    return str(replace(found, changes=(*found.changes, (kind, value))))
+    """The SPEC with one more change."""
+    parsed = parse(spec)
+    return str(replace(parsed, changes=(*parsed.changes, (kind, value))))
 
 
 def with_config(spec: str, config: str) -> str:
-    """The spec with this configuration, if it has none of its own."""
-    found = parse(spec)
-    return str(replace(found, config=found.config or config))
+    """The SPEC with this configuration, if it names none."""
+    parsed = parse(spec)
+    return str(replace(parsed, config=parsed.config or config))
 
 
 def pinned(spec: str, exact: str) -> str:
-    """The spec of just this commit, or version of Debian's package, that its runs had."""
-    found = parse(spec)
-    if found.origin.startswith(GIT):
-        path, revision = found.git
-        return str(replace(found, origin=f"{GIT}{path}@{exact}")) if revision else spec
-    return str(replace(found, origin=f"{debian_source.PREFIX}{exact}"))
+    """The SPEC for exactly the commit or version of Debian's package that its runs had."""
+    parsed = parse(spec)
+    if parsed.origin.startswith(GIT):
+        path, revision = parsed.git
+        return str(replace(parsed, origin=f"{GIT}{path}@{exact}")) if revision else spec
+    return str(replace(parsed, origin=f"{debian_source.PREFIX}{exact}"))
 
 
 def source_of(spec: Spec, mirror: str | None = None) -> Source:
-    """Its source, with its changes; NotBuilt if one of them does not apply."""
+    """The SPEC's source with its changes; NotBuilt if a change does not apply."""
     if spec.origin.startswith(GIT):
         source = sources.from_git(*spec.git)
     else:
@@ -152,7 +153,7 @@ def source_of(spec: Spec, mirror: str | None = None) -> Source:
         source = debian_source.from_debian(wanted, mirror=mirror)
     for kind, value in spec.changes:
         if kind == PATCH:
-            source = changes.patched(source, [values.path(one) for one in value.split()])
+            source = changes.patched(source, [values.path(file) for file in value.split()])
         else:
             source = changes.reverted(source, [value])
     if spec.config:
@@ -164,14 +165,14 @@ def source_of(spec: Spec, mirror: str | None = None) -> Source:
 def resolve(
     text: str, *, mirror: str | None, progress: Callable[[Progress], None]
 ) -> tuple[BuiltKernel, Source]:
-    """The kernel of a spec, built if it is not in the cache; NotBuilt if it cannot be."""
+    """The kernel of a SPEC, built if it is not in the cache; NotBuilt if it cannot be built."""
     spec = checked(text)
     source = source_of(spec, mirror)
     return build_kernel(source, configs.find(spec.config), mirror=mirror, progress=progress), source
 
 
 def describe(text: str) -> str:
-    """One line that says what resolve() would do; writes nothing and fetches nothing."""
+    """One line about what resolve() would do; writes and fetches nothing."""
     spec = checked(text)
     if spec.origin.startswith(GIT):
         path, revision = spec.git

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What compiles kernels: of the suite's own Debian, so that every host makes the same bytes.
+"""The tools that compile kernels, from the suite's own Debian, so that all hosts make equal bytes.
 
-As setup.userland.tools, but a folder of its own in the cache, which only those fetch who build a
-kernel. Nothing of it is installed. Its programs have that folder as their root; they need a
-/dev/null that is one, which a user namespace may mount and root may make.
+They are like setup.userland.tools, but in their own folder of the cache, which is only fetched for
+building a kernel. Nothing is installed. Their programs have that folder as their root; they need a
+real /dev/null, which a user namespace can mount and root can make.
 """
 
 import functools
@@ -25,9 +25,9 @@ PACKAGES = (
 )
 KEPT = ("usr/",)
 LEFT_OUT = tuple(f"usr/share/{name}/" for name in ("doc", "info", "locale", "man"))
-# What packages' scripts, which are not run, would link.
+# Links that the packages' scripts would make; these scripts are not run.
 LINKS = {"usr/bin/awk": "mawk", "usr/bin/sh": "dash"}
-# pahole writes BTF in the order in which its threads end: alone it makes the same each time.
+# pahole writes BTF in the order in which its threads end: one thread makes equal bytes each time.
 PAHOLE = "usr/local/bin/pahole"
 ONE_THREAD = """\
 #!/bin/sh
@@ -44,7 +44,7 @@ FORMAT = 1
 BUILD, CCACHE = "build", "ccache"
 CHANGING = ("dev", "tmp", "proc", BUILD, CCACHE)
 NODES = {"null": (1, 3), "zero": (1, 5), "urandom": (1, 9)}
-# dev/fd is how a shell hands the output of one command to another as a file.
+# A shell uses dev/fd to pass a command's output as a file.
 SMALL = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1"}
 MOUNTED = """\
 set -e
@@ -57,7 +57,10 @@ exec chroot "$root" "$@"
 
 
 def root(mirror: str | None = None) -> Path:
-    """The folder with the programs, from the cache if it is there; UserError (3) if not."""
+    """The folder with the programs, from the cache if it is there.
+
+    UserError (3) if it cannot be made.
+    """
     return cache.built("kernel-tools", _name(), lambda folder: _make(folder, mirror), CHANGING)
 
 
@@ -67,14 +70,14 @@ def _name() -> str:
 
 
 def describe() -> str:
-    """What root() would do, for --dry-run; writes nothing."""
-    there = (cache.place() / "kernel-tools" / _name()).is_dir()
-    how = "in the cache" if there else "fetched into the cache, 270 MB; nothing is installed"
+    """One line about what root() would do; writes nothing."""
+    cached = (cache.place() / "kernel-tools" / _name()).is_dir()
+    how = "in the cache" if cached else "fetched into the cache, 270 MB; nothing is installed"
     return f"gcc, make and what else builds a kernel, of Debian {bootstrap.SUITE} ({how})"
 
 
 def identity() -> str:
-    """What stands for the bytes of all these programs."""
+    """The digest of all these programs."""
     return (root() / tools.IDENTITY).read_text().strip()
 
 
@@ -97,32 +100,35 @@ def _make(folder: Path, mirror: str | None) -> None:
 
 
 def command(place: Path, argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
-    """What runs argv with place, a root(), as its root; UserError (3) if this user may not."""
-    settings = {**tools.ENVIRONMENT, "LC_ALL": "C", **env}  # it has no other language
+    """The command that runs argv with place as its root.
+
+    UserError (3) if this user may not do that.
+    """
+    settings = {**tools.ENVIRONMENT, "LC_ALL": "C", **env}  # there is no other language in it
     inside = ["env", "-i", *(f"{name}={value}" for name, value in settings.items()), *argv]
     return [*_enter(place), *inside]
 
 
 @functools.cache
 def _enter(place: Path) -> tuple[str, ...]:
-    """What enters it; UserError (3) if this user may not."""
+    """The words that change the root to place; UserError (3) if this user may not do that."""
     test = ["sh", "-c", "test -c /dev/null && : >/dev/null"]
-    # Root in a container may not mount, but as anybody may in a namespace of its own, or may make
-    # devices.
+    # Root in a container may not mount; but like any user it may do so in its own namespace, or it
+    # may make devices.
     as_root = [["--mount"]] if os.geteuid() == 0 else []
-    said = ""
+    complaint = ""
     for how in (*as_root, ["--map-root-user", "--mount"]):
         command = ("unshare", *how, "sh", "-c", MOUNTED, "sh", str(place))
         done = subprocess.run([*command, *test], capture_output=True, text=True)
         if done.returncode == 0:
             return command
-        said = said or done.stderr.strip()
+        complaint = complaint or done.stderr.strip()
     plain = ("chroot", str(place))
     if os.geteuid() == 0:
         _make_devices(place)
         if subprocess.run([*plain, *test], capture_output=True).returncode == 0:
             return plain
-    last = (said.splitlines() or ["it printed nothing"])[-1]
+    last = (complaint.splitlines() or ["it printed nothing"])[-1]
     raise UserError(f"entering {place} failed: {last}", hint=tools.MAY_NOT)
 
 
@@ -132,13 +138,16 @@ def _make_devices(place: Path) -> None:
         if not node.is_char_device():
             node.unlink(missing_ok=True)
             command = ["mknod", "-m", "666", str(node), "c", str(major), str(minor)]
-            # Whoever may not is told by the next step, to whom it is no device.
+            # If this fails, the next step notices that it is no device.
             if subprocess.run(command, capture_output=True).returncode:
                 node.touch()
 
 
 def main() -> int:
-    """python3 -m setup.trees.toolchain: unpack them; print where they are, and their digest."""
+    """python3 -m setup.trees.toolchain: unpack the tools, print path and digest.
+
+    Returns the exit status.
+    """
     return tools.show("setup.trees.toolchain", __doc__, root, identity)
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One Debian for all hosts: its packages as a tar, its programs, and the disks that they make."""
+"""The same Debian for all hosts: its packages as a tar, its programs, and the disks they make."""

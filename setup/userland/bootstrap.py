@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A tar of Debian's packages by mmdebstrap, which checks them against Debian's archive keys."""
+"""Makes a tar of Debian packages with mmdebstrap, which checks them against Debian's keys."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from errors import UserError
 from setup import apt, mirrors
 
 SUITE = "bookworm"
-WHEN = 1257163200  # of all that a guest sees: the day of the mail (reference/001)
+WHEN = 1257163200  # the time stamp of all files of a guest: the day of the mail (reference/001)
 
 
 def make_tar(
@@ -20,9 +20,10 @@ def make_tar(
     what: str,
     prefix: Sequence[str] = (),
 ) -> None:
-    """Make tar of SUITE's packages; options: more of mmdebstrap's; UserError (3) if it fails.
+    """Make a tar of SUITE's packages; UserError (3) if it fails.
 
-    what: it is called in an error. prefix: a command that runs mmdebstrap.
+    options: further ones of mmdebstrap. what: the name of this step in errors. prefix: the first
+    words of a command that runs mmdebstrap.
     """
     if not apt.KEYRING.exists():
         raise UserError(f"{apt.KEYRING} is missing", hint="run setup/packages.sh")
@@ -35,7 +36,7 @@ def make_tar(
     listed = tar.with_name(f"{tar.name}.sources.list")
     listed.write_text(sources)
     command: list[str | Path] = [
-        # All times that maintainers' scripts write down.
+        # For all times that maintainer scripts write.
         *("env", f"SOURCE_DATE_EPOCH={WHEN}"),
         *prefix,
         *("mmdebstrap", "--quiet", "--architectures=amd64"),

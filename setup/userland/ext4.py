@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""ext4 images from folders, without root and without a mount: the same files, the same bytes.
+"""Makes ext4 images from folders, without root or mounting: equal files give equal bytes.
 
-mke2fs of the suite's tools makes them. What it would take from the host besides the files' bytes
-(times, owners, attributes) a small library keeps from it.
+It uses mke2fs of the suite's tools. A small library hides from mke2fs what depends on the host
+besides the files' bytes: times, owners, attributes.
 """
 
 import os
@@ -16,14 +16,14 @@ from setup.userland import tools
 from setup.userland.bootstrap import WHEN
 
 BLOCK = 4096
-# Features that every kernel from 5.10 on mounts, whatever mke2fs makes by default.
+# Without the new default features of mke2fs that kernels from 5.10 on cannot mount.
 FEATURES = ("^orphan_file", "^metadata_csum_seed")
 SOURCE = Path(__file__).with_name("steady.c")
 COMPILE = ("gcc", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC")
 
 
 def sizes(path: Path) -> tuple[int, int]:
-    """Bytes (in whole blocks) and number of entries of a tree."""
+    """The bytes (in whole blocks) and the number of entries of a tree."""
     total, entries = BLOCK, 1
     for folder, names, files in os.walk(path):
         entries += len(names) + len(files)
@@ -45,13 +45,13 @@ def make(
     more: Sequence[str] = (),
     keep_modes: bool = False,
 ) -> Path:
-    """The image of tree, a folder of place; size in bytes. UserError (3) if it cannot be made.
+    """Make the image of tree, a folder of place; size in bytes. UserError (3) if it fails.
 
-    more: options of mke2fs. keep_modes: else a file's mode only says whether it can be executed.
+    more: options of mke2fs. keep_modes=False: modes only tell whether a file is executable.
     """
     image, library = place.folder / f"{label}.ext4", place.folder / "steady.so"
     shutil.copy(_library(), library)
-    # Nothing random: a guest with a clock of its own does the same with the same disk.
+    # Nothing random, so that a guest with its own clock does the same with the same disk.
     name = str(uuid.uuid5(uuid.NAMESPACE_OID, label))
     command = ["mke2fs", "-q", "-F", "-t", "ext4", "-L", label, "-b", str(BLOCK), "-m", "0"]
     command += ["-O", ",".join((*FEATURES, *features)), "-N", str(inodes), "-U", name, *more]
@@ -59,19 +59,19 @@ def make(
     command += ["-d", tree.name, image.name, str(size // BLOCK)]
     env = {"SOURCE_DATE_EPOCH": str(WHEN), "E2FSPROGS_FAKE_TIME": str(WHEN)}
     env |= {} if keep_modes else {"STEADY_MODES": "1"}
-    # By its absolute name: mke2fs is in other folders when it loads what it has not loaded yet.
+    # An absolute path, because mke2fs changes its folder before it loads further libraries.
     env["LD_PRELOAD"] = f"{place.inside}/{library.name}"
     place.run(command, what=f"making the {label} disk", env=env)
     return image
 
 
 def _library() -> Path:
-    def compiled(made: Path) -> None:
+    def build(path: Path) -> None:
         with tools.workplace() as place:
             shutil.copy(SOURCE, place.folder)
-            command = [*COMPILE, "-o", made.name, SOURCE.name]
+            command = [*COMPILE, "-o", path.name, SOURCE.name]
             place.run(command, what=f"compiling {SOURCE.name}")
-            shutil.move(place.folder / made.name, made)
+            shutil.move(place.folder / path.name, path)
 
     name = cache.key(*COMPILE, SOURCE.read_text(), tools.identity())
-    return cache.built("steady", f"{name}.so", compiled)
+    return cache.built("steady", f"{name}.so", build)

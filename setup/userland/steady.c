@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Preloaded into mke2fs: the files that it copies are root's, of one time, and without attributes of
- * the host's; with STEADY_MODES their modes say only whether they can be executed. So the same files
- * are the same image, on every host and at every time.
+ * Preloaded into mke2fs: shows it all files as owned by root, with one time and without attributes;
+ * with STEADY_MODES their modes only tell whether they are executable. So equal files give equal
+ * images, on every host and at any time.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -18,16 +18,16 @@ static time_t when(void)
 	return text ? atol(text) : 0;
 }
 
-int lstat64(const char *path, struct stat64 *found)
+int lstat64(const char *path, struct stat64 *status)
 {
-	int status = fstatat64(AT_FDCWD, path, found, AT_SYMLINK_NOFOLLOW);
+	int result = fstatat64(AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW);
 
-	found->st_uid = found->st_gid = 0;
-	found->st_atim = found->st_mtim = found->st_ctim = (struct timespec){.tv_sec = when()};
-	if (getenv("STEADY_MODES") && !S_ISLNK(found->st_mode))
-		found->st_mode = (found->st_mode & S_IFMT) |
-				 (S_ISDIR(found->st_mode) || found->st_mode & S_IXUSR ? 0755 : 0644);
-	return status;
+	status->st_uid = status->st_gid = 0;
+	status->st_atim = status->st_mtim = status->st_ctim = (struct timespec){.tv_sec = when()};
+	if (getenv("STEADY_MODES") && !S_ISLNK(status->st_mode))
+		status->st_mode = (status->st_mode & S_IFMT) |
+				  (S_ISDIR(status->st_mode) || status->st_mode & S_IXUSR ? 0755 : 0644);
+	return result;
 }
 
 ssize_t llistxattr(const char *path, char *list, size_t size)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The programs that run a guest or make bytes that it sees: of one Debian, the same on every host.
+"""The programs that run a guest or make its files, from one Debian: the same on every host.
 
-QEMU, compilers, mke2fs, git and python3 are unpacked into a folder of the cache; nothing of them is
-installed. QEMU runs by that folder's own loader (vm.emulator). The rest has that folder as its
-root, which an ordinary user may do in a user namespace.
+QEMU, compilers, mke2fs, git and python3 are unpacked into a folder of the cache; nothing is
+installed. QEMU is run by that folder's own loader (vm.emulator). The other programs have that
+folder as their root, for which an ordinary user needs a user namespace.
 """
 
 import argparse
@@ -28,17 +28,17 @@ PACKAGES = (
     *("libelf-dev", "liburing-dev", "python3", "qemu-system-data", "qemu-system-x86", "seabios"),
     "zlib1g-dev",
 )
-# What programs need of the packages, and what of that no program reads.
+# The parts of packages that are unpacked, and the parts of these that no program reads.
 KEPT = ("etc/mke2fs.conf", "usr/")
 LEFT_OUT = tuple(
     f"usr/{name}/" for name in ("share/doc", "share/locale", "share/man", "share/perl", "lib/perl")
 )
-MERGED = ("bin", "lib", "lib64", "sbin")  # of them the root has links to folders of usr
+MERGED = ("bin", "lib", "lib64", "sbin")  # links in the root to folders of usr
 FORMAT = 3
 IDENTITY = "identity"
 WORK = "work"
-CHANGING = ("dev", "tmp", WORK)  # what programs of the root write to
-# What a program in there knows of where it runs: nothing of the host.
+CHANGING = ("dev", "tmp", WORK)  # folders to which programs inside write
+# The environment of programs inside: nothing of the host.
 ENVIRONMENT = {
     "PATH": "/usr/bin:/usr/sbin:/bin:/sbin",
     "LC_ALL": "C.UTF-8",
@@ -53,26 +53,29 @@ MAY_NOT = "run it as root, or in the container (README.md)"
 
 
 def root(mirror: str | None = None) -> Path:
-    """The folder with the programs, from the cache if it is there; UserError (3) if not."""
+    """The folder with the programs, from the cache if it is there.
+
+    UserError (3) if it cannot be made.
+    """
     name = f"{bootstrap.SUITE}-{cache.key(str(FORMAT), *PACKAGES, *KEPT, *LEFT_OUT)}"
     return cache.built("tools", name, lambda folder: _make(folder, mirror), CHANGING)
 
 
 def describe() -> str:
-    """One line that says what root() would make; writes nothing."""
+    """One line about what root() would make; writes nothing."""
     return f"QEMU, compilers and mke2fs of Debian {bootstrap.SUITE} (about 700 MB, unpacked once)"
 
 
 def identity() -> str:
-    """What stands for the bytes of all these programs."""
+    """The digest of all these programs."""
     return (root() / IDENTITY).read_text().strip()
 
 
 def _make(folder: Path, mirror: str | None) -> None:
     unpack(folder, PACKAGES, KEPT, LEFT_OUT, mirror=mirror, what="fetching QEMU and compilers")
     (folder / IDENTITY).write_text(f"{cache.tree_digest(folder)}\n")
-    # No device nodes: only root can make them. What git reads of them, files have, too: nothing,
-    # and letters for a temporary file's name.
+    # Only root can make device nodes. Plain files are enough for git, which reads nothing from
+    # null, and from urandom only the letters of a temporary file's name.
     for name in CHANGING:
         (folder / name).mkdir()
     (folder / "dev/null").touch()
@@ -88,11 +91,11 @@ def unpack(
     mirror: str | None,
     what: str,
 ) -> None:
-    """Make a folder of what these packages hold, as far as it is kept; UserError (3) if not."""
+    """Make a folder with the kept parts of these packages; UserError (3) if that fails."""
     tar = folder.with_name("tools.tar")
-    # Packages are only unpacked: nobody needs to be root for that.
+    # Packages are only unpacked, which needs no root.
     options = ["--mode=chrootless", "--variant=extract", "--format=tar"]
-    # Newer ones take root for a mistake there; older ones do not know the word, and go on.
+    # Newer mmdebstraps refuse root in this mode without this option; older ones ignore it.
     options.append("--skip=check/chrootless")
     bootstrap.make_tar(tar, packages, options, mirror=mirror, what=what)
     folder.mkdir()
@@ -110,9 +113,9 @@ def unpack(
 
 
 def _unpack(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    """Write an entry into folder: as this user's own, with a fixed mode."""
+    """Write an entry into folder, owned by this user and with a fixed mode."""
     name = _place(member.name)
-    # Links from bin to usr/bin, of a tar that has them, are made for all.
+    # unpack() makes the links from bin to usr/bin itself, whether the tar has them or not.
     if member.issym() and name.removeprefix("usr/") in MERGED:
         return
     path = folder / name
@@ -121,7 +124,7 @@ def _unpack(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> 
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     if member.issym():
-        # From outside, too, a link leads to where it does inside: never to the host's loader.
+        # Relative, so that a link does not lead to the host's files when used from outside.
         target = member.linkname
         inside = os.path.relpath(_place(target.lstrip("/")), Path(name).parent)
         path.symlink_to(inside if target.startswith("/") else target)
@@ -134,13 +137,13 @@ def _unpack(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> 
 
 
 def _place(name: str) -> str:
-    """Where a file is, whether the tar has folders for bin and lib or links to those of usr."""
+    """A file's path inside, whether the tar has bin and lib as folders or as links to usr."""
     name = name.removeprefix("./").rstrip("/")
     return f"usr/{name}" if name.split("/")[0] in MERGED else name
 
 
 class Workplace:
-    """A folder inside the root, in which programs of it run; inside: what they call it."""
+    """A folder inside the root in which programs run; inside: its path as they see it."""
 
     def __init__(self, tools: Path, folder: Path) -> None:
         self._root = tools
@@ -148,18 +151,21 @@ class Workplace:
         self.inside = f"/{folder.relative_to(tools)}"
 
     def command(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> list[str]:
-        """What runs argv there."""
+        """The command that runs argv there."""
         settings = [f"{name}={value}" for name, value in {**ENVIRONMENT, **(env or {})}.items()]
         return ["env", "-i", *settings, *_enter(self._root, self.inside), *argv]
 
     def run(self, argv: Sequence[str], *, what: str, env: Mapping[str, str] | None = None) -> str:
-        """Run it, and return what it printed; UserError (3) with its last line if it fails."""
+        """Run a command and return its output.
+
+        UserError (3) with its most telling line if it fails.
+        """
         done = subprocess.run(self.command(argv, env), capture_output=True, text=True)
         if done.returncode:
-            said = (done.stderr or done.stdout).strip().splitlines()
-            # A compiler goes on after what was wrong, and a linker says it before its last line.
-            told = (line for word in TELLING for line in said if word in line)
-            why = next(told, said[-1] if said else f"it ended with status {done.returncode}")
+            lines = (done.stderr or done.stdout).strip().splitlines()
+            # Compilers and linkers print further lines after the error.
+            telling = (line for word in TELLING for line in lines if word in line)
+            why = next(telling, lines[-1] if lines else f"it ended with status {done.returncode}")
             raise UserError(f"{what} failed: {why}")
         return done.stdout
 
@@ -171,7 +177,7 @@ def _enter(tools: Path, place: str) -> list[str]:
 
 @contextlib.contextmanager
 def workplace() -> Iterator[Workplace]:
-    """A folder of its own inside the root, within; what killed processes left there is removed."""
+    """Provide a private folder inside the root; removes the folders of killed processes."""
     tools = root()
     _check(tools)
     cache.sweep(WORK, tools / WORK)
@@ -181,13 +187,13 @@ def workplace() -> Iterator[Workplace]:
 
 @functools.cache
 def _check(tools: Path) -> None:
-    """UserError (3) if this user may not run programs in there."""
+    """UserError (3) if this user may not run programs inside."""
     command = [*_enter(tools, "/"), "/bin/busybox", "true"]
     apt.run(command, what=f"entering {tools}", hint=MAY_NOT)
 
 
 def main() -> int:
-    """python3 -m setup.userland.tools: unpack them; print where they are, and their digest."""
+    """python3 -m setup.userland.tools: unpack the tools, print path and digest; the exit status."""
     return show("setup.userland.tools", __doc__, root, identity)
 
 
@@ -197,7 +203,7 @@ def show(
     root: Callable[[str | None], Path],
     identity: Callable[[], str],
 ) -> int:
-    """The command of a module that unpacks programs: where they are, and their digest."""
+    """The command of a module that unpacks programs: prints path and digest; the exit status."""
     parser = argparse.ArgumentParser(prog=module, description=description)
     parser.add_argument("--mirror", metavar="URL", help="instead of the one in the host's sources")
     print(root(parser.parse_args().mirror))

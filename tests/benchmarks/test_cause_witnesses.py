@@ -164,6 +164,6 @@ def test_a_folder_without_evidence_is_said_in_a_line(
     folder = written(tmp_path, "swap_in", inside=1.0, outside=0.0)
     for name in ("tasks", "blocked", "trace"):
         (folder / "k" / "1" / f"{name}.tsv").unlink()
-    with pytest.raises(UserError, match="no run with evidence"):
+    with pytest.raises(UserError, match="no run has evidence"):
         main([str(folder)])
-    assert re.fullmatch(r".*: k/1 has no evidence of causes\n", capsys.readouterr().err)
+    assert re.fullmatch(r".*: k/1 has no evidence about causes\n", capsys.readouterr().err)

@@ -34,7 +34,7 @@ def test_each_stage_has_its_time_and_a_childs_memory_counts() -> None:
 
 
 def test_a_program_that_fails_or_has_other_stages_is_no_measurement() -> None:
-    with pytest.raises(UserError, match="ended with 1: ValueError: no"):
+    with pytest.raises(UserError, match="ended with status 1: ValueError: no"):
         measured(["-c", "raise ValueError('no')"], {"": "all"})
-    with pytest.raises(UserError, match="never said 'two'"):
+    with pytest.raises(UserError, match="never printed 'two'"):
         measured(["-c", "import sys; sys.stderr.write('one\\n')"], STAGES)

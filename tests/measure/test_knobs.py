@@ -71,7 +71,7 @@ def test_one_that_will_not_do_puts_the_others_back(root: Path, path: str, said: 
 
 def test_one_that_does_not_take_its_value(root: Path) -> None:
     (root / "null").symlink_to("/dev/null")
-    with pytest.raises(UserError, match="did not take '1', it reads ''"):  # noqa: SIM117
+    with pytest.raises(UserError, match="did not take '1': it now reads ''"):  # noqa: SIM117
         with knobs.applied([("/proc/sys/vm/null", "1")], {}):
             pytest.fail("it was applied")
 

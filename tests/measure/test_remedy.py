@@ -46,7 +46,7 @@ def test_a_daemon_that_will_not_do_says_why(tmp_path: Path) -> None:
     ):
         pass
     with (
-        pytest.raises(UserError, match="no-such-daemon: not on this machine"),
+        pytest.raises(UserError, match="no-such-daemon is not installed on this machine"),
         remedy.around(Variant("k", daemon="no-such-daemon -v")),
     ):
         pass
@@ -60,8 +60,8 @@ from contract.run_record import Events
 from contract.variant import Variant
 from measure import one_run
 events = Events(Path(sys.argv[1]))
-with one_run.told_remedy(Variant("k"), events):
-    assert one_run.in_its_group([], Variant("k")) == []
+with one_run.remedy_applied(Variant("k"), events):
+    assert one_run.with_group([], Variant("k")) == []
 assert "measure.remedy" not in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "events.jsonl")], cwd=SUITE)

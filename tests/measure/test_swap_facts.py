@@ -31,21 +31,21 @@ def write(root: Path, path: str, text: str) -> None:
 
 
 def test_no_swap_at_all(root: Path) -> None:
-    assert swap_facts.found(stack(""), swap.read("none")) == {"kind": "none", "size_kib": 0}
-    assert swap_facts.used(stack("")) == {}
+    assert swap_facts.swap_in_use(stack(""), swap.read("none")) == {"kind": "none", "size_kib": 0}
+    assert swap_facts.zram_use(stack("")) == {}
 
 
 def test_the_disk_and_zswap_before_it(root: Path) -> None:
     write(root, "proc/swaps", HEAD + "/dev/dm-2  partition\t2097148\t0\t-2\n")
     facts = {"kind": "disk", "device": "/dev/dm-2", "size_kib": 2_097_148}
-    assert swap_facts.found(stack("/dev/dm-2"), swap.read("disk")) == facts
+    assert swap_facts.swap_in_use(stack("/dev/dm-2"), swap.read("disk")) == facts
     for name, value in (("enabled", "Y"), ("compressor", "lzo"), ("max_pool_percent", "20")):
         write(root, f"sys/module/zswap/parameters/{name}", f"{value}\n")
-    with pytest.raises(UserError, match="--swap disk: the kernel swaps to /dev/dm-2, as zswap"):
-        swap_facts.found(stack("/dev/dm-2"), swap.read("disk"))
+    with pytest.raises(UserError, match="--swap disk: the kernel swaps to /dev/dm-2"):
+        swap_facts.swap_in_use(stack("/dev/dm-2"), swap.read("disk"))
     facts |= {"kind": "zswap", "algorithm": "lzo", "pool": 20}
-    assert swap_facts.found(stack("/dev/dm-2"), swap.read("zswap")) == facts
-    assert swap_facts.used(stack("/dev/dm-2")) == {}
+    assert swap_facts.swap_in_use(stack("/dev/dm-2"), swap.read("zswap")) == facts
+    assert swap_facts.zram_use(stack("/dev/dm-2")) == {}
 
 
 def test_zram_and_what_it_held(root: Path) -> None:
@@ -53,11 +53,11 @@ def test_zram_and_what_it_held(root: Path) -> None:
     write(root, "sys/block/zram1/comp_algorithm", "lzo [lz4] zstd\n")
     zram = stack("/dev/zram1")
     facts = {"kind": "zram", "device": "/dev/zram1", "size_kib": 99_996, "algorithm": "lz4"}
-    assert swap_facts.found(zram, swap.read("zram")) == facts
-    assert swap_facts.used(zram) == {}
+    assert swap_facts.swap_in_use(zram, swap.read("zram")) == facts
+    assert swap_facts.zram_use(zram) == {}
     write(root, "sys/block/zram1/mm_stat", "  8192 4096 5000 0 6000 1 0 2 3\n")
     write(root, "sys/block/zram1/io_stat", "  0 7 0 5\n")
-    assert swap_facts.used(zram) == {
+    assert swap_facts.zram_use(zram) == {
         "mm_stat": {
             **{"orig_data_size": 8192, "compr_data_size": 4096, "mem_used_total": 5000},
             **{"mem_limit": 0, "mem_used_max": 6000},
@@ -71,7 +71,7 @@ def test_two_swaps_are_not_the_one_that_was_asked_for(root: Path) -> None:
     rows = "/dev/dm-2 partition 9 0 -2\n/dev/sda2 partition 9 0 -3\n"
     write(root, "proc/swaps", HEAD + rows)
     with pytest.raises(UserError, match="/dev/dm-2, /dev/sda2"):
-        swap_facts.found(stack("/dev/dm-2"), swap.read("disk"))
+        swap_facts.swap_in_use(stack("/dev/dm-2"), swap.read("disk"))
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_zram_is_as_it_was_asked_for(root: Path, asked: str, said: str | None) -
 
 def error_of(on: Stack, asked: str) -> str | None:
     try:
-        swap_facts.found(on, swap.read(asked))
+        swap_facts.swap_in_use(on, swap.read(asked))
     except UserError as error:
         return str(error)
     return None

@@ -428,7 +428,7 @@ def test_a_home_that_nobody_has_is_a_name_like_others(
     found = identified(parse(["--repo", "~nosuchuser/linux", "--music", "~nosuchuser/m"]))
     assert str(found.repo).endswith("/~nosuchuser/linux")
     assert str(found.music).endswith("/~nosuchuser/m")
-    with pytest.raises(UserError, match="no such kernel: '~nosuchuser/bzImage'"):
+    with pytest.raises(UserError, match="unknown kernel '~nosuchuser/bzImage'"):
         resolve("~nosuchuser/bzImage")
     with pytest.raises(SystemExit, match="2"):
         parse(["--machine", "~nosuchuser/x.toml"])

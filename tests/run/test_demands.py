@@ -122,6 +122,8 @@ def test_a_device_has_the_room_or_is_refused(
 
 @pytest.mark.parametrize("argv", [["--memory", "400M"], ["--load", "limit=300M"]])
 def test_a_group_above_the_machines_own_dirty_limit(argv: list[str]) -> None:
-    with pytest.raises(UserError, match=r"more than a fifth .*\(at most \d+M, or with") as raised:
+    with pytest.raises(
+        UserError, match=r"more than a fifth .*\(give at most \d+M, or more"
+    ) as raised:
         parse(["--workload", "memcg-dirty", *argv])
     assert raised.value.status == Exit.USAGE

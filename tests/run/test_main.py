@@ -24,7 +24,7 @@ def test_a_file_of_somebody_else_s_is_one_line(capsys: pytest.CaptureFixture[str
         raise PermissionError(errno.EACCES, "Permission denied", "/home/else/bzImage")
 
     assert run_command("x", main) == Exit.MISSING
-    said = "x: /home/else/bzImage: Permission denied (not this user's to use)\n"
+    said = "x: /home/else/bzImage: Permission denied (this user may not use it)\n"
     assert capsys.readouterr().err == said
 
 
@@ -67,7 +67,7 @@ def test_a_value_that_argparse_would_lose_is_a_usage_error_of_each_command(
 ) -> None:
     done = subprocess.run([sys.executable, *words], cwd=SUITE, capture_output=True, text=True)
     assert done.returncode == Exit.USAGE and done.stderr.count("\n") == 1
-    assert done.stderr.endswith(f"{words[1 if words[0] != '-m' else 2]}: '--' is no value\n")
+    assert done.stderr.endswith(f"{words[1 if words[0] != '-m' else 2]}: '--' is not a value\n")
 
 
 def test_what_follows_two_dashes_is_not_an_option() -> None:

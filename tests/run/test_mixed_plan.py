@@ -94,7 +94,7 @@ def test_a_campaign_of_another_workload_may_have_a_desktop_in_it(tmp_path: Path)
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (('"memcg-dirty"\nload', '"nothing"\nload'), "no workload 'nothing'"),
+        (('"memcg-dirty"\nload', '"nothing"\nload'), "unknown workload 'nothing'"),
         (('load = "size=64M"', 'load = "nothing=1"'), "no parameter 'nothing'"),
         ((ONE_MORE, ONE_MORE.replace("64M", "65M")), "another load: limit=100M,size=64M"),
         ((ONE_MORE, ONE_MORE + 'memory = "2G"'), "another memory: 1073741824 and 2147483648"),

@@ -290,7 +290,7 @@ def test_a_file_without_direct_io_is_refused(image: str, monkeypatch: pytest.Mon
         creation.create(image)
     if "losetup" in str(caught.value):
         pytest.skip(f"no loop devices here: {caught.value}")
-    assert str(caught.value).startswith(f"{image}: no direct IO there")
+    assert str(caught.value).startswith(f"{image} has no direct IO")
     assert load_state(image) is None and loops_on(image) == []
     assert Path(image).stat().st_blocks * 512 >= SIZE  # and it got its blocks
 
@@ -350,7 +350,7 @@ def test_where_the_file_system_goes_nothing_else_may_be(tmp_path: Path) -> None:
     activation.check_mount(tmp_path / "empty")
     (tmp_path / "empty/theirs").write_text("")
     for place in ("empty", "empty/theirs"):
-        with pytest.raises(UserError, match=r"there and not an empty folder .*move it away"):
+        with pytest.raises(UserError, match=r"exists and is not an empty folder .*move it away"):
             activation.check_mount(tmp_path / place)
     with pytest.raises(UserError, match="in use as a mount point"):
         activation.check_mount(Path("/proc"))

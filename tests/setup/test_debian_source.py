@@ -84,7 +84,7 @@ def test_what_the_mirror_lacks_lists_what_it_has(archive: Archive) -> None:
     with pytest.raises(UserError) as caught:
         debian_source.from_debian("6.5")
     assert str(caught.value) == (
-        "the mirror has no source of a kernel 6.5 (sources: 7.2.9, 7.2.13, 7.3-rc7)"
+        "the mirror has no kernel source 6.5 (sources: 7.2.9, 7.2.13, 7.3-rc7)"
     )
 
 

@@ -281,7 +281,7 @@ def test_a_file_that_a_process_has_open_is_in_use(
         refused(path, "is open in python", f"(pid {pid})", destroy_data=path)
         # A process of another container is not in our /proc; the kernel knows it.
         monkeypatch.setattr("setup.devices.use._openers", lambda _: iter(()))
-        refused(path, "somebody has it open", destroy_data=path)
+        refused(path, "another program has it open", destroy_data=path)
     check_device(path, destroy_data=None)
 
 

@@ -143,7 +143,7 @@ def test_a_swap_is_a_variant_s_and_not_recommended(
     assert kconfig.main() == 0
     assert capsys.readouterr().out.splitlines() == [
         f"x: {config} has all that is needed; recommended and lacking: nothing",
-        "x: not for --swap zswap, which needs CONFIG_ZSWAP",
+        "x: it cannot do --swap zswap, which needs CONFIG_ZSWAP",
     ]
     assert kconfig.swaps_lacking(kconfig.FRAGMENT) == {}
 

@@ -207,7 +207,7 @@ def test_a_work_tree_is_told_to_be_dirty_and_has_no_commit(
     tree.write("mm/swap.c", "int mine;\n")
     kernel = kernels.resolve(f"git:{tree.path}")
     assert (kernel.label, kernel.package) == ("v7.2-dirty", None)
-    assert "is built as it is: 1 file not as in" in capfd.readouterr().err
+    assert "is built with its changes: 1 file not as in" in capfd.readouterr().err
     assert specs.pinned(f"git:{tree.path}", "0123") == f"git:{tree.path}"
 
 
@@ -331,7 +331,7 @@ def test_who_may_not_enter_the_compilers_is_told_what_to_do(
 
 def test_without_room_nothing_is_begun(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "ROOM", 1 << 60)
-    with pytest.raises(UserError, match=r"GiB are free to build a kernel in .the cache needs room"):
+    with pytest.raises(UserError, match=r"GiB of free space .the cache needs room"):
         built(tree)
 
 

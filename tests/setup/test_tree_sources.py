@@ -53,8 +53,8 @@ def test_the_work_tree_as_it_is_and_the_users_repository_as_it_was(tree: Tree) -
     assert tree.state() == before
     assert dirty.label == "v7.2-dirty" and not dirty.is_committed
     assert dirty.notes == (
-        f"git:{tree.path}: the work tree is built as it is: 2 files not as in {tree.first[:12]}: "
-        "mm/new.c, mm/vmscan.c",
+        f"git:{tree.path}: the work tree is built with its changes: 2 files not as in "
+        f"{tree.first[:12]}: mm/new.c, mm/vmscan.c",
     )
     assert "int later;" in text(dirty) and text(dirty, "mm/new.c") == "int new;\n"
     listed = sources.git(["ls-tree", "-r", "--name-only", dirty.tree], dirty.objects)
@@ -118,7 +118,7 @@ def test_what_is_not_there_is_a_usage_error(
 def test_a_repository_of_something_else_is_refused(tree: Tree) -> None:
     tree.git("rm", "-q", "Kconfig")
     tree.commit("no kernel any more")
-    with pytest.raises(UserError, match=r"is no source of a kernel \(it has no Kbuild, Kconfig"):
+    with pytest.raises(UserError, match=r"is not a kernel source \(it lacks Kbuild, Kconfig"):
         sources.from_git(tree.path, "HEAD")
 
 
@@ -153,7 +153,7 @@ def test_a_patch_that_does_not_apply_says_where_and_keeps_its_log(
     kept = (tmp_path / "out/x.log").read_text()
     assert kept.startswith(f"{caught.value}\n") and "patch failed: mm/vmscan.c:1" in kept
     there = changes.patched(base, [fix])
-    with pytest.raises(PatchDoesNotApply, match="all of it is in this source already"):
+    with pytest.raises(PatchDoesNotApply, match="this source has all of it already"):
         changes.patched(there, [fix])
     (tmp_path / "empty.patch").write_text("no patch\n")
     with pytest.raises(PatchDoesNotApply, match=r"empty\.patch does not apply to v7\.2: No valid"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from vm.emulator import find
 
-NONE_CAME = "of 9 requests none came to the library"
+NONE_CAME = "none of 9 requests reached the library"
 
 
 def write(path: Path) -> str:

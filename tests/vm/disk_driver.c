@@ -41,7 +41,7 @@ int main(int argc, char **argv)
 			struct io_uring_sqe request = {
 				.opcode = IORING_OP_READ, .off = place, .len = bytes};
 
-			put_into(disks, &request, now);
+			add_waiting(disks, &request, now);
 			dispatch_on(disks, now);
 		} else if (!strcmp(line, "next\n")) {
 			finish_first(disks);

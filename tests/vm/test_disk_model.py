@@ -131,7 +131,7 @@ def test_a_qemu_without_timers_does_not_take_it(cache: Path, tmp_path: Path) -> 
         told = environment([(LAPTOP, disk.fileno())]) | {"LD_PRELOAD": str(made)}
     done = subprocess.run([other, "0"], env={**os.environ, **told}, capture_output=True, text=True)
     assert done.returncode == 1 and "this QEMU exports no timers" in done.stderr
-    with pytest.raises(Unusable, match="QEMU does not take the disk model"):
+    with pytest.raises(Unusable, match="QEMU does not work with the disk model"):
         disk_model.library(Emulator(str(other), "0"))
 
 

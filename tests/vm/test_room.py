@@ -66,7 +66,7 @@ def test_what_is_too_full_is_named_with_what_names_another_place(tmp_path: Path)
     check_space(tmp_path / "not" / "there", 1, "a result", "--out DIR")
     with pytest.raises(UserError, match=r"a result: .* MiB must be free at ") as error:
         check_space(tmp_path, 1 << 60, "a result", "--out DIR")
-    assert error.value.hint == "free some, or name another place: --out DIR"
+    assert error.value.hint == "free some space, or name another place with --out DIR"
 
 
 def test_the_reserve_is_held_without_a_name(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from run.arguments import parse
 from run.dry_run import lines as dry_run
 from run.measure_command import measure_argv
 from tests.run.test_campaign import finish, opened, plan
-from workloads import beside, desktop
+from workloads import companions, desktop
 from workloads.registry import stream_names
 
 pytestmark = pytest.mark.clock
@@ -67,7 +67,7 @@ def test_a_machine_that_does_not_reply_is_told_to() -> None:
     if subprocess.run([*command, ""], capture_output=True).returncode:
         pytest.skip("a network namespace needs root")
     done = subprocess.run([*command, NOT_REPLIED], cwd=SUITE, capture_output=True, text=True)
-    assert "no ICMP echo to 127.0.0.1" in done.stdout, done.stderr
+    assert "nothing replies to ICMP echoes to 127.0.0.1" in done.stdout, done.stderr
     assert "icmp_echo_ignore_all" in done.stdout and done.stdout.count("\n") == 1
 
 
@@ -160,7 +160,7 @@ def test_it_is_one_more_stream_and_no_end_of_the_test() -> None:
     assert "latency-echo.log" in most
     assert len(most) <= 30
     options = parse(ATOMIC)
-    programs = {one.name: one.argv for one in beside.programs(options, Path("/s"))}
+    programs = {one.name: one.argv for one in companions.programs(options, Path("/s"))}
     assert programs["echo"][-6:] == ["echo_load", "--order", "2", "--rate", "250", "--wait"]
     assert "echo" not in desktop.WORKLOAD.finite(options)
 

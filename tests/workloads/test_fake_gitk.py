@@ -114,7 +114,7 @@ def test_records_across_mappings(
 def test_boundary_and_what_is_no_commit() -> None:
     assert names_of(b"commit -aa bb cc\ntree t\n\n") == [b"aa", b"bb", b"cc"]
     assert names_of(b"commit aa") == [b"aa"]
-    with pytest.raises(UserError, match="no commit"):
+    with pytest.raises(UserError, match="instead of a commit"):
         names_of(b"\x1b[31mcommit aa\n")
 
 

@@ -14,7 +14,7 @@ from workloads import memcg, memcg_dirty_load
 from workloads.memcg import Memcg
 from workloads.memcg_dirty import WORKLOAD, of_machine
 from workloads.memcg_dirty_load import CPU, IOSTAT, cpu_shares, iostat
-from workloads.workload import Ground
+from workloads.workload import WorkloadEnvironment
 
 BEFORE = {
     "writes": 100.0,
@@ -120,7 +120,7 @@ def test_what_a_dead_run_left_is_taken_away(
     control.write_text("cpu")
     monkeypatch.setattr(memcg, "RECORDS", tmp_path / "run")
     monkeypatch.setattr(memcg, "hierarchy", lambda _: (root, False))
-    made = memcg.made(64 << 20, 2)
+    made = memcg.limited_group(64 << 20, 2)
     group = made.__enter__()
     assert group.folder.is_dir() and control.read_text() == "+memory"
     assert (group.folder / "memory.max").read_text() == str(64 << 20)
@@ -139,12 +139,15 @@ def test_a_group_that_is_there_is_nobodys_to_take(
     (tmp_path / "cgroup.controllers").write_text("memory")
     (tmp_path / "cgroup.subtree_control").write_text("memory")
     with pytest.raises(UserError, match=r"version 2 \(--load version=2\)"):
-        memcg.made(64 << 20, 1).__enter__()
-    with memcg.made(64 << 20, 2) as group:
+        memcg.limited_group(64 << 20, 1).__enter__()
+    with memcg.limited_group(64 << 20, 2) as group:
         (group.folder / "memory.max").unlink()
     assert not group.folder.exists()
     group.folder.mkdir()
-    with pytest.raises(UserError, match="was not made by this"), memcg.made(64 << 20, 2):
+    with (
+        pytest.raises(UserError, match="was not made by this suite"),
+        memcg.limited_group(64 << 20, 2),
+    ):
         pass
     assert group.folder.is_dir() and not list(memcg.RECORDS.glob("cgroup-*.json"))
     assert (tmp_path / "cgroup.subtree_control").read_text() == "memory"
@@ -192,6 +195,6 @@ def test_files_that_do_not_fit_are_refused_before_the_run(tmp_path: Path) -> Non
     options = parse(["--workload", "memcg-dirty", "--load", "size=900G,writers=8"])
     with (
         pytest.raises(UserError, match="8 files of 921600 MiB do not fit"),
-        WORKLOAD.prepared(options, Ground(tmp_path, "x", tmp_path / "figures")),
+        WORKLOAD.prepared(options, WorkloadEnvironment(tmp_path, "x", tmp_path / "figures")),
     ):
         pass

@@ -32,14 +32,14 @@ MORE = '''\
 """Nothing but a silence."""
 
 from contract.workload import Description
-from workloads.beside import heartbeat
+from workloads.companions import heartbeat
 from workloads.workload import Workload
 
 WORKLOAD = Workload(
     name="silence",
     describe=lambda options: Description("silence", "silence", "heartbeat", ("heartbeat",)),
     streams=lambda options: ["silent"],
-    programs=lambda options, ground: [heartbeat("silent")],
+    programs=lambda options, environment: [heartbeat("silent")],
     finite=lambda options: {"silent"},
     done="it was quiet",
     late="the silence",
@@ -95,7 +95,9 @@ def test_each_goes_with_each_swap(name: str) -> None:
 
 
 def test_one_that_is_not_there_is_refused_with_the_list() -> None:
-    with pytest.raises(UserError, match=r"no workload 'x' \(there are .*memcg-dirty") as raised:
+    with pytest.raises(
+        UserError, match=r"unknown workload 'x' \(choose from .*memcg-dirty"
+    ) as raised:
         parse(["--workload", "x"])
     assert raised.value.status == Exit.USAGE
 
@@ -161,14 +163,18 @@ def test_a_program_that_is_not_here_is_named_with_its_package() -> None:
     has = replace(find("desktop"), name="x", packages={"coreutils": "ls"})
     has.check_commands()
     lacks = replace(has, packages={"coreutils": "ls", "no-tools": "no-such-program"})
-    with pytest.raises(UserError, match=r"x needs what is not here: no-such-program \(install no-"):
+    with pytest.raises(
+        UserError, match=r"x needs programs that are missing: no-such-program \(install no-"
+    ):
         lacks.check_commands()
 
 
 def test_disks_of_a_vm_are_not_a_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = replace(find("memcg-dirty"), more_disks=4, more_bytes=lambda options: 5 << 30)
     monkeypatch.setattr(registry, "every", lambda: {"memcg-dirty": wide})
-    with pytest.raises(UserError, match=r"memcg-dirty needs 4 disks of a VM's own \(leave --dev"):
+    with pytest.raises(
+        UserError, match=r"memcg-dirty needs 4 further disks: only a VM has them \(leave --dev"
+    ):
         parse(["--workload", "memcg-dirty", "--device", "/dev/none"])
     assert clock.disk_bytes(parse(DIRTY)) == clock.DISK_BYTES + (5 << 30)
     assert any("5 throw-away disks, each of 8 GiB" in line for line in dry_run.lines(parse(DIRTY)))

@@ -19,7 +19,7 @@ from errors import Exit, UserError
 from run.arguments import parse
 from workloads import raid, seqio, seqio_load
 from workloads.registry import find
-from workloads.seqio_load import MODES, Endless, Load, told_by_fio
+from workloads.seqio_load import MODES, Endless, Load, read_seconds
 
 QUICK = ["--workload", "seqio", "--profile", "quick"]
 Record = list[tuple[str, ...]]
@@ -68,7 +68,7 @@ def fio_said(mode: str, moved: Any, ms: Any, error: Any = 0) -> str:
 
 
 def test_fios_seconds() -> None:
-    assert told_by_fio(fio_said("reread", 4096, 2500), "reread", 4096) == 2.5
+    assert read_seconds(fio_said("reread", 4096, 2500), "reread", 4096) == 2.5
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_fios_seconds() -> None:
 )
 def test_fio_that_did_not_move_all_has_no_seconds(text: str) -> None:
     with pytest.raises(UserError, match="fio: write: "):
-        told_by_fio(text, "write", 4096)
+        read_seconds(text, "write", 4096)
 
 
 JSON = st.recursive(
@@ -100,7 +100,7 @@ def test_whatever_fio_says_is_seconds_or_a_users_error(
 ) -> None:
     for said in (text, fio_said("read", moved, ms, error)):
         try:
-            assert told_by_fio(said, "read", 4096) > 0
+            assert read_seconds(said, "read", 4096) > 0
         except UserError as raised:
             assert "\n" not in str(raised)
 
@@ -135,7 +135,7 @@ def test_every_cell_is_a_figure_of_the_load_or_recorded(load: Load) -> None:
     load.set_up()
     for n in seqio.counts(4, 16):
         load.measure(n)
-    load.tell()
+    load.write_figures()
     found = described()
     keys = {one.key for one in found.recorded}
     assert cells(found) <= keys | load.figures.keys()
@@ -188,7 +188,7 @@ def test_an_array_is_taken_apart_however_its_run_ended(
     said: Record = []
     monkeypatch.setattr(raid, "command", lambda *argv: said.append(argv))
     place = tmp_path / "raid"
-    with pytest.raises(InterruptedError), raid.made(("vdb", "vdc"), place):
+    with pytest.raises(InterruptedError), raid.assembled(("vdb", "vdc"), place):
         assert place.is_dir()
         ((*create, one, other),) = said
         assert create[:2] == ["mdadm", "--create"] and (one, other) == ("/dev/vdb", "/dev/vdc")

@@ -22,10 +22,10 @@ from run.measure_command import errand, measure_argv
 from workloads import registry
 from workloads.registry import resolved
 from workloads.shrinker import CACHES, WORKLOAD, parts
-from workloads.shrinking import copying, ground, load, mixing, sources
-from workloads.shrinking.ground import cached, counters, difference, percentile
+from workloads.shrinking import copying, load, measuring, mixing, sources
 from workloads.shrinking.making import bonnie_row, fsmark_rows
-from workloads.workload import Ground
+from workloads.shrinking.measuring import cached, counters, difference, percentile
+from workloads.workload import WorkloadEnvironment
 
 SHRINKER = ["--workload", "shrinker", "--profile", "quick"]
 FSMARK = """\
@@ -124,7 +124,7 @@ def test_a_compiler_that_is_not_there_ends_the_run_badly(
 def test_tools_that_are_not_there_end_the_run_badly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workloads.shrinking.making.searched", lambda: str(tmp_path))
+    monkeypatch.setattr("workloads.shrinking.making.search_path", lambda: str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     status, found = ran(parts=("fsmark", "bonnie"), folder=tmp_path)
     assert status == 1
@@ -193,14 +193,14 @@ def test_the_kernels_counts_are_summed_and_what_it_lacks_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vmstat = tmp_path / "vmstat"
-    monkeypatch.setattr(ground, "VMSTAT", vmstat)
+    monkeypatch.setattr(measuring, "VMSTAT", vmstat)
     vmstat.write_text("allocstall_dma 1\nallocstall_normal 5\npginodesteal 7\npginodesteal_x 9\n")
     before = counters()
     assert before == {"allocstall": 6, "pginodesteal": 7}
     vmstat.write_text("allocstall_dma 2\nallocstall_normal 9\n")
     assert difference(before, counters()) == {"allocstall": 5}
     slabinfo = tmp_path / "slabinfo"
-    monkeypatch.setattr(ground, "SLABINFO", slabinfo)
+    monkeypatch.setattr(measuring, "SLABINFO", slabinfo)
     assert cached("dentry") is None
     slabinfo.write_text("slabinfo - version: 2.1\ndentry_x 1 2 3\ndentry   40  60 192\n")
     assert cached("dentry") == 40 and cached("xfs_inode") is None
@@ -246,16 +246,16 @@ def test_what_does_not_fit_is_refused_before_the_run(tmp_path: Path) -> None:
     options = parse([*SHRINKER, "--load", "copy=9000G"])
     with (
         pytest.raises(UserError, match="9216000 MiB and its copy do not fit"),
-        WORKLOAD.prepared(options, Ground(tmp_path, "x", tmp_path / "figures")),
+        WORKLOAD.prepared(options, WorkloadEnvironment(tmp_path, "x", tmp_path / "figures")),
     ):
         pass
 
 
 def test_only_what_a_part_needs_is_made_ready(tmp_path: Path) -> None:
-    ground = Ground(tmp_path, "x", tmp_path / "figures")
+    environment = WorkloadEnvironment(tmp_path, "x", tmp_path / "figures")
     options = parse([*SHRINKER, "--load", "part=fsmark,copy=1M,tree=3,objects=1"])
-    with WORKLOAD.prepared(options, ground):
+    with WORKLOAD.prepared(options, environment):
         assert not list(tmp_path.iterdir())
     options = parse([*SHRINKER, "--load", "part=mix,copy=1M,tree=3,objects=1"])
-    with WORKLOAD.prepared(options, ground):
+    with WORKLOAD.prepared(options, environment):
         assert (tmp_path / copying.LARGE).stat().st_size == 1 << 20

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A request takes its access time, then its bytes at the rate of the interface. A disk that rotates
- * does one at a time: no access where the last one ended, no more than the way of the platter to a
- * little beyond it. Flash does `parallel` accesses at a time; their bytes share the interface.
- * Several disks share nothing: each has its head, its interface and its queue.
+ * A request takes its access time, plus its bytes divided by the interface's rate. A rotating disk
+ * does one request at a time. A request that begins where the last one ended has no access time,
+ * and one a little farther on only the time in which the platter gets there. Flash does `parallel`
+ * accesses at a time; their bytes share the interface. Disks share nothing with each other: each
+ * has its own head, interface and queue.
  */
 #define _GNU_SOURCE
 #include "disk.h"
@@ -39,15 +40,15 @@ bool read_disk(const char *text)
 
 struct disk *disk_of(const struct io_uring_sqe *sqe)
 {
-	struct stat found;
+	struct stat status;
 
 	if (sqe->opcode != IORING_OP_READV && sqe->opcode != IORING_OP_WRITEV &&
 	    sqe->opcode != IORING_OP_READ && sqe->opcode != IORING_OP_WRITE)
 		return NULL;
-	if (fstat(sqe->fd, &found))
+	if (fstat(sqe->fd, &status))
 		return NULL;
 	EACH_DISK(disk)
-		if (found.st_dev == disk->device && found.st_ino == disk->inode)
+		if (status.st_dev == disk->device && status.st_ino == disk->inode)
 			return disk;
 	return NULL;
 }
@@ -64,22 +65,22 @@ static int64_t bytes_of(const struct io_uring_sqe *sqe)
 	return sum;
 }
 
-void put_into(struct disk *disk, const struct io_uring_sqe *sqe, int64_t now)
+void add_waiting(struct disk *disk, const struct io_uring_sqe *sqe, int64_t now)
 {
-	struct request *one = &disk->waiting[disk->n_waiting++];
+	struct request *request = &disk->waiting[disk->n_waiting++];
 
-	one->bytes = bytes_of(sqe);
-	one->came = now;
-	one->sqe = *sqe;
+	request->bytes = bytes_of(sqe);
+	request->came = now;
+	request->sqe = *sqe;
 }
 
 /*
- * What the drive itself would choose: the request that goes on where it is, else the oldest. An
- * older one that has waited for as long as a full queue of accesses takes comes before it.
+ * Choose as a drive does: the request that begins where the head is, else the oldest. A request
+ * that has waited for as long as a full queue of accesses takes has priority.
  */
 static struct request take_next(struct disk *disk, int64_t now)
 {
-	struct request found;
+	struct request next;
 	int place = 0;
 
 	if (disk->rotates)
@@ -93,16 +94,16 @@ static struct request take_next(struct disk *disk, int64_t now)
 			place = i;
 			disk->n_old++;
 		}
-	found = disk->waiting[place];
+	next = disk->waiting[place];
 	disk->n_waiting--;
 	memmove(&disk->waiting[place], &disk->waiting[place + 1],
-		(disk->n_waiting - place) * sizeof(found));
-	return found;
+		(disk->n_waiting - place) * sizeof(next));
+	return next;
 }
 
-static int64_t access_ns(const struct disk *disk, const struct request *one)
+static int64_t access_ns(const struct disk *disk, const struct request *request)
 {
-	int64_t way = (int64_t)one->sqe.off - disk->head;
+	int64_t way = (int64_t)request->sqe.off - disk->head;
 
 	if (disk->rotates && way >= 0 && way / disk->bytes_per_ns < disk->access_ns)
 		return way / disk->bytes_per_ns;
@@ -112,15 +113,15 @@ static int64_t access_ns(const struct disk *disk, const struct request *one)
 void dispatch_on(struct disk *disk, int64_t now)
 {
 	while (disk->n_waiting && disk->n_served < disk->parallel) {
-		struct request one = take_next(disk, now);
-		int64_t from = now + access_ns(disk, &one);
+		struct request request = take_next(disk, now);
+		int64_t from = now + access_ns(disk, &request);
 
 		if (from < disk->interface_free)
 			from = disk->interface_free;
-		one.done = from + one.bytes / disk->bytes_per_ns;
-		disk->interface_free = one.done;
-		disk->head = one.sqe.off + one.bytes;
-		disk->served[disk->n_served++] = one;
+		request.done = from + request.bytes / disk->bytes_per_ns;
+		disk->interface_free = request.done;
+		disk->head = request.sqe.off + request.bytes;
+		disk->served[disk->n_served++] = request;
 	}
 }
 

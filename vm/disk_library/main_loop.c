@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * QEMU's main loop is kept back where the guest's clock counts instructions: it lets the clock of a
- * halted CPU leap, and may look at the CPU before its thread has added up what it has done. So the
- * loop comes round while that thread waits for it, or when it was kept for KEPT_NS.
+ * QEMU's main loop is delayed if the guest's clock counts instructions: the loop makes the clock of
+ * a halted CPU leap, and may read the CPU's state before its thread has added up its instructions.
+ * So the loop only goes on while that thread waits, or after a delay of KEPT_NS.
  */
 #define _GNU_SOURCE
 #include "main_loop.h"
@@ -23,10 +23,10 @@
 #define KEPT_NS 100000000
 
 bool own_clock;
-static atomic_uint cpu_waits; /* a futex: for the main loop */
+static atomic_uint cpu_waits; /* a futex; the CPU's thread waits for the main loop */
 static atomic_bool cpu_seen;
 
-/* The CPU's thread is the only one beside the main one that waits without a limit. */
+/* Only the main thread and the CPU's thread wait without a time limit. */
 IN_PLACE int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 {
 	static int (*wait)(pthread_cond_t *, pthread_mutex_t *);
@@ -35,7 +35,7 @@ IN_PLACE int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex
 
 	if (!wait)
 		wait = dlvsym(RTLD_NEXT, "pthread_cond_wait", "GLIBC_2.3.2");
-	see_to_requests(mutex);
+	submit_left_requests(mutex);
 	if (cpu) {
 		cpu_seen = true;
 		cpu_waits = 1;
@@ -53,7 +53,7 @@ IN_PLACE int pthread_mutex_unlock(pthread_mutex_t *mutex)
 
 	if (!unlock)
 		unlock = dlsym(RTLD_NEXT, "pthread_mutex_unlock");
-	see_to_requests(mutex);
+	submit_left_requests(mutex);
 	return unlock(mutex);
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* QEMU's main loop, kept back for a guest whose clock counts its own instructions. */
+/* Delays QEMU's main loop for a guest whose clock counts instructions. */
 #ifndef MAIN_LOOP_H
 #define MAIN_LOOP_H
 
 #include <stdbool.h>
 
-extern bool own_clock; /* the guest's counts its instructions */
+extern bool own_clock; /* the guest's clock counts its instructions */
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* QEMU's own, exported for its modules; include/qemu/timer.h, block/aio.h, system/runstate.h. */
+/* Functions that QEMU exports: include/qemu/timer.h, block/aio.h, system/runstate.h. */
 #ifndef QEMU_H
 #define QEMU_H
 
@@ -22,12 +22,12 @@ extern bool aio_poll(void *context, bool blocking) __attribute__((weak));
 extern void aio_bh_schedule_oneshot_full(void *context, callback *call, void *opaque,
 					 const char *name) __attribute__((weak));
 
-/* Of the lock that all of QEMU has, include/qemu/main-loop.h; NULL before QEMU 10.1 or so. */
+/* QEMU's global lock, include/qemu/main-loop.h; NULL before about QEMU 10.1. */
 extern bool mutex_is_bql(const void *mutex) __attribute__((weak));
 extern bool bql_locked(void) __attribute__((weak));
 extern void bql_update_status(bool locked) __attribute__((weak));
 
-/* What QEMU calls in the place of a library's function; all else is compiled to be hidden. */
+/* For functions that replace those of libraries; all others are compiled as hidden. */
 #define IN_PLACE __attribute__((visibility("default")))
 
 #endif

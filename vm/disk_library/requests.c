@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Each modelled disk is a file, named by its inode: its requests are taken out of the io_uring that
- * QEMU submits, kept until a timer on QEMU_CLOCK_VIRTUAL says that the disk would have done them,
- * and submitted then. All other requests are submitted at once. Each submission waits for its end,
- * so that no time passes in the guest while the host's disk works: with an instruction counter as
- * clock, an idle guest's time would leap meanwhile.
+ * Each modelled disk is a file, identified by its inode. Its requests are taken out of the io_uring
+ * that QEMU submits, held until a timer on QEMU_CLOCK_VIRTUAL fires at the time at which the disk
+ * would have done them, and then submitted. All other requests are submitted at once. Each
+ * submission waits for its end, so that no time passes in the guest while the host's disk works:
+ * with an instruction counter as clock, an idle guest's time would leap meanwhile.
  */
 #define _GNU_SOURCE
 #include "requests.h"
@@ -19,7 +19,7 @@
 #include "qemu.h"
 #include "rings.h"
 
-#define MOST_ROUNDS 1000 /* of QEMU's events that come before ours */
+#define MOST_ROUNDS 1000 /* limit for handling QEMU's events that come before ours */
 
 static struct io_uring *uring;
 static uint64_t timer[TIMER_BYTES / 8];
@@ -47,15 +47,15 @@ static bool hold(const struct io_uring_sqe *request)
 
 	if (!disk || disk->n_waiting == MOST_WAITING)
 		return false;
-	put_into(disk, request, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
+	add_waiting(disk, request, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
 	n_held++;
 	return true;
 }
 
 static void get_ready(struct io_uring *ring);
 
-/* Of the requests that wait in a ring, those of modelled disks are held, all others of files are
- * done. Of a ring without such requests any thread may ask this; else it has QEMU's lock. */
+/* Hold the requests in a ring that are for modelled disks; submit all others of files and wait for
+ * their end. If the ring has requests for modelled disks, the caller holds QEMU's lock. */
 static void submit_others(struct io_uring *ring)
 {
 	int held = 0;
@@ -69,14 +69,14 @@ static void submit_others(struct io_uring *ring)
 		dispatch();
 }
 
-/* QEMU hears of what is done now, and not when its main loop comes to it: the guest would go on. */
-static void let_qemu_hear(struct io_uring *ring)
+/* Let QEMU handle completed requests now: if its main loop did it later, the guest would go on. */
+static void handle_completions(struct io_uring *ring)
 {
 	polling = true;
 	for (int rounds = 0; io_uring_cq_ready(ring) && rounds < MOST_ROUNDS; rounds++)
 		aio_poll(qemu_get_aio_context(), true);
 	polling = false;
-	/* What wakes the main loop may be a request of this ring, and have to be made anew. */
+	/* The request that wakes the main loop may be in this ring, and must be submitted again. */
 	submit_others(ring);
 }
 
@@ -90,7 +90,7 @@ static void finish_those_done(void *unused)
 
 		for (int i = 0; i < disk->n_served; i++)
 			if (disk->served[i].done <= now) {
-				put_back(uring, &disk->served[i].sqe);
+				queue_again(uring, &disk->served[i].sqe);
 				n_in_time++;
 			} else {
 				disk->served[kept++] = disk->served[i];
@@ -99,17 +99,17 @@ static void finish_those_done(void *unused)
 	}
 	submit_and_finish(uring);
 	dispatch();
-	let_qemu_hear(uring);
+	handle_completions(uring);
 }
 
-/* Nobody's clock goes on, or somebody waits for the end of all requests: all are done now. */
+/* The VM is stopped, or is draining its requests: complete all of them at once. */
 static void release_all(void)
 {
 	EACH_DISK(disk) {
 		for (int i = 0; i < disk->n_served; i++)
-			put_back(uring, &disk->served[i].sqe);
+			queue_again(uring, &disk->served[i].sqe);
 		for (int i = 0; i < disk->n_waiting; i++)
-			put_back(uring, &disk->waiting[i].sqe);
+			queue_again(uring, &disk->waiting[i].sqe);
 		disk->n_served = disk->n_waiting = 0;
 	}
 	submit_and_finish(uring);
@@ -121,9 +121,9 @@ static void state_changed(void *unused, bool running, int state)
 		release_all();
 }
 
-static void look_for_a_drain(void *unused)
+static void detect_drain(void *unused)
 {
-	/* A guest that resets its disk waits in its own thread, and holds up all timers. */
+	/* A guest that resets its disk waits in its own thread, and blocks all timers. */
 	if (any_served() && !polling && gettid() != getpid())
 		release_all();
 }
@@ -133,7 +133,7 @@ static void *watch(void *unused)
 	for (;;) {
 		usleep(100000);
 		if (any_served())
-			aio_bh_schedule_oneshot_full(qemu_get_aio_context(), look_for_a_drain, NULL,
+			aio_bh_schedule_oneshot_full(qemu_get_aio_context(), detect_drain, NULL,
 						     "disk-model");
 	}
 	return NULL;
@@ -170,7 +170,7 @@ IN_PLACE int io_uring_submit_and_wait(struct io_uring *ring, unsigned int wait_f
 	return result < 0 ? result : all;
 }
 
-void see_to_requests(const pthread_mutex_t *given_up)
+void submit_left_requests(const pthread_mutex_t *given_up)
 {
 	bool known;
 
@@ -179,20 +179,20 @@ void see_to_requests(const pthread_mutex_t *given_up)
 	EACH_RING(ring) {
 		if (!has_file_requests(*ring) || !mutex_is_bql(given_up))
 			continue;
-		/* QEMU has already noted that this thread is without the lock, and it still has it. */
+		/* QEMU has already recorded that this thread lacks the lock, but it still holds it. */
 		known = bql_locked();
 		if (!known)
 			bql_update_status(true);
 		submit_others(*ring);
-		let_qemu_hear(*ring);
-		/* What was to wake the main loop may have been heard by this thread. */
+		handle_completions(*ring);
+		/* This thread may have handled the event that was to wake the main loop. */
 		qemu_notify_event();
 		if (!known)
 			bql_update_status(false);
 	}
 }
 
-void say_counts(void)
+void print_counts(void)
 {
 	long n_old = 0;
 

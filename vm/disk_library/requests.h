@@ -6,12 +6,12 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-extern bool polling; /* QEMU hears of requests that are done, from a call of ours */
+extern bool polling; /* QEMU is handling completed requests in a call of ours */
 
-/* A thread gives up a lock: what QEMU has left in a ring for its main loop to submit, if this lock
- * is the one that all of QEMU has, is seen to before a guest's instruction goes on. */
-void see_to_requests(const pthread_mutex_t *given_up);
-/* Of all disks, in a line on stderr; nothing if nothing was held, or nobody asked for it. */
-void say_counts(void);
+/* Called when a thread gives up a lock. If it is QEMU's global lock: submit the requests that QEMU
+ * left in a ring for its main loop, before the guest's next instruction. */
+void submit_left_requests(const pthread_mutex_t *given_up);
+/* Print the counts of all disks on stderr, if any request was held and DISK_MODEL_SAY is set. */
+void print_counts(void);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * QEMU has a ring for each event loop, and up to 10.1 one more for its disks' requests. From 10.2 on
- * these are in the ring of the main loop, beside what waits for an event and may never be done.
+ * QEMU has a ring for each event loop, and up to 10.1 another one for its disks' requests. Since
+ * 10.2 these are in the main loop's ring, beside requests that wait for an event, perhaps forever.
  */
 #define _GNU_SOURCE
 #include "rings.h"
@@ -15,8 +15,8 @@
 
 #include "qemu.h"
 
-#define MOST_RESULTS 8192 /* that QEMU has not seen yet; else it would be 256 */
-#define MOST_AWAITED 1024 /* of one submission; QEMU's rings have 128 places */
+#define MOST_RESULTS 8192 /* completions that QEMU has not handled yet; QEMU's own limit is 256 */
+#define MOST_AWAITED 1024 /* requests per submission; QEMU's rings have 128 entries */
 
 struct io_uring *rings[MOST_RINGS];
 int n_rings;
@@ -63,7 +63,7 @@ int submit_all(struct io_uring *ring, unsigned int wait_for)
 	return result;
 }
 
-/* Its place in the ring; the entries of some rings are two of these long. */
+/* The entry with this number in the ring; entries of some rings are twice as long. */
 static struct io_uring_sqe *entry(const struct io_uring *ring, unsigned int number)
 {
 	int twice = !!(ring->flags & IORING_SETUP_SQE128);
@@ -132,7 +132,7 @@ void submit_and_finish(struct io_uring *ring)
 	}
 }
 
-void put_back(struct io_uring *ring, const struct io_uring_sqe *request)
+void queue_again(struct io_uring *ring, const struct io_uring_sqe *request)
 {
 	struct io_uring_sqe *place = io_uring_get_sqe(ring);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The io_urings that QEMU makes: what waits in them to be submitted, and how that is submitted. */
+/* The io_urings that QEMU makes: looks at their waiting requests and submits them. */
 #ifndef RINGS_H
 #define RINGS_H
 
@@ -12,15 +12,15 @@ extern struct io_uring *rings[MOST_RINGS];
 extern int n_rings;
 #define EACH_RING(ring) for (struct io_uring **ring = rings; ring < rings + n_rings; ring++)
 
-/* Whether a request that a file answers waits in the ring, which may be another thread's. */
+/* Whether a request of a file waits in the ring, which may belong to another thread. */
 bool has_file_requests(const struct io_uring *ring);
-/* Take those requests of files out of the ring that take() takes, in their order: how many. */
+/* Remove the requests of files for which take() returns true, in order; returns their number. */
 int take_out(struct io_uring *ring, bool (*take)(const struct io_uring_sqe *request));
-/* liburing's io_uring_submit_and_wait, but for errors that only a bug of ours could cause. */
+/* liburing's io_uring_submit_and_wait; aborts on errors that only a bug of ours can cause. */
 int submit_all(struct io_uring *ring, unsigned int wait_for);
-/* Submit all that waits in the ring; all requests of files among it are done then. */
+/* Submit all waiting requests of the ring; on return all those of files are done. */
 void submit_and_finish(struct io_uring *ring);
-/* One more request that waits in the ring. */
-void put_back(struct io_uring *ring, const struct io_uring_sqe *request);
+/* Add a request to those that wait in the ring. */
+void queue_again(struct io_uring *ring, const struct io_uring_sqe *request);
 
 #endif

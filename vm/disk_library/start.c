@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Disks whose requests take the time that a model says, on the clock of the guest that waits.
+ * Makes disks whose requests take the time that a model gives, on the guest's clock.
  *
- * Preloaded into QEMU. In the environment: DISK_MODEL, DEVICE INODE ROTATES PARALLEL DEPTH ACCESS_NS
- * BYTES_PER_S of each modelled disk, joined by ';' (disk.c says what they mean, requests.c how QEMU
- * waits for them); DISK_MODEL_OWN_CLOCK, if the guest's clock counts instructions (main_loop.c);
- * DISK_MODEL_SAY, for a line on stderr when it begins and the counts at the end.
+ * This library is preloaded into QEMU. It reads from the environment: DISK_MODEL, with DEVICE INODE
+ * ROTATES PARALLEL DEPTH ACCESS_NS BYTES_PER_S of each modelled disk, joined by ';' (disk.c
+ * explains them, requests.c how QEMU waits); DISK_MODEL_OWN_CLOCK, set if the guest's clock counts
+ * instructions (main_loop.c); DISK_MODEL_SAY, set for a line on stderr at the start, and the counts
+ * at the end.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +23,7 @@ __attribute__((constructor)) static void read_model(void)
 {
 	const char *text = getenv("DISK_MODEL");
 
-	/* Whoever starts QEMU has this library, too. */
+	/* The program that starts QEMU has this library preloaded, too. */
 	if (strncmp(program_invocation_short_name, "qemu", 4))
 		return;
 	own_clock = getenv("DISK_MODEL_OWN_CLOCK") && runstate_is_running;
@@ -34,12 +35,12 @@ __attribute__((constructor)) static void read_model(void)
 		fprintf(stderr, "disk model: this QEMU exports no timers\n");
 		exit(1);
 	}
-	for (const char *one = text; one; one = strchr(one, ';') ? strchr(one, ';') + 1 : NULL)
-		if (!read_disk(one)) {
+	for (const char *disk = text; disk; disk = strchr(disk, ';') ? strchr(disk, ';') + 1 : NULL)
+		if (!read_disk(disk)) {
 			fprintf(stderr, "disk model: cannot read DISK_MODEL=%s\n", text);
 			exit(1);
 		}
 	if (getenv("DISK_MODEL_SAY"))
 		fprintf(stderr, "disk model: on\n");
-	atexit(say_counts);
+	atexit(print_counts);
 }

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A large file copied beside a compile, and a walk over the compiled tree before and after it.
+"""Copies a large file beside a compile, and walks over the compiled tree before and after it.
 
-The walk looks up each file, as `git status` does. What the copy has pushed out of the dentry and
-inode caches is read again from the disk, and how much that is tells what was thrown away.
+The walk looks up each file, as `git status` does. It has to read from the disk what the copy pushed
+out of the dentry and inode caches: the amount shows how much was thrown away.
 """
 
 import os
 import time
 from pathlib import Path
 
+from workloads.load_output import SAY_S, say
 from workloads.shrinking import sources
-from workloads.shrinking.ground import (
+from workloads.shrinking.measuring import (
     Scene,
     Timed,
     cached,
     counters,
     difference,
-    telling,
+    ticks_while,
 )
-from workloads.telling import SAY_S, say
 
 TREE, LARGE, COPIED, BUILT = "tree", "large", "large.copy", "built"
 WALKS = {"first": "at first", "again": "at once again", "after": "after the copy"}
@@ -26,7 +26,7 @@ MIB = 1 << 20
 
 
 def prepare(folder: Path, objects: int, headers: int, mib: int) -> None:
-    """The tree, and the file that is copied; the next sync writes both."""
+    """Make the tree and the file to copy (mib MiB); the next sync writes both to the disk."""
     sources.make(folder / TREE, objects, headers)
     (folder / BUILT).mkdir()
     block = bytes(MIB)
@@ -36,15 +36,18 @@ def prepare(folder: Path, objects: int, headers: int, mib: int) -> None:
 
 
 def work(scene: Scene, objects: int) -> None:
-    """Walk twice, copy and compile at once, walk again; the figures by `walk`'s and own keys."""
+    """Walk twice, copy and compile at the same time, walk again; adds the figures of all steps."""
     walk(scene, "first")
     walk(scene, "again")
-    both(scene, objects)
+    copy_and_compile(scene, objects)
     walk(scene, "after")
 
 
 def walk(scene: Scene, which: str) -> None:
-    """Stat each file of the tree: files-, walk-, read- (MiB), inodes- and dentries-WHICH."""
+    """Stat each file of the tree.
+
+    Adds files-, walk- (s), read- (MiB), inodes- and dentries-WHICH.
+    """
     before, began, files = counters(), time.monotonic(), 0
     due = began
     folders = [str(scene.folder / TREE)]
@@ -64,25 +67,25 @@ def walk(scene: Scene, which: str) -> None:
     say(f"copy: walk {which} done, {files} files in {seconds:.2f} s, {read:.1f} MiB read")
     scene.figures |= {f"files-{which}": files, f"walk-{which}": seconds, f"read-{which}": read}
     for what, cache in (("inodes", scene.cache), ("dentries", "dentry")):
-        if (found := cached(cache)) is not None:
-            scene.figures[f"{what}-{which}"] = found
+        if (objects := cached(cache)) is not None:
+            scene.figures[f"{what}-{which}"] = objects
 
 
-def both(scene: Scene, objects: int) -> None:
-    """copied, copy and copy-rate; objects, compile and compile-faults."""
+def copy_and_compile(scene: Scene, objects: int) -> None:
+    """Adds copied (MiB), copy (s), copy-rate (MB/s); objects, compile (s) and compile-faults."""
     folder = scene.folder
-    # cp's own default is to share the blocks (xfs), and to leave out what is all zeros.
+    # By default cp shares blocks (xfs) and leaves blocks of zeros out.
     copying = ["cp", "--reflink=never", "--sparse=never", LARGE, COPIED]
     copy = Timed([copying], folder)
     compiling = Timed([_compile(number) for number in range(objects)], folder)
-    for one in (copy, compiling):
-        one.start()
-    for _ in telling(lambda: copy.is_alive() or compiling.is_alive()):
+    copy.start()
+    compiling.start()
+    for _ in ticks_while(lambda: copy.is_alive() or compiling.is_alive()):
         say(f"copy: mib={_size(folder / COPIED) >> 20} objects={compiling.done}")
-    for name, one in (("cp", copy), ("gcc", compiling)):
-        one.join()
-        if one.status:
-            scene.fail(f"copy: {name} ended with status {one.status}")
+    for name, timed in (("cp", copy), ("gcc", compiling)):
+        timed.join()
+        if timed.status:
+            scene.fail(f"copy: {name} ended with status {timed.status}")
     mib = _size(folder / COPIED) / MIB
     built = sum(_size(folder / BUILT / f"s{number}.o") > 0 for number in range(objects))
     scene.figures |= {"copied": mib, "objects": built}

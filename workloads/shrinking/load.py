@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The parts of `shrinker`, one after the other: a line each half second, and a JSON of figures.
+"""Does the parts of `shrinker` one after the other; prints lines and writes a file of figures.
 
-Beside a part's own figures: COUNTER-PART, how much those counters of /proc/vmstat grew meanwhile,
-and NAME-begin, NAME-PART: objects in the slab caches NAME at the beginning and after the part.
+Beside a part's own figures there are COUNTER-PART, the growth of counters of /proc/vmstat during
+the part, and NAME-begin and NAME-PART, the objects in the slab caches at the beginning and after
+the part.
 """
 
 import argparse
@@ -14,15 +15,15 @@ from pathlib import Path
 
 from contract import start_up
 from errors import run_command
+from workloads.load_output import say, write_json
 from workloads.shrinking import copying, making, mixing
-from workloads.shrinking.ground import Scene, cached, counters, difference
-from workloads.telling import keep, say
+from workloads.shrinking.measuring import Scene, cached, counters, difference
 
 PARTS = ("copy", "fsmark", "bonnie", "mix")
 
 
 def works(options: argparse.Namespace) -> dict[str, Callable[[Scene], None]]:
-    """What each part does."""
+    """The function that does each part."""
     return {
         "copy": lambda scene: copying.work(scene, options.objects),
         "fsmark": lambda scene: making.fsmark(scene, options.files),
@@ -32,7 +33,7 @@ def works(options: argparse.Namespace) -> dict[str, Callable[[Scene], None]]:
 
 
 def work(scene: Scene, part: str, how: Callable[[Scene], None]) -> None:
-    """One part, and what the kernel did meanwhile."""
+    """Do one part; adds what the kernel did meanwhile to the figures."""
     before, began = counters(), time.monotonic()
     say(f"{part}: begins")
     how(scene)
@@ -47,19 +48,19 @@ def work(scene: Scene, part: str, how: Callable[[Scene], None]) -> None:
 
 
 def look(scene: Scene, when: str) -> None:
-    """How many inodes and dentries are cached."""
+    """Add the numbers of cached inodes and dentries to the figures."""
     for name, cache in (("inodes", scene.cache), ("dentries", "dentry")):
-        if (found := cached(cache)) is not None:
-            scene.figures[f"{name}-{when}"] = found
+        if (objects := cached(cache)) is not None:
+            scene.figures[f"{name}-{when}"] = objects
 
 
 def main(argv: list[str]) -> int:
-    """The command."""
+    """The command: do the parts; returns its exit status."""
     parser = argparse.ArgumentParser(prog="python3 -m workloads.shrinking.load")
     for name in ("--folder", "--figures"):
         parser.add_argument(name, type=Path, required=True)
     parser.add_argument("--parts", nargs="+", choices=PARTS, required=True)
-    parser.add_argument("--cache", required=True, help="of the file system's inodes")
+    parser.add_argument("--cache", required=True, help="the slab cache of the file system's inodes")
     for name in ("--objects", "--tree", "--files", "--bonnie", "--seconds"):
         parser.add_argument(name, type=int, required=True)
     parser.add_argument("--wait", action="store_true")
@@ -70,10 +71,10 @@ def main(argv: list[str]) -> int:
     look(scene, "begin")
     for part in options.parts:
         work(scene, part, works(options)[part])
-        keep(scene.figures, options.figures)
+        write_json(scene.figures, options.figures)
     return int(bool(scene.problems))
 
 
 if __name__ == "__main__":
-    # The interpreter's own end would swap in all that it has, page by page, to throw it away.
+    # An ordinary exit would swap in all of the interpreter's memory to free it.
     os._exit(run_command("shrinker", lambda: main(sys.argv[1:])))

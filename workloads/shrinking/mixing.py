@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Readers, writers and an allocator for so many seconds: how long each of their steps took.
+"""Readers, writers and an allocator work for some seconds; measures how long their steps take.
 
-A process each. A reader opens a file of the tree, reads it, and reads 64 KiB from anywhere in the
-large file. A writer writes 256 KiB and renames them over what it wrote before. The allocator takes
-4 MiB that are touched at once (MAP_POPULATE) and lets the oldest go: what it holds is a quarter of
-the memory. Latencies are of a whole step, in microseconds.
+Each is a process. A reader's step opens and reads a file of the tree, then reads 64 KiB from a
+random place of the large file. A writer's step writes a file of 256 KiB and renames it over its
+previous one. The allocator's step maps 4 MiB, touched at once (MAP_POPULATE), and frees its oldest
+ones: it holds a quarter of the memory. A latency is that of a whole step, in microseconds.
 """
 
 import contextlib
@@ -18,26 +18,26 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from workloads.load_output import say
 from workloads.shrinking import sources
 from workloads.shrinking.copying import LARGE, TREE
-from workloads.shrinking.ground import (
+from workloads.shrinking.measuring import (
     Scene,
     counters,
     difference,
     percentile,
-    telling,
+    ticks_while,
 )
-from workloads.telling import say
 
 KINDS = {"read": 2, "write": 2, "allocate": 1}  # processes of each
 SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
 READ, WRITTEN, BLOCK = 64 << 10, 256 << 10, 4 << 20
-SLOT = 8  # bytes of a count
+SLOT = 8  # bytes per count
 Step = Callable[[], None]
 
 
 def work(scene: Scene, seconds: int, headers: int) -> None:
-    """KIND-SHARE in µs and KIND-steps of each kind, work-rate and stall-rate a second."""
+    """Run the mix; adds KIND-SHARE (µs), KIND-steps, work-rate and stall-rate (per second)."""
     begins = [
         (kind, partial(STEPS[kind], scene.folder, number, headers))
         for kind, count in KINDS.items()
@@ -47,31 +47,31 @@ def work(scene: Scene, seconds: int, headers: int) -> None:
     until = began + seconds
     counts = mmap.mmap(-1, SLOT * len(begins))
     children = [_child(begin, until, counts, place) for place, (_, begin) in enumerate(begins)]
-    for _ in telling(lambda: time.monotonic() < until):
+    for _ in ticks_while(lambda: time.monotonic() < until):
         say(f"mix: steps={sum(array('q', counts[:]))}")
-    found: dict[str, array[int]] = {kind: array("q") for kind in KINDS}
+    latencies: dict[str, array[int]] = {kind: array("q") for kind in KINDS}
     for (kind, _), (pid, pipe) in zip(begins, children, strict=True):
         with open(pipe, "rb") as file:
-            said = file.read()
-        # One that was killed may have said a part.
-        found[kind].frombytes(said[: len(said) // SLOT * SLOT])
+            content = file.read()
+        # A killed process may have written only a part.
+        latencies[kind].frombytes(content[: len(content) // SLOT * SLOT])
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         if status:
-            scene.fail(f"mix: a process that was to {kind} ended with status {status}")
+            scene.fail(f"mix: a process (kind: {kind}) ended with status {status}")
     took = time.monotonic() - began
-    scene.figures |= summed_up(found)
-    scene.figures["work-rate"] = sum(map(len, found.values())) / took
+    scene.figures |= summed_up(latencies)
+    scene.figures["work-rate"] = sum(map(len, latencies.values())) / took
     stalls = difference(before, counters()).get("allocstall")
     if stalls is not None:
         scene.figures["stall-rate"] = stalls / took
 
 
 def summed_up(latencies: "dict[str, array[int]]") -> dict[str, float]:
-    """KIND-SHARE and KIND-steps of what each kind took, in ns there and µs here."""
+    """KIND-SHARE (µs) and KIND-steps (count) from each kind's latencies, which are in ns."""
     figures: dict[str, float] = {}
-    for kind, each in latencies.items():
-        figures[f"{kind}-steps"] = len(each)
-        ordered = sorted(each)
+    for kind, durations in latencies.items():
+        figures[f"{kind}-steps"] = len(durations)
+        ordered = sorted(durations)
         if ordered:
             figures |= {
                 f"{kind}-{name}": percentile(ordered, share) / 1000
@@ -86,7 +86,10 @@ def _child(
     counts: mmap.mmap,
     place: int,
 ) -> tuple[int, int]:
-    """(pid, pipe) of a process that steps until then, and then writes its latencies in ns."""
+    """Start a process that steps until then and then writes its latencies (ns).
+
+    Returns its pid and pipe.
+    """
     reading, writing = os.pipe()
     pid = os.fork()
     if pid:
@@ -101,7 +104,7 @@ def _child(
     except OSError as error:
         say(f"mix: {error}")
     finally:
-        # Whatever it was: the rest of the program is the parent's.
+        # In any case: only the parent runs the rest of the program.
         os._exit(status)
 
 
@@ -118,7 +121,7 @@ def _steps(step: Step, until: float, counts: mmap.mmap, place: int) -> "array[in
 
 @contextlib.contextmanager
 def reader(folder: Path, number: int, headers: int) -> Iterator[Step]:
-    """Small files, and pieces of the large one."""
+    """Steps that read a small file and a piece of the large one."""
     chance = random.Random(number)
     with (folder / LARGE).open("rb", buffering=0) as large:
         pieces = os.fstat(large.fileno()).st_size // READ
@@ -135,7 +138,7 @@ def reader(folder: Path, number: int, headers: int) -> Iterator[Step]:
 
 @contextlib.contextmanager
 def writer(folder: Path, number: int, _headers: int) -> Iterator[Step]:
-    """A file, replaced again and again."""
+    """Steps that replace a file."""
     whole, new = folder / f"written-{number}", folder / f"written-{number}.new"
     block = bytes(WRITTEN)
 
@@ -149,7 +152,7 @@ def writer(folder: Path, number: int, _headers: int) -> Iterator[Step]:
 
 @contextlib.contextmanager
 def allocator(_folder: Path, _number: int, _headers: int) -> Iterator[Step]:
-    """Memory that no file stands for."""
+    """Steps that take anonymous memory."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     held: deque[mmap.mmap] = deque()
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE

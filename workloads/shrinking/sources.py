@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the compile of `shrinker` compiles: a made tree of C sources and headers, the same always.
+"""Generates the C sources and headers that `shrinker` compiles; they are always the same.
 
-Each source includes headers from all over the tree, as a kernel's do: a compile looks up many
-small files, which is what an inode cache is for.
+Each source includes headers from all over the tree, as a kernel's sources do. So a compile looks up
+many small files, for which the inode cache exists.
 """
 
 from pathlib import Path
 
 SOURCES = "src"  # each S.c becomes an S.o
-INCLUDED = 16  # headers of each source
-FOLDER = 64  # files in one folder
-FUNCTIONS = 4  # of each source
+INCLUDED = 16  # headers per source
+FOLDER = 64  # files per folder
+FUNCTIONS = 4  # functions per source
 
 
 def make(tree: Path, objects: int, headers: int) -> None:
-    """Write `objects` sources and `headers` headers below tree, which is not there yet."""
+    """Write `objects` sources and `headers` headers below tree, which must not exist yet."""
     for number in range(headers):
         path = tree / header(number)
         if number % FOLDER == 0:
@@ -46,19 +46,19 @@ def _header(number: int) -> str:
 
 
 def _source(number: int, headers: int) -> str:
-    """C that takes a compiler some work: loops, branches, calls of what it includes."""
-    # A stride that has no factor in common with any number of headers visits all folders.
+    """C code that costs a compiler some work: loops, branches, calls of included functions."""
+    # The strides are primes, so that for nearly all numbers of headers all folders are visited.
     included = sorted({(number * 7919 + k * 104_729) % headers for k in range(INCLUDED)})
-    lines = [f'#include "{header(one)}"' for one in included]
+    lines = [f'#include "{header(place)}"' for place in included]
     for k in range(FUNCTIONS):
-        one = included[k % len(included)]
+        used = included[k % len(included)]
         lines += [
-            f"int g{number}_{k}(struct s{one} *p, unsigned *v, int n)",
+            f"int g{number}_{k}(struct s{used} *p, unsigned *v, int n)",
             "{",
             f"\tint i, sum = {k};",
             "\tfor (i = 0; i < n; i++) {",
             f"\t\tswitch (v[i] % {5 + k % 7}) {{",
-            *(f"\t\tcase {c}: sum += f{one}(p, i) ^ v[i] << {c}; break;" for c in range(5)),
+            *(f"\t\tcase {c}: sum += f{used}(p, i) ^ v[i] << {c}; break;" for c in range(5)),
             f"\t\tdefault: v[i] = v[i] * {2 * k + 3}u + sum; sum -= v[(i + {k}) % n];",
             "\t\t}",
             "\t}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `shrinker` says of itself: its figures, the tables of reference/002, what is drawn."""
+"""The description of `shrinker`: its figures, the tables of reference/002, and the panels."""
 
 from contract.run_files import HEARTBEAT
 from contract.workload import Curve, Description, Figure, FigureTable, Panel, TableRow
@@ -37,34 +37,34 @@ MORE = {
 
 
 def description(
-    name: str, load: str, asked: tuple[str, ...], said: dict[str, int], cache: str
+    name: str, load: str, parts: tuple[str, ...], values: dict[str, int], cache: str
 ) -> Description:
-    """bonnie++'s seconds by phase, simoops' percentiles, fs_mark's files/s, and the caches.
+    """The figures and tables of these parts, and the panels.
 
-    load: the stream of the load; cache: the slab cache of the file system's inodes.
+    load: the load's stream; values: the parameters; cache: the slab cache of the inodes.
     """
     return Description(
         name=name,
-        summary="dentries and inodes against page cache: " + ", ".join(asked),
+        summary="dentries and inodes against page cache: " + ", ".join(parts),
         subject="heartbeat",
         subjects=(HEARTBEAT,),
-        primary=PRIMARY[asked[0]].key,
-        figures=tuple(one for part in asked for one in (PRIMARY[part], *MORE[part])),
-        tables=(*(one for part in asked for one in tables(part, said)), *caches(asked)),
+        primary=PRIMARY[parts[0]].key,
+        figures=tuple(figure for part in parts for figure in (PRIMARY[part], *MORE[part])),
+        tables=(*(table for part in parts for table in tables(part, values)), *caches(parts)),
         panels=panels(load, cache),
         phases=load,
     )
 
 
 def panels(load: str, cache: str) -> tuple[Panel, ...]:
-    """The caches, what took from them, and what had to be read and made meanwhile."""
-    kib, pages = 1024.0, 256.0  # in a MiB
+    """Panels of the caches, of what shrank them, and of the pages read and files made meanwhile."""
+    kib, pages = 1024.0, 256.0  # per MiB
     slabs = {"dentry": "dentry", "inode_cache": "inode_cache", cache: cache}
     return (
         Panel(
             "cached",
             "objects",
-            tuple(Curve(name, f"{one}_active", "slabinfo") for name, one in slabs.items()),
+            tuple(Curve(name, f"{slab}_active", "slabinfo") for name, slab in slabs.items()),
         ),
         Panel(
             "memory of",
@@ -95,8 +95,8 @@ def panels(load: str, cache: str) -> tuple[Panel, ...]:
     )
 
 
-def tables(part: str, said: dict[str, int]) -> tuple[FigureTable, ...]:
-    """A part's own."""
+def tables(part: str, values: dict[str, int]) -> tuple[FigureTable, ...]:
+    """The tables of one part."""
     if part == "copy":
         both = (
             TableRow("cp", ("copied", "", "copy", "copy-rate", "")),
@@ -135,7 +135,7 @@ def tables(part: str, said: dict[str, int]) -> tuple[FigureTable, ...]:
         phases = {"create": "ops", "stat": "read", "delete": "del"}
         return (
             FigureTable(
-                f"bonnie++, {said['bonnie'] * making.UNIT:,} empty files",
+                f"bonnie++, {values['bonnie'] * making.UNIT:,} empty files",
                 ("s",),
                 tuple(
                     TableRow(f"{order} {what}", (f"bonnie-{key}-{phase}",))
@@ -165,8 +165,8 @@ def tables(part: str, said: dict[str, int]) -> tuple[FigureTable, ...]:
     )
 
 
-def caches(asked: tuple[str, ...]) -> tuple[FigureTable, ...]:
-    """What the kernel did in each part, and what was left in the caches."""
+def caches(parts: tuple[str, ...]) -> tuple[FigureTable, ...]:
+    """Tables of what the kernel did during each part, and of the caches' contents after it."""
     counted = {
         "seconds": "s",
         "read": "MiB read",
@@ -176,12 +176,12 @@ def caches(asked: tuple[str, ...]) -> tuple[FigureTable, ...]:
         "kswapd_inodesteal": "kswapd_inodesteal",
         "allocstall": "allocstall",
     }
-    looks = {"begin": "at the beginning"} | {part: f"after {part}" for part in asked}
+    looks = {"begin": "at the beginning"} | {part: f"after {part}" for part in parts}
     return (
         FigureTable(
             "What the kernel did meanwhile",
             tuple(counted.values()),
-            tuple(TableRow(part, tuple(f"{key}-{part}" for key in counted)) for part in asked),
+            tuple(TableRow(part, tuple(f"{key}-{part}" for key in counted)) for part in parts),
         ),
         FigureTable(
             "Objects in the slab caches",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the parts of `shrinker` share: the lines they print, timed programs, the kernel's counts."""
+"""Lines, figures, timed programs and kernel counters for all parts of `shrinker`."""
 
 import os
 import subprocess
@@ -9,22 +9,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from workloads.telling import SAY_S, say
+from workloads.load_output import SAY_S, say
 
 VMSTAT, SLABINFO = Path("/proc/vmstat"), Path("/proc/slabinfo")
-# /proc/vmstat, each the sum of the counters of that name in any zone or kind: allocstall_normal …
+# Names in /proc/vmstat; allocstall is the sum over all zones: allocstall_normal …
 COUNTED = (
     *("pginodesteal", "kswapd_inodesteal", "slabs_scanned", "allocstall"),
     *("workingset_refault_file", "pgpgin"),
 )
-NEVER_RAN = 127  # the shell's status of a command that is not there
+NEVER_RAN = 127  # the shell's status for a missing command
 
 
 @dataclass
 class Scene:
-    """Where the parts work, what they are told, and the figures that they have so far.
+    """Where the parts work, and their figures and problems so far.
 
-    cache: the slab cache of the file system's inodes; problems: what failed, a line each.
+    cache: the slab cache of the file system's inodes; problems: one line per failure.
     """
 
     folder: Path
@@ -33,29 +33,33 @@ class Scene:
     problems: list[str] = field(default_factory=list)
 
     def fail(self, problem: str) -> None:
-        """Say it, and remember it: the run is no result."""
+        """Print a problem and remember it: the run has failed."""
         self.problems.append(problem)
         say(problem)
 
 
 def counters() -> dict[str, int]:
-    """The COUNTED ones of /proc/vmstat so far; pgpgin in KiB, the others events or pages."""
-    found: dict[str, int] = {}
+    """The COUNTED rows of /proc/vmstat so far; pgpgin in KiB, the others events or pages."""
+    totals: dict[str, int] = {}
     for line in VMSTAT.read_text().splitlines():
         name, value = line.split()
-        for one in COUNTED:
-            if name == one or (one == "allocstall" and name.startswith("allocstall_")):
-                found[one] = found.get(one, 0) + int(value)
-    return found
+        if name.startswith("allocstall_"):
+            name = "allocstall"
+        if name in COUNTED:
+            totals[name] = totals.get(name, 0) + int(value)
+    return totals
 
 
 def difference(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
-    """What was counted between; of what both have."""
+    """The growth of each counter that is in both, in the counter's own unit."""
     return {name: after[name] - before[name] for name in before if name in after}
 
 
 def cached(cache: str) -> int | None:
-    """Objects in use of a slab cache (/proc/slabinfo, active_objs); None if it says nothing."""
+    """The number of objects in use in a slab cache (/proc/slabinfo, active_objs).
+
+    None if unknown.
+    """
     try:
         lines = SLABINFO.read_text().splitlines()
     except OSError:
@@ -67,16 +71,16 @@ def cached(cache: str) -> int | None:
 
 
 def inodes_used(folder: Path) -> int:
-    """Inodes in use of the file system."""
-    found = os.statvfs(folder)
-    return found.f_files - found.f_ffree
+    """The number of inodes in use in the file system that holds folder."""
+    status = os.statvfs(folder)
+    return status.f_files - status.f_ffree
 
 
 class Timed(threading.Thread):
-    """Runs commands one after the other; stops at the first that fails.
+    """Runs commands one after the other; stops at the first failure.
 
-    done: how many ended well; status: of the one that failed, NEVER_RAN of one that did not start;
-    faults: major ones, theirs and their children's (wait4).
+    done: how many succeeded; status: that of the failed command, NEVER_RAN if it did not start;
+    faults: the major faults of all commands and their children (wait4); seconds: for all.
     """
 
     def __init__(self, commands: Sequence[Sequence[str]], folder: Path) -> None:
@@ -87,11 +91,11 @@ class Timed(threading.Thread):
         self.seconds = 0.0
 
     def run(self) -> None:
-        """Start it with start(), as a thread."""
+        """Run the commands; call start(), which does this in a thread."""
         began = time.monotonic()
         for command in self._commands:
             try:
-                one = subprocess.Popen(
+                process = subprocess.Popen(
                     command,
                     cwd=self._folder,
                     stdin=subprocess.DEVNULL,
@@ -102,8 +106,8 @@ class Timed(threading.Thread):
                 say(f"{command[0]}: {error.strerror}")
                 self.status = NEVER_RAN
                 break
-            _, ended, usage = os.wait4(one.pid, 0)
-            one.returncode = self.status = os.waitstatus_to_exitcode(ended)
+            _, ended, usage = os.wait4(process.pid, 0)
+            process.returncode = self.status = os.waitstatus_to_exitcode(ended)
             self.faults += usage.ru_majflt
             if self.status:
                 break
@@ -111,8 +115,8 @@ class Timed(threading.Thread):
         self.seconds = time.monotonic() - began
 
 
-def telling(working: Callable[[], bool]) -> Iterator[None]:
-    """Once each SAY_S while something works, and soon after it has ended."""
+def ticks_while(working: Callable[[], bool]) -> Iterator[None]:
+    """Yield every SAY_S seconds while working() is true, and once soon after."""
     due = time.monotonic()
     while working():
         if time.monotonic() >= due:
@@ -123,6 +127,6 @@ def telling(working: Callable[[], bool]) -> Iterator[None]:
 
 
 def percentile(ordered: Sequence[int], share: float) -> int:
-    """The smallest value that so large a share (0 to 1) is not above: the nearest rank."""
+    """The nearest-rank percentile, in the values' unit; share: from 0 to 1."""
     rank = -int(-share * len(ordered) // 1)
     return ordered[max(0, rank - 1)]
