@@ -23,6 +23,7 @@ from analysis.reading.archive import unpacked
 from analysis.reading.campaign_files import check_format, load_hosts, load_machine, load_plan
 from analysis.reading.copies import without_copies
 from analysis.reading.counter_tables import Table, load_table
+from analysis.reading.evidence import Evidence
 from analysis.reading.files import LARGEST_LOG, names_in, read_file, read_lines
 from analysis.reading.latency_log import (
     Floats,
@@ -57,9 +58,9 @@ LARGE = 60  # runs, from which on further processes pay off
 LATENCY_LOG = re.compile(re.escape(latency_log("NAME")).replace("NAME", "(.+)"), re.DOTALL)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
-    """One run as it is on disk."""
+    """One run as it is on disk; each is itself and no other, whatever they hold."""
 
     path: Path
     variant: str
@@ -96,12 +97,17 @@ class Run:
         return is_described(self.meta)
 
     @cached_property
+    def evidence(self) -> Evidence:
+        """What the evidence observer left."""
+        return Evidence(self.path)
+
+    @cached_property
     def figures(self) -> dict[str, float]:
         """What the workload measured, and what it has of the recorded; else not available."""
         told = read_figures(self.meta, [])
         t0 = number(self.meta.get("t0"))
         late = answered(list(self.streams.values()), self.workload.late, told, t0)
-        return recorded(self.path, self.workload.recorded, told, t0) | late | told
+        return recorded(self.evidence, self.workload.recorded, told, t0) | late | told
 
     @property
     def subjects(self) -> list[Stream]:
