@@ -11,12 +11,19 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from analysis.figures import counters
 from analysis.figures.failed_allocations import Found, look
+from analysis.figures.gaps import (
+    expected_wait,
+    percent_in,
+    quantile_by_time,
+    silences,
+    window_quantiles,
+)
 from analysis.figures.lost_programs import at_its_limit, lives_on
 from analysis.figures.stalls import (
     BEAT_TOLERANCE,
@@ -31,15 +38,12 @@ from analysis.figures.stalls import (
 )
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
-from analysis.reading.streams import Stream
 from analysis.reading.words import a, number_word, plain, several, some
 from contract.run_files import COMPLETED, FAILED, HEARTBEAT, OOM, PLAYER, UNFINISHED
 from contract.workload import STALLED, Better, Description
 
 EVERY_BEAT = "share-0.1"  # each gap of a stream that prints on a clock is in it
-WINDOW = 10.0  # s: of the nested percentiles
 WINDOW_QUANTILE = 0.95
-MOST_WINDOWS = 100_000  # beyond 11 days a stamp is damage, not a time
 T = TypeVar("T")
 
 
@@ -117,8 +121,6 @@ class Metric:
 
 
 _growing = partial(Metric, growing=True)  # a sum, a count, the longest of what there was
-_moved = partial(_growing, unit="MiB", digits=0, felt=False)
-_failures = partial(_growing, unit="", digits=0, felt=False)
 
 
 def _known(found: T | None, value: Callable[[T], float | None]) -> float | None:
@@ -127,25 +129,38 @@ def _known(found: T | None, value: Callable[[T], float | None]) -> float | None:
     return None if figure is None else float(figure)
 
 
+def _of_run(value: Callable[[Run], float]) -> Value:
+    """None if stalls may be lost."""
+    return lambda one: value(one.run) if one.complete else None
+
+
+def _of_gaps(value: Callable[[Floats], float]) -> Value:
+    return lambda one: _known(one.gaps, value)
+
+
+def _of_windows(value: Callable[[Floats], Any]) -> Value:
+    """The mean over the subjects, each of its own windows."""
+    return lambda one: _known(one.windows, lambda each: float(np.mean([*map(value, each)])))
+
+
+def _late(stream: str, value: Callable[[Lateness], float]) -> Value:
+    return lambda one: _known(deadlines(one.run, stream), value)
+
+
 def _share(gap: str) -> Metric:
+    value = _of_gaps(lambda gaps: percent_in(gaps, float(gap)))
     words = f"of time in gaps >= {gap} s"
-    return Metric(
-        *(f"share-{gap}", f"share {words}", "%", 1),
-        lambda one: _known(one.gaps, lambda gaps: _percent_in(gaps, float(gap))),
-        row=f"% {words}",
-    )
+    return Metric(f"share-{gap}", f"share {words}", "%", 1, value, f"% {words}")
 
 
 def _quantile(key: str, q: float) -> Metric:
-    title = f"{key} gap by time"
-    return Metric(
-        *(key, title, "s", 2),
-        lambda one: _known(one.gaps, lambda gaps: quantile_by_time(gaps, gaps, q)),
-    )
+    value = _of_gaps(lambda gaps: quantile_by_time(gaps, gaps, q))
+    return Metric(key, f"{key} gap by time", "s", 2, value)
 
 
 def _elapsed(title: str, row: str) -> Metric:
-    return _growing("elapsed", title, "s", 1, _last_line, row)
+    value = _of_run(lambda run: max(stream.until for stream in run.subjects))
+    return _growing("elapsed", title, "s", 1, value, row)
 
 
 def _until_done(subject: str) -> Metric:
@@ -153,43 +168,15 @@ def _until_done(subject: str) -> Metric:
     return _elapsed(f"elapsed until all {them} are done", f"all {them} done after s")
 
 
-def _last_line(one: Measured) -> float | None:
-    return max(stream.until for stream in one.run.subjects) if one.complete else None
+def _moved(key: str, title: str, counter: counters.Counter) -> Metric:
+    def value(one: Measured) -> float | None:
+        return counters.moved_mib(one.run, counter)
+
+    return _growing(key, title, "MiB", 0, value, felt=False)
 
 
-def _stalled(one: Measured) -> float | None:
-    return stalled_seconds(one.run) if one.complete else None
-
-
-def _worst(one: Measured) -> float | None:
-    return max(map(worst, one.run.subjects)) if one.complete else None
-
-
-def _window_median(one: Measured) -> float | None:
-    return _known(one.windows, lambda each: np.mean([np.median(windows) for windows in each]))
-
-
-def _windows_stalled(one: Measured) -> float | None:
-    """Per cent of them."""
-    return _known(
-        one.windows, lambda each: np.mean([100 * np.mean(windows >= STALL) for windows in each])
-    )
-
-
-def _beats(one: Measured) -> float | None:
-    return _known(deadlines(one.run, HEARTBEAT), lambda beats: beats.missed)
-
-
-def _skips(one: Measured) -> float | None:
-    return _known(deadlines(one.run, PLAYER), lambda chunks: len(chunks.spans))
-
-
-def _skipped(one: Measured) -> float | None:
-    return _known(deadlines(one.run, PLAYER), lambda chunks: sum(chunks.spans))
-
-
-def _mib(counter: counters.Counter) -> Value:
-    return lambda one: counters.moved_mib(one.run, counter)
+def _failures(key: str, title: str, count: Callable[[Found], int | None]) -> Metric:
+    return _growing(key, title, "", 0, lambda one: _known(one.failures, count), felt=False)
 
 
 # What prints on a clock is never done: it is ended with the workload.
@@ -198,47 +185,44 @@ UNTIL_ENDED = _elapsed("elapsed until the workload ended", "workload ended after
 
 METRICS = (
     _growing(
-        *(STALLED, "stalled seconds per run", "s", 1, _stalled, "stalled s per run"), primary=True
+        *(STALLED, "stalled seconds per run", "s", 1, _of_run(stalled_seconds)),
+        row="stalled s per run",
+        primary=True,
     ),
-    _growing("worst", "worst stall", "s", 1, _worst),
+    _growing("worst", "worst stall", "s", 1, _of_run(lambda run: max(map(worst, run.subjects)))),
     _share("0.1"),
     _share("1"),
     _share("10"),
     Metric(
         *("wait", "expected wait at a random moment", "s", 2),
-        lambda one: _known(one.gaps, expected_wait),
+        _of_gaps(expected_wait),
         row="wait at a random moment s",
     ),
     _quantile("p95", 0.95),
     _quantile("p99", 0.99),
     Metric(
-        *("window-p50", "p95 gap inside 10 s windows: median", "s", 2, _window_median),
+        *("window-p50", "p95 gap inside 10 s windows: median", "s", 2, _of_windows(np.median)),
         row="10 s windows' p95, median s",
     ),
     Metric(
-        *("window-share", "10 s windows with a p95 gap >= 1 s", "%", 1, _windows_stalled),
+        *("window-share", "10 s windows with a p95 gap >= 1 s", "%", 1),
+        _of_windows(lambda each: 100 * np.mean(each >= STALL)),
         row="% of 10 s windows p95 >= 1 s",
     ),
     _until_done("gitk"),
-    _growing("beats", "heartbeat deadlines missed", "", 0, _beats),
-    _growing("skips", "audio skips", "", 0, _skips),
-    _growing("skipped", "audio skips, seconds", "s", 1, _skipped, "audio skips s"),
-    _moved("swap-in", "swap in", value=_mib(counters.SWAP_IN)),
-    _moved("swap-out", "swap out", value=_mib(counters.SWAP_OUT)),
-    _moved("page-in", "page in", value=_mib(counters.PAGE_IN)),
-    _moved("page-out", "page out", value=_mib(counters.PAGE_OUT)),
-    _failures(
-        *("allocation", "page allocation failures"),
-        value=lambda one: _known(one.failures.logged, float),
+    _growing("beats", "heartbeat deadlines missed", "", 0, _late(HEARTBEAT, lambda it: it.missed)),
+    _growing("skips", "audio skips", "", 0, _late(PLAYER, lambda it: len(it.spans))),
+    _growing(
+        *("skipped", "audio skips, seconds", "s", 1, _late(PLAYER, lambda it: sum(it.spans))),
+        row="audio skips s",
     ),
-    _failures(
-        *("unlogged", "allocation failures not logged"),
-        value=lambda one: _known(one.failures.unlogged, float),
-    ),
-    _failures(
-        *("echo-lost", "echo replies lost"),
-        value=lambda one: _known(one.failures.echoes_lost, float),
-    ),
+    _moved("swap-in", "swap in", counters.SWAP_IN),
+    _moved("swap-out", "swap out", counters.SWAP_OUT),
+    _moved("page-in", "page in", counters.PAGE_IN),
+    _moved("page-out", "page out", counters.PAGE_OUT),
+    _failures("allocation", "page allocation failures", lambda found: found.logged),
+    _failures("unlogged", "allocation failures not logged", lambda found: found.unlogged),
+    _failures("echo-lost", "echo replies lost", lambda found: found.echoes_lost),
 )
 PRIMARY = METRICS[0]
 BY_KEY = {metric.key: metric for metric in METRICS}
@@ -347,61 +331,4 @@ def frozen_share(run: Run) -> float | None:
     if not run.subjects or (lost(run) and run.state == COMPLETED):
         return None
     _, length = silences(run.subjects)
-    return _percent_in(length, STALL) if length.sum() > 0 else None
-
-
-def _percent_in(length: Floats, threshold: float) -> float:
-    """Of all this time, how much lies in gaps of at least the threshold."""
-    return 100 * float(length[length >= threshold].sum()) / float(length.sum())
-
-
-def silences(streams: list[Stream]) -> tuple[Floats, Floats]:
-    """Begin (elapsed) and length of every gap of the streams, the open gaps included; seconds."""
-    ends = [np.append(stream.elapsed, stream.until) for stream in streams]
-    lengths = [np.append(stream.gap, stream.open_gap) for stream in streams]
-    length = np.concatenate(lengths)
-    return np.concatenate(ends) - length, length
-
-
-def expected_wait(length: Floats) -> float:
-    """Seconds until the next line, for somebody who looks at a random moment at a random stream.
-
-    A gap of g seconds is met with the probability g / total and then lasts g / 2 longer on the
-    average: sum(g^2) / 2 / total. What an open gap lasts beyond the run is not known, not counted.
-    """
-    return float((length**2).sum() / 2 / length.sum())
-
-
-def quantile_by_time(length: Floats, weight: Floats, q: float) -> float:
-    """The shortest gap such that at least q of the time (weight) is spent in gaps up to it."""
-    order = np.argsort(length, kind="stable")
-    reached = np.cumsum(weight[order])
-    return float(length[order][np.searchsorted(reached, q * reached[-1] * (1 - 1e-12))])
-
-
-def window_quantiles(begin: Floats, length: Floats, q: float) -> Floats | None:
-    """quantile_by_time of each WINDOW of one stream that has any gap; None if they are too many.
-
-    A gap has in each window only the seconds that lie there: a long tooth fills few windows with
-    WINDOW seconds each, however long it is, and leaves the others as they are.
-    """
-    end = begin + length
-    first = np.floor(begin / WINDOW).astype(np.int64)
-    last = np.maximum(first, np.ceil(end / WINDOW).astype(np.int64) - 1)
-    if last.max() - first.min() > MOST_WINDOWS:
-        return None
-    copies = last - first + 1
-    which = np.repeat(np.arange(len(length)), copies)
-    start = np.cumsum(copies) - copies
-    window = first[which] + np.arange(len(which)) - start[which]
-    left = np.maximum(begin[which], window * WINDOW)
-    inside = np.maximum(np.minimum(end[which], (window + 1) * WINDOW) - left, 0)
-    order = np.lexsort((inside, window))
-    window, inside = window[order], inside[order]
-    firsts = np.flatnonzero(np.diff(window, prepend=window[0] - 1))
-    reached = np.cumsum(inside)
-    before = np.append(0.0, reached[firsts[1:] - 1])
-    covered = np.append(before[1:], reached[-1]) - before
-    # A nanosecond less: the sums are rounded, and no gap is known to less than a millisecond.
-    found = np.maximum(np.searchsorted(reached, before + q * covered - 1e-9), firsts)
-    return np.asarray(inside[found][covered > 1e-9])
+    return percent_in(length, STALL) if length.sum() > 0 else None
