@@ -121,15 +121,14 @@ def cause_table(
     by_variant = campaign.variants()
     for variant in variants:
         known = [run for run in by_variant.get(variant, []) if counted(run)]
-        told = [run for run in known if run.path in found and whole(run) and not lost(run)]
-        apart[variant] = frozenset(found[run.path].apart for run in told)
+        told = [
+            found[run.path] if run.path in found and whole(run) and not lost(run) else None
+            for run in known
+        ]
+        apart[variant] = frozenset(one.apart for one in told if one)
         for key, of_variants in samples.items():
-            of_variants[variant] = Sample(
-                tuple(found[run.path].seconds.get(key, 0.0) for run in told),
-                tuple(run.number for run in told),
-                tuple(run.order for run in told),
-                len(known) - len(told),
-            )
+            seconds = [None if one is None else one.seconds.get(key, 0.0) for one in told]
+            of_variants[variant] = Sample.over(known, seconds)
     return CauseTable(found, variants, labels, samples, apart)
 
 

@@ -157,13 +157,7 @@ def kernel_counters(
 
 
 def _sample(counter: str, runs: list[Run], told: Figures) -> Sample:
-    known = [
-        (value, run.number, run.order)
-        for run in runs
-        if (value := told.get(run.path, {}).get(counter)) is not None
-    ]
-    values, numbers, orders = zip(*known, strict=True) if known else ((), (), ())
-    return Sample(values, numbers, orders, len(runs) - len(known))
+    return Sample.over(runs, (told.get(run.path, {}).get(counter) for run in runs))
 
 
 def _differences(
