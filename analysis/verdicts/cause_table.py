@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from analysis.figures import failed_allocations
 from analysis.figures.metrics import Metric, counted, lost, whole
 from analysis.reading.load import Campaign, Run
 from analysis.reading.words import plain, plural, some
@@ -95,19 +96,23 @@ class CauseTable:
 def collect(campaign: Campaign) -> dict[Path, RunCauses]:
     """Why each run stalled, by its evidence, else by a bundle's causes.json, if either is there.
 
-    In several processes if they are many.
+    In several processes if they are many. While the evidence is in memory it is looked for failed
+    allocations, too (analysis.figures.failed_allocations).
     """
-    with_evidence = [
-        run
-        for run in campaign.runs
-        if any((run.path / name).is_file() for name in (TASKS, BLOCKED, TRACE))
-    ]
-    found = in_every_run(with_evidence, run_causes.run_causes)
-    each = zip(with_evidence, found, strict=True)
-    known = {run.path: one for run, one in each if one is not None}
+    known: dict[Path, RunCauses] = {}
+    each = in_every_run(campaign.runs, _explained)
+    for run, (causes, failures) in zip(campaign.runs, each, strict=True):
+        failed_allocations.keep(run, failures)
+        if causes is not None:
+            known[run.path] = causes
     return known | stored_causes.stored(
         campaign, [run for run in campaign.runs if run.path not in known]
     )
+
+
+def _explained(run: Run) -> tuple[RunCauses | None, failed_allocations.Found]:
+    evident = any((run.path / name).is_file() for name in (TASKS, BLOCKED, TRACE))
+    return run_causes.run_causes(run) if evident else None, failed_allocations.look(run)
 
 
 def cause_table(

@@ -113,7 +113,7 @@ def _workload(environment: Environment, compared: Compared, named: bool) -> Part
         figures=workload_tables.by_variant(compared, compared.variants),
         fewer=workload_tables.FEWER,
         metric_choice=campaign["metrics"],
-        notes=[note for note in compare_text.notes(compared) if not note.startswith("FORCED")],
+        notes=list(compare_text.notes(compared)),
         machine=tables.machine(compared),
         properties=tables.variants(compared),
         ends=(ends := tables.ends(compared)),
