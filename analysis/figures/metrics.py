@@ -29,7 +29,6 @@ from analysis.figures.stalls import (
     BEAT_TOLERANCE,
     PACED,
     SKIP_TOLERANCE,
-    STALL,
     Lateness,
     kind,
     lateness,
@@ -38,6 +37,7 @@ from analysis.figures.stalls import (
 )
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
+from analysis.reading.streams import STALL
 from analysis.reading.words import a, number_word, plain, several, some
 from contract.run_files import COMPLETED, FAILED, HEARTBEAT, OOM, PLAYER, UNFINISHED
 from contract.workload import STALLED, Better, Description

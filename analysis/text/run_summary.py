@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 from analysis.figures.echo import echoes
 from analysis.figures.metrics import BY_KEY, frozen_share, metrics_of, unfinished
-from analysis.figures.stalls import STALL, stalled_seconds, worst
+from analysis.figures.stalls import stalled_seconds, worst
 from analysis.reading.load import Run
+from analysis.reading.streams import STALL
 from analysis.reading.words import NOT_AVAILABLE, number_word, plain, seconds, several
 from analysis.stall_causes.causes import RunCauses
 from analysis.text import causes as causes_text

@@ -20,10 +20,11 @@ from analysis.figures.metrics import (
     unfinished,
     whole,
 )
-from analysis.figures.stalls import PACED, STALL, kind, worst
+from analysis.figures.stalls import PACED, kind, worst
 from analysis.reading import facts
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
+from analysis.reading.streams import STALL
 from analysis.reading.words import a, plain, seconds, several
 from analysis.verdicts.choice import (
     SHOWN,
