@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The report of results: every file of it, written into one folder."""
 
-import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from analysis.reading.load import Campaign, Run
+from analysis.reading.processes import done_to_each
 from analysis.reading.words import plain, plural
 from analysis.text import compare_text, meanwhile
 from analysis.text.campaign_summary import left_out
@@ -227,12 +226,8 @@ def _timelines(campaign: Campaign, runs: list[Run], folder: Path, notes: list[st
         if path in paths:  # two variants' names differ in what a file name cannot hold
             path = path.with_stem(f"{path.stem}-{len(paths)}")
         paths.append(path)
-    numbers = [counts[run.variant] for run in runs]
-    if len(runs) < FORKS:
-        drawn = list(map(timeline.draw, runs, paths, numbers))
-    else:
-        with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            drawn = list(pool.map(timeline.draw, runs, paths, numbers))
+    each = [(run, path, counts[run.variant]) for run, path in zip(runs, paths, strict=True)]
+    drawn = done_to_each(each, lambda one: timeline.draw(*one), FORKS, at_once=1)
     for run, made in zip(runs, drawn, strict=True):
         if made is None:
             notes.append(f"{plain(run.variant, 60)} run {run.number}: no data, no timeline")

@@ -10,11 +10,9 @@ right (no such folder, an unknown format version, nothing in it) raises UserErro
 import os
 import re
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from signal import SIG_IGN, SIGINT, signal
 from typing import Any
 
 import numpy as np
@@ -34,6 +32,7 @@ from analysis.reading.latency_log import (
     parse_lines,
 )
 from analysis.reading.places import LARGEST_FACTS, Place, find_runs, natural
+from analysis.reading.processes import done_to_each
 from analysis.reading.recorded import answered, recorded
 from analysis.reading.streams import Stream, make_stream
 from analysis.reading.words import plain
@@ -232,12 +231,7 @@ def _load_places(places: list[Place], plan: Plan) -> list[Run | str]:
     """Each place's run, or its name and why it is incomplete; in several processes if many."""
     treated = any(one.remedy for one in plan.variants)
     load = partial(_load_place, orders=plan.orders, treated=treated)
-    if len(places) < LARGE:
-        return list(map(load, places))
-    with ProcessPoolExecutor(
-        len(os.sched_getaffinity(0)), initializer=signal, initargs=(SIGINT, SIG_IGN)
-    ) as pool:
-        return list(pool.map(load, places, chunksize=8))
+    return done_to_each(places, load, LARGE, at_once=8)
 
 
 def _load_place(place: Place, orders: dict[tuple[str, int], int], *, treated: bool) -> Run | str:

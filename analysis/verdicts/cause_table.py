@@ -15,15 +15,16 @@ from pathlib import Path
 from analysis.figures import failed_allocations
 from analysis.figures.metrics import Metric, counted, lost, whole
 from analysis.reading.load import Campaign, Run
+from analysis.reading.processes import done_to_each
 from analysis.reading.words import plain, plural, some
 from analysis.stall_causes import run_causes
 from analysis.stall_causes.causes import CAUSES, UNEXPLAINED, RunCauses
 from analysis.verdicts import stored_causes
 from analysis.verdicts.choice import SHOWN
-from analysis.verdicts.every_run import in_every_run
 from analysis.verdicts.verdict import Sample
 from contract.run_files import BLOCKED, TASKS, TRACE
 
+MANY = 8  # runs, from which on several processes look for causes
 SMALL = 0.01  # of a variant's stalled seconds
 LEAST = 0.05  # s: less is shown as 0.0
 OTHER = "other"
@@ -100,7 +101,7 @@ def collect(campaign: Campaign) -> dict[Path, RunCauses]:
     allocations, too (analysis.figures.failed_allocations).
     """
     known: dict[Path, RunCauses] = {}
-    each = in_every_run(campaign.runs, _explained)
+    each = done_to_each(campaign.runs, _explained, MANY)
     for run, (causes, failures) in zip(campaign.runs, each, strict=True):
         failed_allocations.keep(run, failures)
         if causes is not None:
