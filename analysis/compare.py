@@ -13,11 +13,11 @@ compared, 5 a verdict or a failed run that --fail-on names, 130 interrupted.
 """
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
 from analysis.text import compare_text
+from analysis.text.layout import wants_colour
 from analysis.verdicts import export, junit
 from analysis.verdicts.compare import compare
 from analysis.verdicts.fail_on import unwanted
@@ -60,9 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     elif asked.junit:
         sys.stdout.write(junit.text(compared, asked.fail_on))
     else:
-        colour = asked.colour == "always" or (
-            asked.colour == "auto" and sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        )
+        colour = wants_colour(asked.colour)
         sys.stdout.write(compare_text.text(compared, colour=colour))
     found = unwanted(compared, asked.fail_on)
     for line in found:

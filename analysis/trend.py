@@ -7,11 +7,11 @@ docs/reference/trend.md tells how a change is found, how often that errs, and ho
 """
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
 from analysis.text import trend as trend_text
+from analysis.text.layout import wants_colour
 from analysis.trends import export
 from analysis.trends.options import add_choices, add_fail_on, fail_status
 from analysis.trends.trend import find_trend
@@ -37,9 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
     if asked.json:
         sys.stdout.write(export.json_text(trend))
     else:
-        colour = asked.colour == "always" or (
-            asked.colour == "auto" and sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        )
+        colour = wants_colour(asked.colour)
         sys.stdout.write(trend_text.text(trend, colour=colour))
     return fail_status(trend, asked.fail_on)
 

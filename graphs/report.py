@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The report of results: every file of it, written into one folder."""
 
-import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from analysis.reading.load import Campaign, Run
+from analysis.reading.processes import done_to_each
 from analysis.reading.words import plain, plural
 from analysis.text import compare_text, meanwhile
 from analysis.text.campaign_summary import left_out
 from analysis.text.summary_files import details, summary, try_compare
 from analysis.verdicts import cause_table, export, junit
-from analysis.verdicts.choice import LISTED_RUNS, extremes, in_order, median_run
+from analysis.verdicts.choice import LISTED_RUNS, extremes, in_order, medians
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.fail_on import unwanted
 from errors import UserError
@@ -59,10 +58,20 @@ class Report:
             self.errors.append(error)
 
     def write(self, name: str, text: str) -> None:
-        """Write one of the texts."""
-        path = self.folder / name
-        path.write_text(text, encoding="utf-8", newline="\n")
-        self.made.append(path)
+        """Write one of the texts; an empty one is none."""
+        if text:
+            path = self.folder / name
+            path.write_text(text, encoding="utf-8", newline="\n")
+            self.made.append(path)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The runs of one workload, its variants in order, and what its pictures' names end with."""
+
+    suffix: str
+    campaign: Campaign
+    variants: list[str]
 
 
 def make_report(
@@ -78,12 +87,7 @@ def make_report(
 
     UserError if no run is complete, there is no such baseline, or the folder cannot be written.
     """
-    many = len(campaign.runs) > LISTED_RUNS
-
-    def say(doing: str) -> None:
-        if many:
-            print(f"graphs: {doing} …", file=sys.stderr, flush=True)
-
+    say = _progress(campaign)
     say("looking for the causes")
     causes = cause_table.collect(campaign)
     say(f"comparing {plural(len(campaign.runs), 'run')}")
@@ -91,11 +95,6 @@ def make_report(
     text = summary(campaign, judged, causes)
     if isinstance(judged, UserError) and baseline is not None and not _is_there(campaign, baseline):
         raise judged
-    # Of each workload: what is called after it, its runs, its variants.
-    parts = [("", campaign, in_order(campaign, baseline))]
-    if isinstance(judged, Compared):
-        each = zip(names.suffixes(judged), judged.each, strict=True)
-        parts = [(suffix, one.campaign, one.variants) for suffix, one in each]
     report = Report(folder, notes=list(left_out(campaign)))
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -105,51 +104,85 @@ def make_report(
         if len(campaign.runs) > 1:
             say("writing the texts")
             report.write("details.txt", details(campaign, causes=causes))
-        if rows := meanwhile.text(campaign):
-            report.write("meanwhile.txt", rows)
+        report.write("meanwhile.txt", meanwhile.text(campaign))
         if isinstance(judged, Compared):
-            report.write("compare.txt", compare_text.text(judged))
-            report.write("compare.csv", export.csv_text(judged))
-            report.write("compare.json", export.json_text(judged))
-            report.write("junit.xml", junit.text(judged, fail_on))
-            try:
-                report.unwanted = unwanted(judged, fail_on)
-            except UserError as error:
-                report.errors.append(error)
-            for (suffix, _, _), one in zip(parts, judged.each, strict=True):
-                report.made.append(comparison.draw(one, folder / f"comparison{suffix}.png"))
-                if picture := stalled_by_cause.draw(one, folder / f"causes{suffix}.png"):
-                    report.made.append(picture)
-            if causes_json := export.causes_json(judged):
-                report.write(export.CAUSES_JSON, causes_json)
+            _add_verdicts(report, judged, fail_on)
         else:
             report.errors.append(judged)
-        for suffix, part, variants in parts:
-            report.made += _over_time(part, list(variants), folder, suffix)
-        runs = [
-            run for _, part, variants in parts for run in timeline_runs(part, variants, timelines)
-        ]
-        say(f"drawing {plural(len(runs), 'timeline')}")
-        report.made += _timelines(campaign, runs, folder, report.notes)
-        say("drawing the sawtooth")
-        sources = [
-            path
-            for suffix, part, variants in parts
-            for path in classical.write(part, variants, folder, report.notes, suffix)
-        ]
-        report.add(lambda: classical.draw(sources))
-        report.made += sources
+        _add_pictures(report, campaign, _parts(campaign, judged, baseline), timelines, say)
         if isinstance(judged, Compared):
-            say("writing the page")
-            report.add(lambda: [page.write(judged, folder / "index.html")])
-            # No picture of an earlier report goes into this one's bundle.
-            _tidy(report)
-            say("packing the bundle")
-            report.add(lambda: _bundle(judged, folder, report.notes))
+            _add_page_and_bundle(report, judged, say)
         _tidy(report)
     except OSError as error:
         raise UserError(f"{error.filename or folder}: {error.strerror}") from error
     return report
+
+
+def _progress(campaign: Campaign) -> Callable[[str], None]:
+    """Says on stderr what is done now, if the runs are so many that it takes a while."""
+
+    def say(doing: str) -> None:
+        if len(campaign.runs) > LISTED_RUNS:
+            print(f"graphs: {doing} …", file=sys.stderr, flush=True)
+
+    return say
+
+
+def _parts(campaign: Campaign, judged: Compared | UserError, baseline: str | None) -> list[Part]:
+    if isinstance(judged, UserError):
+        return [Part("", campaign, in_order(campaign, baseline))]
+    each = zip(names.suffixes(judged), judged.each, strict=True)
+    return [Part(suffix, one.campaign, one.variants) for suffix, one in each]
+
+
+def _add_verdicts(report: Report, judged: Compared, fail_on: Sequence[str]) -> None:
+    """The comparison as texts, tables and pictures."""
+    report.write("compare.txt", compare_text.text(judged))
+    report.write("compare.csv", export.csv_text(judged))
+    report.write("compare.json", export.json_text(judged))
+    report.write("junit.xml", junit.text(judged, fail_on))
+    try:
+        report.unwanted = unwanted(judged, fail_on)
+    except UserError as error:
+        report.errors.append(error)
+    for suffix, one in zip(names.suffixes(judged), judged.each, strict=True):
+        report.made.append(comparison.draw(one, report.folder / f"comparison{suffix}.png"))
+        if picture := stalled_by_cause.draw(one, report.folder / f"causes{suffix}.png"):
+            report.made.append(picture)
+    report.write(export.CAUSES_JSON, export.causes_json(judged))
+
+
+def _add_pictures(
+    report: Report,
+    campaign: Campaign,
+    parts: Sequence[Part],
+    timelines: str,
+    say: Callable[[str], None],
+) -> None:
+    """The pictures of runs: over time, timelines, sawteeth."""
+    for part in parts:
+        report.made += _over_time(part, report.folder)
+    runs = [run for part in parts for run in timeline_runs(part, timelines)]
+    say(f"drawing {plural(len(runs), 'timeline')}")
+    report.made += _timelines(campaign, runs, report.folder, report.notes)
+    say("drawing the sawtooth")
+    sources = [
+        path
+        for part in parts
+        for path in classical.write(
+            part.campaign, part.variants, report.folder, report.notes, part.suffix
+        )
+    ]
+    report.add(lambda: classical.draw(sources))
+    report.made += sources
+
+
+def _add_page_and_bundle(report: Report, judged: Compared, say: Callable[[str], None]) -> None:
+    say("writing the page")
+    report.add(lambda: [page.write(judged, report.folder / "index.html")])
+    _tidy(report)  # no picture of an earlier report goes into this one's bundle
+    say("packing the bundle")
+    report.add(lambda: _bundle(judged, report.folder, report.notes))
 
 
 def _bundle(judged: Compared, folder: Path, notes: list[str]) -> list[Path]:
@@ -163,24 +196,25 @@ def _bundle(judged: Compared, folder: Path, notes: list[str]) -> list[Path]:
     return [path, *found]
 
 
-def _over_time(campaign: Campaign, order: list[str], folder: Path, suffix: str) -> list[Path]:
+def _over_time(part: Part, folder: Path) -> list[Path]:
     """What the workload lets be drawn, of the median run of each variant."""
-    by_variant = campaign.variants()
-    medians = [(run, len(by_variant[one])) for one in order if (run := median_run(by_variant[one]))]
-    return over_time.draw(medians, {run.variant: run.label for run, _ in medians}, folder, suffix)
+    by_variant = part.campaign.variants()
+    found = medians(part.campaign, part.variants)
+    runs = [(run, len(by_variant[variant])) for variant, run in found.items()]
+    return over_time.draw(runs, {run.variant: run.label for run, _ in runs}, folder, part.suffix)
 
 
 def _is_there(campaign: Campaign, label: str) -> bool:
     return any(label in (run.variant, run.label) for run in campaign.runs)
 
 
-def timeline_runs(campaign: Campaign, order: list[str], which: str) -> list[Run]:
+def timeline_runs(part: Part, which: str) -> list[Run]:
     """The runs that have a timeline: all, or of many the median runs of the extreme variants."""
-    by_variant = campaign.variants()
-    if which == "all" or len(campaign.runs) <= LISTED_RUNS:
-        return [run for variant in order for run in by_variant[variant]]
-    medians = {one: run for one in order if (run := median_run(by_variant[one]))}
-    return [medians[variant] for variant in extremes(medians)]
+    by_variant = part.campaign.variants()
+    if which == "all" or len(part.campaign.runs) <= LISTED_RUNS:
+        return [run for variant in part.variants for run in by_variant[variant]]
+    found = medians(part.campaign, part.variants)
+    return [found[variant] for variant in extremes(found)]
 
 
 def _timelines(campaign: Campaign, runs: list[Run], folder: Path, notes: list[str]) -> list[Path]:
@@ -192,12 +226,8 @@ def _timelines(campaign: Campaign, runs: list[Run], folder: Path, notes: list[st
         if path in paths:  # two variants' names differ in what a file name cannot hold
             path = path.with_stem(f"{path.stem}-{len(paths)}")
         paths.append(path)
-    numbers = [counts[run.variant] for run in runs]
-    if len(runs) < FORKS:
-        drawn = list(map(timeline.draw, runs, paths, numbers))
-    else:
-        with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            drawn = list(pool.map(timeline.draw, runs, paths, numbers))
+    each = [(run, path, counts[run.variant]) for run, path in zip(runs, paths, strict=True)]
+    drawn = done_to_each(each, lambda one: timeline.draw(*one), FORKS, at_once=1)
     for run, made in zip(runs, drawn, strict=True):
         if made is None:
             notes.append(f"{plain(run.variant, 60)} run {run.number}: no data, no timeline")

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Figures from the sampled counters. None means not available; it never means zero."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,13 +67,3 @@ def worst_lateness(run: Run) -> float | None:
     """How late the latest sample of any table was, seconds."""
     late = [found for name in run.tables if (found := peak(run, name, "late_s")) is not None]
     return max(late, default=None)
-
-
-def combine(
-    run: Run, table: str, names: tuple[str, ...], how: Callable[..., Floats]
-) -> tuple[Floats, Floats] | None:
-    """how(columns of one table); None if one of them is not available."""
-    columns = [run.tables[table].get(name) for name in names] if table in run.tables else [None]
-    if any(column is None for column in columns):
-        return None
-    return run.tables[table].columns["elapsed_s"], how(*columns)

@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 from analysis.figures.echo import echoes
 from analysis.kernel_log import kinds
 from analysis.kernel_log.open_record import wanted_by
 from analysis.kernel_log.records import KernelLog, attach, count_failures, of_lines
-from analysis.reading import evidence_tables
-from analysis.reading.evidence_tables import Failure
+from analysis.reading.evidence_tables import Failure, read_failures
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
 from analysis.reading.words import plain, plural, some
@@ -57,6 +57,7 @@ STAMP = re.compile(r"\[ *(\d+\.\d+)\]")
 SLACK_S = 1.0  # between printk's clock and CLOCK_MONOTONIC
 SHOWN = 3  # kinds of failures in a line of text
 TIMES = 20  # moments of one kind that allocation-failures.log lists
+_known: "WeakKeyDictionary[Run, Found]" = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -147,14 +148,24 @@ class Found:
 
 
 def look(run: Run) -> Found:
-    """Join the kernel's log with what was counted beside it."""
+    """Join the kernel's log with what was counted beside it; of each run once."""
+    if run not in _known:
+        _known[run] = _look(run)
+    return _known[run]
+
+
+def keep(run: Run, found: Found) -> None:
+    """What another process found in this run."""
+    _known[run] = found
+
+
+def _look(run: Run) -> Found:
     of_key: Counter[tuple[int, int]] = Counter()
     log = count_failures(_lines(run), of_key) if run.has_kern_log else None
     logged = log.page_allocation_failures if log else 0
     lost = echoes(run)
-    problems: list[str] = []
-    rows = evidence_tables.read_failures(run.path, problems)
-    trace = evidence_tables.read_trace(run.path, [])
+    rows, problems = run.evidence.table(read_failures)
+    trace = run.evidence.trace
     values = trace.get("alloc_failures") if trace is not None else None
     # The sum begins with the observer: what failed before the first sample is not the workload's.
     known = None if values is None else values[values == values]

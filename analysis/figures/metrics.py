@@ -4,22 +4,31 @@
 None means not available, it never means zero. A run that failed (`failed`) is infinite, the worst
 rank there is, for every metric of what the user felt; what the machine moved until it died says
 nothing about a whole run and is None. A run that was not done at its limit (`unfinished`) has the
-figures that only grow while a run goes on: they are at least so much (`GROWING`).
+figures that only grow while a run goes on: they are at least so much (`Metric.growing`).
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
 import numpy as np
 
-from analysis.figures import counters, failed_allocations
+from analysis.figures import counters
+from analysis.figures.failed_allocations import Found, look
+from analysis.figures.gaps import (
+    expected_wait,
+    percent_in,
+    quantile_by_time,
+    silences,
+    window_quantiles,
+)
 from analysis.figures.lost_programs import at_its_limit, lives_on
 from analysis.figures.stalls import (
     BEAT_TOLERANCE,
     PACED,
     SKIP_TOLERANCE,
-    STALL,
     Lateness,
     kind,
     lateness,
@@ -28,32 +37,68 @@ from analysis.figures.stalls import (
 )
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
-from analysis.reading.streams import Stream
+from analysis.reading.streams import STALL
 from analysis.reading.words import a, number_word, plain, several, some
 from contract.run_files import COMPLETED, FAILED, HEARTBEAT, OOM, PLAYER, UNFINISHED
 from contract.workload import STALLED, Better, Description
 
 EVERY_BEAT = "share-0.1"  # each gap of a stream that prints on a clock is in it
-WINDOW = 10.0  # s: of the nested percentiles
 WINDOW_QUANTILE = 0.95
-MOST_WINDOWS = 100_000  # beyond 11 days a stamp is damage, not a time
+T = TypeVar("T")
+
+
+class Measured:
+    """A run, and what several of its figures are made of, each found when it is asked for."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether no stall can be lost: a sum over the rest would look like a better kernel."""
+        return not lost(self.run)
+
+    @cached_property
+    def gaps(self) -> Floats | None:
+        """The lengths of the subjects' gaps, s; None if some are lost, or they took no time."""
+        found = silences(self.run.subjects)[1] if self.complete else None
+        return None if found is None or float(found.sum()) <= 0 else found
+
+    @cached_property
+    def windows(self) -> list[Floats] | None:
+        """window_quantiles of each subject; None if those of one are not known."""
+        subjects = self.run.subjects if self.gaps is not None else []
+        found = [window_quantiles(*silences([one]), WINDOW_QUANTILE) for one in subjects]
+        known = [one for one in found if one is not None and len(one)]
+        return known if known and len(known) == len(subjects) else None
+
+    @cached_property
+    def failures(self) -> Found:
+        """The page allocations that failed."""
+        return look(self.run)
+
+
+Value = Callable[[Measured], float | None]
 
 
 @dataclass(frozen=True)
 class Metric:
     """A figure of a run: its key, its words, its unit, and the decimals it is printed with.
 
-    `row`: its name with its unit in a table, where that is not the title and the unit.
+    `value`: the figure of a run that did not fail; by default what the workload measured under this
+    key. `row`: its name with its unit in a table, where that is not the title and the unit.
     """
 
     key: str
     title: str
     unit: str
     digits: int
+    value: Value | None = field(default=None, compare=False, repr=False)
+    row: str = ""
     primary: bool = False
     felt: bool = True  # what the user felt: a failed run is the worst (else: not available)
     better: Better = "lower"
-    row: str = ""
+    growing: bool = False  # more of a run makes it no less: cut at its limit it is at least so much
 
     @property
     def name(self) -> str:
@@ -70,66 +115,114 @@ class Metric:
         """What a run that failed has."""
         return self.sign * math.inf if self.felt else None
 
+    def of(self, measured: Measured) -> float | None:
+        """The figure of this run, None if it is not available."""
+        return self.value(measured) if self.value else measured.run.figures.get(self.key)
+
+
+_growing = partial(Metric, growing=True)  # a sum, a count, the longest of what there was
+
+
+def _known(found: T | None, value: Callable[[T], float | None]) -> float | None:
+    """None of what is not known."""
+    figure = None if found is None else value(found)
+    return None if figure is None else float(figure)
+
+
+def _of_run(value: Callable[[Run], float]) -> Value:
+    """None if stalls may be lost."""
+    return lambda one: value(one.run) if one.complete else None
+
+
+def _of_gaps(value: Callable[[Floats], float]) -> Value:
+    return lambda one: _known(one.gaps, value)
+
+
+def _of_windows(value: Callable[[Floats], Any]) -> Value:
+    """The mean over the subjects, each of its own windows."""
+    return lambda one: _known(one.windows, lambda each: float(np.mean([*map(value, each)])))
+
+
+def _late(stream: str, value: Callable[[Lateness], float]) -> Value:
+    return lambda one: _known(deadlines(one.run, stream), value)
+
 
 def _share(gap: str) -> Metric:
-    title = f"share of time in gaps >= {gap} s"
-    return Metric(f"share-{gap}", title, "%", 1, row=f"% of time in gaps >= {gap} s")
+    value = _of_gaps(lambda gaps: percent_in(gaps, float(gap)))
+    words = f"of time in gaps >= {gap} s"
+    return Metric(f"share-{gap}", f"share {words}", "%", 1, value, f"% {words}")
 
 
-def _elapsed(subject: str) -> Metric:
+def _quantile(key: str, q: float) -> Metric:
+    value = _of_gaps(lambda gaps: quantile_by_time(gaps, gaps, q))
+    return Metric(key, f"{key} gap by time", "s", 2, value)
+
+
+def _elapsed(title: str, row: str) -> Metric:
+    value = _of_run(lambda run: max(stream.until for stream in run.subjects))
+    return _growing("elapsed", title, "s", 1, value, row)
+
+
+def _until_done(subject: str) -> Metric:
     them = several(subject)
-    title, row = f"elapsed until all {them} are done", f"all {them} done after s"
-    return Metric("elapsed", title, "s", 1, row=row)
+    return _elapsed(f"elapsed until all {them} are done", f"all {them} done after s")
+
+
+def _moved(key: str, title: str, counter: counters.Counter) -> Metric:
+    def value(one: Measured) -> float | None:
+        return counters.moved_mib(one.run, counter)
+
+    return _growing(key, title, "MiB", 0, value, felt=False)
+
+
+def _failures(key: str, title: str, count: Callable[[Found], int | None]) -> Metric:
+    return _growing(key, title, "", 0, lambda one: _known(one.failures, count), felt=False)
 
 
 # What prints on a clock is never done: it is ended with the workload.
-UNTIL_ENDED = Metric(
-    "elapsed", "elapsed until the workload ended", "s", 1, row="workload ended after s"
-)
+UNTIL_ENDED = _elapsed("elapsed until the workload ended", "workload ended after s")
 
 
 METRICS = (
-    Metric(STALLED, "stalled seconds per run", "s", 1, primary=True, row="stalled s per run"),
-    Metric("worst", "worst stall", "s", 1),
+    _growing(
+        *(STALLED, "stalled seconds per run", "s", 1, _of_run(stalled_seconds)),
+        row="stalled s per run",
+        primary=True,
+    ),
+    _growing("worst", "worst stall", "s", 1, _of_run(lambda run: max(map(worst, run.subjects)))),
     _share("0.1"),
     _share("1"),
     _share("10"),
-    Metric("wait", "expected wait at a random moment", "s", 2, row="wait at a random moment s"),
-    Metric("p95", "p95 gap by time", "s", 2),
-    Metric("p99", "p99 gap by time", "s", 2),
     Metric(
-        "window-p50",
-        "p95 gap inside 10 s windows: median",
-        "s",
-        2,
+        *("wait", "expected wait at a random moment", "s", 2),
+        _of_gaps(expected_wait),
+        row="wait at a random moment s",
+    ),
+    _quantile("p95", 0.95),
+    _quantile("p99", 0.99),
+    Metric(
+        *("window-p50", "p95 gap inside 10 s windows: median", "s", 2, _of_windows(np.median)),
         row="10 s windows' p95, median s",
     ),
     Metric(
-        "window-share",
-        "10 s windows with a p95 gap >= 1 s",
-        "%",
-        1,
+        *("window-share", "10 s windows with a p95 gap >= 1 s", "%", 1),
+        _of_windows(lambda each: 100 * np.mean(each >= STALL)),
         row="% of 10 s windows p95 >= 1 s",
     ),
-    _elapsed("gitk"),
-    Metric("beats", "heartbeat deadlines missed", "", 0),
-    Metric("skips", "audio skips", "", 0),
-    Metric("skipped", "audio skips, seconds", "s", 1, row="audio skips s"),
-    Metric("swap-in", "swap in", "MiB", 0, felt=False),
-    Metric("swap-out", "swap out", "MiB", 0, felt=False),
-    Metric("page-in", "page in", "MiB", 0, felt=False),
-    Metric("page-out", "page out", "MiB", 0, felt=False),
-    Metric("allocation", "page allocation failures", "", 0, felt=False),
-    Metric("unlogged", "allocation failures not logged", "", 0, felt=False),
-    Metric("echo-lost", "echo replies lost", "", 0, felt=False),
-)
-# Sums, counts and the longest of what there was: more of the run makes none of them less. What is a
-# share or a typical value may become either; and of a workload's own figures nobody knows.
-GROWING = frozenset(
-    {
-        *(STALLED, "worst", "elapsed", "beats", "skips", "skipped"),
-        *("swap-in", "swap-out", "page-in", "page-out", "allocation", "unlogged", "echo-lost"),
-    }
+    _until_done("gitk"),
+    _growing("beats", "heartbeat deadlines missed", "", 0, _late(HEARTBEAT, lambda it: it.missed)),
+    _growing("skips", "audio skips", "", 0, _late(PLAYER, lambda it: len(it.spans))),
+    _growing(
+        *("skipped", "audio skips, seconds", "s", 1, _late(PLAYER, lambda it: sum(it.spans))),
+        row="audio skips s",
+    ),
+    _moved("swap-in", "swap in", counters.SWAP_IN),
+    _moved("swap-out", "swap out", counters.SWAP_OUT),
+    _moved("page-in", "page in", counters.PAGE_IN),
+    _moved("page-out", "page out", counters.PAGE_OUT),
+    _failures("allocation", "page allocation failures", lambda found: found.logged),
+    _failures("unlogged", "allocation failures not logged", lambda found: found.unlogged),
+    _failures("echo-lost", "echo replies lost", lambda found: found.echoes_lost),
 )
 PRIMARY = METRICS[0]
 BY_KEY = {metric.key: metric for metric in METRICS}
@@ -147,7 +240,7 @@ def metrics_of(workload: Description) -> tuple[Metric, ...]:
         if one.key not in BY_KEY
     ]
     paced = any(kind(name) in PACED for name in workload.subjects)
-    elapsed = UNTIL_ENDED if paced else _elapsed(workload.subject)
+    elapsed = UNTIL_ENDED if paced else _until_done(workload.subject)
     suites = [elapsed if one.key == elapsed.key else one for one in METRICS]
     if paced:
         suites.remove(BY_KEY[EVERY_BEAT])
@@ -195,7 +288,8 @@ def primary_figure(run: Run) -> float | None:
     primary = metrics_of(run.workload)[0]
     if primary.key == STALLED:
         return stalled_seconds(run) if run.subjects else None
-    found = measure(run)[primary.key] if primary.key in BY_KEY else run.figures.get(primary.key)
+    own = primary.key not in BY_KEY  # also of a run that failed
+    found = primary.of(Measured(run)) if own else measure(run, [primary])[primary.key]
     return found if found is not None and math.isfinite(found) else None
 
 
@@ -203,31 +297,8 @@ def measure(run: Run, metrics: Sequence[Metric] = METRICS) -> dict[str, float | 
     """Each of the metrics, by its key."""
     if failed(run):
         return {metric.key: metric.worst for metric in metrics}
-    own: dict[str, float | None] = {
-        one.key: run.figures.get(one.key) for one in metrics if one.key not in BY_KEY
-    }
-    values: dict[str, float | None] = dict.fromkeys(BY_KEY)
-    values.update(_silences(run))
-    if beats := deadlines(run, HEARTBEAT):
-        values["beats"] = float(beats.missed)
-    if chunks := deadlines(run, PLAYER):
-        values["skips"] = float(len(chunks.spans))
-        values["skipped"] = float(sum(chunks.spans))
-    values["swap-in"] = counters.moved_mib(run, counters.SWAP_IN)
-    values["swap-out"] = counters.moved_mib(run, counters.SWAP_OUT)
-    values["page-in"] = counters.moved_mib(run, counters.PAGE_IN)
-    values["page-out"] = counters.moved_mib(run, counters.PAGE_OUT)
-    found = failed_allocations.look(run)
-    for key, count in (
-        ("allocation", found.logged),
-        ("unlogged", found.unlogged),
-        ("echo-lost", found.echoes_lost),
-    ):
-        values[key] = None if count is None else float(count)
-    values |= own
-    if unfinished(run):
-        return {key: value if key in GROWING else None for key, value in values.items()}
-    return values
+    measured, cut = Measured(run), unfinished(run)
+    return {one.key: one.of(measured) if one.growing or not cut else None for one in metrics}
 
 
 def deadlines(run: Run, name: str) -> Lateness | None:
@@ -252,36 +323,6 @@ def lost(run: Run) -> str:
     return some(holes, 4) if holes else ""
 
 
-def _silences(run: Run) -> dict[str, float | None]:
-    """The figures of the subjects' gaps; none of them if stalls may be lost.
-
-    A sum over three of four gitk's, or over the lines that could be read, would look like a better
-    kernel.
-    """
-    if lost(run):
-        return {}
-    subjects = run.subjects
-    _, length = silences(subjects)
-    total = float(length.sum())
-    values: dict[str, float | None] = {
-        "stalled": stalled_seconds(run),
-        "worst": max(worst(stream) for stream in subjects),
-        "elapsed": max(stream.until for stream in subjects),
-    }
-    if total <= 0:
-        return values
-    for threshold in ("0.1", "1", "10"):
-        values[f"share-{threshold}"] = _percent_in(length, float(threshold))
-    values["wait"] = expected_wait(length)
-    values["p95"], values["p99"] = (quantile_by_time(length, length, q) for q in (0.95, 0.99))
-    found = [window_quantiles(*silences([stream]), WINDOW_QUANTILE) for stream in subjects]
-    windows = [one for one in found if one is not None and len(one)]
-    if len(windows) == len(subjects):
-        values["window-p50"] = float(np.mean([np.median(one) for one in windows]))
-        values["window-share"] = float(np.mean([100 * np.mean(one >= STALL) for one in windows]))
-    return values
-
-
 def frozen_share(run: Run) -> float | None:
     """Per cent of the subjects' time in gaps of STALL or more, all together, as far as it ran.
 
@@ -290,61 +331,4 @@ def frozen_share(run: Run) -> float | None:
     if not run.subjects or (lost(run) and run.state == COMPLETED):
         return None
     _, length = silences(run.subjects)
-    return _percent_in(length, STALL) if length.sum() > 0 else None
-
-
-def _percent_in(length: Floats, threshold: float) -> float:
-    """Of all this time, how much lies in gaps of at least the threshold."""
-    return 100 * float(length[length >= threshold].sum()) / float(length.sum())
-
-
-def silences(streams: list[Stream]) -> tuple[Floats, Floats]:
-    """Begin (elapsed) and length of every gap of the streams, the open gaps included; seconds."""
-    ends = [np.append(stream.elapsed, stream.until) for stream in streams]
-    lengths = [np.append(stream.gap, stream.open_gap) for stream in streams]
-    length = np.concatenate(lengths)
-    return np.concatenate(ends) - length, length
-
-
-def expected_wait(length: Floats) -> float:
-    """Seconds until the next line, for somebody who looks at a random moment at a random stream.
-
-    A gap of g seconds is met with the probability g / total and then lasts g / 2 longer on the
-    average: sum(g^2) / 2 / total. What an open gap lasts beyond the run is not known, not counted.
-    """
-    return float((length**2).sum() / 2 / length.sum())
-
-
-def quantile_by_time(length: Floats, weight: Floats, q: float) -> float:
-    """The shortest gap such that at least q of the time (weight) is spent in gaps up to it."""
-    order = np.argsort(length, kind="stable")
-    reached = np.cumsum(weight[order])
-    return float(length[order][np.searchsorted(reached, q * reached[-1] * (1 - 1e-12))])
-
-
-def window_quantiles(begin: Floats, length: Floats, q: float) -> Floats | None:
-    """quantile_by_time of each WINDOW of one stream that has any gap; None if they are too many.
-
-    A gap has in each window only the seconds that lie there: a long tooth fills few windows with
-    WINDOW seconds each, however long it is, and leaves the others as they are.
-    """
-    end = begin + length
-    first = np.floor(begin / WINDOW).astype(np.int64)
-    last = np.maximum(first, np.ceil(end / WINDOW).astype(np.int64) - 1)
-    if last.max() - first.min() > MOST_WINDOWS:
-        return None
-    copies = last - first + 1
-    which = np.repeat(np.arange(len(length)), copies)
-    start = np.cumsum(copies) - copies
-    window = first[which] + np.arange(len(which)) - start[which]
-    left = np.maximum(begin[which], window * WINDOW)
-    inside = np.maximum(np.minimum(end[which], (window + 1) * WINDOW) - left, 0)
-    order = np.lexsort((inside, window))
-    window, inside = window[order], inside[order]
-    firsts = np.flatnonzero(np.diff(window, prepend=window[0] - 1))
-    reached = np.cumsum(inside)
-    before = np.append(0.0, reached[firsts[1:] - 1])
-    covered = np.append(before[1:], reached[-1]) - before
-    # A nanosecond less: the sums are rounded, and no gap is known to less than a millisecond.
-    found = np.maximum(np.searchsorted(reached, before + q * covered - 1e-9), firsts)
-    return np.asarray(inside[found][covered > 1e-9])
+    return percent_in(length, STALL) if length.sum() > 0 else None

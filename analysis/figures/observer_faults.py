@@ -9,9 +9,9 @@ and come 0.2 s late at the worst. Compaction of all memory can hold them up for 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from analysis.figures.stalls import STALL
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
+from analysis.reading.streams import STALL
 from analysis.reading.words import plain, plural
 from contract.run_files import COMPLETED, EVIDENCE_OBSERVER, KERN_LOG, RECORDER, SAMPLER, UNFINISHED
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
-from analysis.reading.streams import STALL as STALL
-from analysis.reading.streams import Stream
+from analysis.reading.streams import STALL, Stream
 from contract.run_files import ECHO, HEARTBEAT, PLAYER
 
 THRESHOLDS = (0.1, 1.0, 10.0)

@@ -43,7 +43,7 @@ def keys(tables: Sequence[FigureTable]) -> list[str]:
 def of_run(run: Run, tables: Sequence[FigureTable]) -> dict[str, float]:
     """The run's figures of these tables, by key, however it ended."""
     wanted = keys(tables)
-    suites = measure(run) if any(key in BY_KEY for key in wanted) else {}
+    suites = measure(run, [BY_KEY[key] for key in wanted if key in BY_KEY])
     asked = (one for one in run.workload.late if one.key in wanted and one.of != "again")
     late = {one.key: _late(run, one) for one in asked}
     known = {key: suites.get(key) if key in BY_KEY else run.figures.get(key) for key in wanted}

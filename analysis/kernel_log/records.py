@@ -4,7 +4,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
-from typing import Any, BinaryIO
+from typing import Any
 
 from analysis.kernel_log import kinds
 from analysis.kernel_log.open_record import Record
@@ -28,11 +28,6 @@ class KernelLog:
     suppressed: int = 0  # failures that the log says it left out
     missed: bool = False  # the kernel's ring lost records
     at_least: set[str] = field(default_factory=set)
-
-
-def records(stream: BinaryIO, log: Log | None = None) -> Iterator[Record]:
-    """The records of a log in its order; memory does not grow with the log."""
-    return parse(iter(lambda: stream.read(CHUNK), b""), Log() if log is None else log)
 
 
 def of_lines(lines: Iterable[str], log: Log | None = None) -> Iterator[Record]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.reading.files import read_file
+from analysis.reading.files import LARGEST, read_file
 from analysis.reading.latency_log import (
     MOST_SECONDS,
     Chars,
@@ -80,12 +80,20 @@ class Table:
         return table.columns
 
 
-def load_table(path: Path, problems: list[str]) -> Table | None:
-    """The table in this file; None, and why is in problems, if there is none in it."""
-    raw = read_file(path, problems)
+def load_table(
+    path: Path,
+    problems: list[str],
+    wanted: Collection[str] | None = FREQUENT,
+    limit: int = LARGEST,
+) -> Table | None:
+    """The table in this file, at first these columns of it (None: all).
+
+    None, and why is in problems, if there is none in it.
+    """
+    raw = read_file(path, problems, limit)
     if not raw:
         return None
-    table = parse_table(raw, FREQUENT)
+    table = parse_table(raw, wanted)
     if table is None:
         problems.append(f"{path.name}: has no header that can be read, left out")
         return None

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from analysis.reading.counter_tables import DIGITS, NUMBER, Table, names_of, parse_table
+from analysis.reading.counter_tables import DIGITS, NUMBER, Table, load_table, names_of
 from analysis.reading.files import LARGEST_EVIDENCE, read_file
 from analysis.reading.latency_log import Floats, count, elapsed_time, whole_lines
 from contract.run_files import ALLOCFAIL, BLOCKED, RECLAIM, STAMP, TASKS, TRACE
@@ -88,37 +88,9 @@ class Reclaimer:
     pages: int | None
 
 
-@dataclass
-class Evidence:
-    """What the evidence observer left; None for a table that is not there."""
-
-    tasks: list[Task] | None = None
-    looks: list[Look] | None = None
-    trace: Table | None = None
-    problems: list[str] = field(default_factory=list)
-
-
-def read_evidence(run: Path) -> Evidence | None:
-    """The evidence in a run's folder; None if there is none."""
-    problems: list[str] = []
-    evidence = Evidence(read_tasks(run, problems), read_looks(run, problems), problems=problems)
-    evidence.trace = read_trace(run, problems)
-    if evidence.tasks is None and evidence.looks is None and evidence.trace is None:
-        return None
-    return evidence
-
-
 def read_trace(run: Path, problems: list[str]) -> Table | None:
     """trace.tsv: sums that the kernel made of its own events."""
-    raw = read_file(run / TRACE, problems, LARGEST_EVIDENCE)
-    if not raw:
-        return None
-    table = parse_table(raw)
-    if table is None:
-        problems.append("trace.tsv: has no header that can be read, left out")
-        return None
-    problems += [f"trace.tsv: {problem}" for problem in table.problems]
-    return table if len(table.columns[STAMP]) else None
+    return load_table(run / TRACE, problems, None, LARGEST_EVIDENCE)
 
 
 def read_tasks(run: Path, problems: list[str]) -> list[Task] | None:

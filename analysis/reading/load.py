@@ -10,11 +10,9 @@ right (no such folder, an unknown format version, nothing in it) raises UserErro
 import os
 import re
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from signal import SIG_IGN, SIGINT, signal
 from typing import Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from analysis.reading.archive import unpacked
 from analysis.reading.campaign_files import check_format, load_hosts, load_machine, load_plan
 from analysis.reading.copies import without_copies
 from analysis.reading.counter_tables import Table, load_table
+from analysis.reading.evidence import Evidence
 from analysis.reading.files import LARGEST_LOG, names_in, read_file, read_lines
 from analysis.reading.latency_log import (
     Floats,
@@ -33,6 +32,7 @@ from analysis.reading.latency_log import (
     parse_lines,
 )
 from analysis.reading.places import LARGEST_FACTS, Place, find_runs, natural
+from analysis.reading.processes import done_to_each
 from analysis.reading.recorded import answered, recorded
 from analysis.reading.streams import Stream, make_stream
 from analysis.reading.words import plain
@@ -57,9 +57,9 @@ LARGE = 60  # runs, from which on further processes pay off
 LATENCY_LOG = re.compile(re.escape(latency_log("NAME")).replace("NAME", "(.+)"), re.DOTALL)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
-    """One run as it is on disk."""
+    """One run as it is on disk; each is itself and no other, whatever they hold."""
 
     path: Path
     variant: str
@@ -96,12 +96,17 @@ class Run:
         return is_described(self.meta)
 
     @cached_property
+    def evidence(self) -> Evidence:
+        """What the evidence observer left."""
+        return Evidence(self.path)
+
+    @cached_property
     def figures(self) -> dict[str, float]:
         """What the workload measured, and what it has of the recorded; else not available."""
         told = read_figures(self.meta, [])
         t0 = number(self.meta.get("t0"))
         late = answered(list(self.streams.values()), self.workload.late, told, t0)
-        return recorded(self.path, self.workload.recorded, told, t0) | late | told
+        return recorded(self.evidence, self.workload.recorded, told, t0) | late | told
 
     @property
     def subjects(self) -> list[Stream]:
@@ -226,12 +231,7 @@ def _load_places(places: list[Place], plan: Plan) -> list[Run | str]:
     """Each place's run, or its name and why it is incomplete; in several processes if many."""
     treated = any(one.remedy for one in plan.variants)
     load = partial(_load_place, orders=plan.orders, treated=treated)
-    if len(places) < LARGE:
-        return list(map(load, places))
-    with ProcessPoolExecutor(
-        len(os.sched_getaffinity(0)), initializer=signal, initargs=(SIGINT, SIG_IGN)
-    ) as pool:
-        return list(pool.map(load, places, chunksize=8))
+    return done_to_each(places, load, LARGE, at_once=8)
 
 
 def _load_place(place: Place, orders: dict[tuple[str, int], int], *, treated: bool) -> Run | str:

@@ -7,12 +7,11 @@ the workload did not come to, a trace that does not reach so far.
 
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 import numpy as np
 
 from analysis.reading.counter_tables import Table
-from analysis.reading.evidence_tables import read_trace
+from analysis.reading.evidence import Evidence
 from analysis.reading.streams import STALL, Stream
 from contract.run_files import STAMP
 from contract.workload import Late, Recorded
@@ -21,11 +20,11 @@ REACH_S = 1.0  # from the last row to a moment that it may still stand for
 
 
 def recorded(
-    run: Path, wanted: Sequence[Recorded], told: Mapping[str, float], t0: float | None
+    evidence: Evidence, wanted: Sequence[Recorded], told: Mapping[str, float], t0: float | None
 ) -> dict[str, float]:
     """These figures of a run, by key; told: its figures, moments among them. t0 and they: seconds
     of CLOCK_MONOTONIC."""
-    trace = read_trace(run, []) if wanted and t0 is not None else None
+    trace = evidence.trace if wanted and t0 is not None else None
     if trace is None or t0 is None:
         return {}
     found = {one.key: _figure(trace, one, told, t0) for one in wanted}

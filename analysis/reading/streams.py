@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One program's lines as a run has them: when it began, its gaps, and how its silence ended."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,10 @@ class Stream:
     unaccounted: float = 0.0  # seconds that the gap of no line covers: what was said then is lost
 
     @property
-    def lines(self) -> list[str]:
-        """What each line said: read from its log again each time, for few need it."""
+    def lines(self) -> Sequence[str]:
+        """What each line said: read from its log again each time, made into words if looked at."""
         raw = read_file(self.log, [], LARGEST_LOG) if self.log else None
-        found = [] if raw is None else list(parse_lines(raw).text)
+        found: Sequence[str] = () if raw is None else parse_lines(raw).text
         if len(found) != len(self.elapsed):
             raise UserError(f"{self.log}: was changed while it was read")
         return found

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from analysis.figures.stalls import Stall
-from analysis.reading.evidence_tables import Evidence, Look, Task
+from analysis.reading.evidence_tables import Look, Task
 from analysis.stall_causes.clocks import Clocks
 from analysis.stall_causes.machine import Machine
 from analysis.stall_causes.stacks import (
@@ -52,17 +52,22 @@ class CriticalPath:
     """The evidence of a run, in the order in which stalls ask for it."""
 
     def __init__(
-        self, evidence: Evidence, machine: Machine, pids: dict[str, int], stalled: float = 0.0
+        self,
+        tasks: list[Task],
+        looks: list[Look],
+        machine: Machine,
+        pids: dict[str, int],
+        stalled: float = 0.0,
     ) -> None:
-        """stalled: seconds of all stalls that will be asked for."""
+        """looks: in order of time; stalled: seconds of all stalls that will be asked for."""
         self.machine, self.pids = machine, pids
         self.span = max(SPAN, stalled / MOST_SPANS)
         # Stream -> pid -> the tasks that had it in turn.
         self.tasks: dict[str, dict[int, list[tuple[Task, Clocks]]]] = {}
-        for task in evidence.tasks or []:
+        for task in tasks:
             lives = self.tasks.setdefault(task.stream, {}).setdefault(task.pid, [])
             insort(lives, (task, Clocks(task)), key=lambda life: life[1].first)
-        self.looks = _Looks(evidence.looks or [])
+        self.looks = _Looks(looks)
         by_stream: dict[str, list[Look]] = {}
         for look in self.looks.all:
             by_stream.setdefault(look.stream, []).append(look)

@@ -10,7 +10,6 @@ import numpy as np
 
 from analysis.figures.counters import KIB_PER_MIB, PAGES_PER_MIB
 from analysis.reading.counter_tables import Table
-from analysis.reading.evidence_tables import Failure
 from analysis.reading.facts import swap_kind
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
@@ -31,9 +30,12 @@ class Machine:
     """The run's counters, to be asked for a span (elapsed seconds)."""
 
     run: Run
-    trace: Table | None = None
-    failures: list[Failure] | None = None
     _known: dict[tuple[str, str], tuple[Floats, Floats] | None] = field(default_factory=dict)
+
+    @property
+    def trace(self) -> Table | None:
+        """The kernel's sums of its own events."""
+        return self.run.evidence.trace
 
     def moved(self, name: str, begin: float, end: float, table: str = "trace") -> float | None:
         """By how much a counter grew in the span; None if it is not available there."""
@@ -280,8 +282,9 @@ def _reclaim(machine: Machine, begin: float, end: float, length: float) -> list[
             words = reason if reason in OLD_THROTTLES else f"throttled on {reason}"
             said.append(f"{words} {number:,} times, {seconds:.1f} s")
     failed = machine.moved("alloc_failures", begin, end)
-    if failed is None and machine.failures is not None:
-        failed = sum(one.count for one in machine.failures if begin <= one.at <= end)
+    failures = machine.run.evidence.failures
+    if failed is None and failures is not None:
+        failed = sum(one.count for one in failures if begin <= one.at <= end)
     if failed and round(failed):
         said.append(f"{round(failed):,} page allocations failed (those that fall back included)")
     return said

@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 
 from analysis.figures.observer_faults import observers
-from analysis.reading.evidence_tables import Evidence
+from analysis.reading.counter_tables import Table
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
 from analysis.reading.words import plain, plural, some
@@ -23,12 +23,12 @@ COMPACTION_CLOCK, COMPACTION = "taskstats compact", "compaction_us"
 NOT_APART = "dm-crypt is not told apart from the disk"
 
 
-def notes(run: Run, evidence: Evidence, machine: Machine) -> list[str]:
+def notes(run: Run, machine: Machine) -> list[str]:
     """What is not there to judge by, and what is rough."""
-    return [*_missing(run, evidence), *_disk(run, machine), *_rough(run), *evidence.problems]
+    return [*_missing(run), *_disk(run, machine), *_rough(run), *run.evidence.problems]
 
 
-def lost_by(names: list[str], evidence: Evidence) -> list[str]:
+def lost_by(names: list[str], trace: Table | None) -> list[str]:
     """Which of the names that are not available would have told causes better.
 
     A kernel has either the new event of throttled reclaim or the old ones.
@@ -38,7 +38,7 @@ def lost_by(names: list[str], evidence: Evidence) -> list[str]:
         unused.update(OLD_THROTTLES)
     elif not OLD_THROTTLES & set(names):
         unused.add(NEW_THROTTLE)
-    if evidence.trace is not None and evidence.trace.get(COMPACTION) is not None:
+    if trace is not None and trace.get(COMPACTION) is not None:
         unused.add(COMPACTION_CLOCK)
     return [name for name in names if name not in unused]
 
@@ -55,7 +55,8 @@ def trace_end(run: Run, machine: Machine) -> float | None:
     return span[1] if span is not None and ends and max(ends) > span[1] + span[2] else None
 
 
-def _missing(run: Run, evidence: Evidence) -> Iterator[str]:
+def _missing(run: Run) -> Iterator[str]:
+    evidence = run.evidence
     if not evidence.tasks:
         yield "The tasks' delay clocks were not recorded: the stacks alone tell."
     if not evidence.looks:
@@ -73,7 +74,7 @@ def _missing(run: Run, evidence: Evidence) -> Iterator[str]:
         yield "The kernel's trace events were not counted: no reason of a throttled task."
     missing = run.fact("evidence", "not_available")
     names = [plain(name, 60) for name in missing] if isinstance(missing, list) else []
-    if lost := lost_by(names, evidence):
+    if lost := lost_by(names, evidence.trace):
         yield f"Not available on this kernel: {some(lost, 12)}."
     problems = run.fact("evidence", "problems")
     if isinstance(problems, list):

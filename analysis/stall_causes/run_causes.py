@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from analysis.figures.stalls import Stall, stalls
-from analysis.reading.evidence_tables import read_evidence, read_failures
 from analysis.reading.facts import swap_kind
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
@@ -25,18 +24,16 @@ OTHERS = (PLAYER, HEARTBEAT)  # their stalls have cards, and are in no sum if no
 
 def run_causes(run: Run) -> RunCauses | None:
     """The causes of all stalls of the run's subjects; None if the run has no evidence."""
-    evidence = read_evidence(run.path)
-    if evidence is None:
+    if not run.evidence.tells:
         return None
-    failures = read_failures(run.path, evidence.problems)
-    machine = Machine(run, evidence.trace, failures)
+    machine = Machine(run)
     subjects = [stream.name for stream in run.subjects]
     found = _stalls(run, subjects)
     of_others = _stalls(run, [name for name in OTHERS if name not in subjects])[:MOST_CARDS]
     each = [*found[:MOST_CARDS], *of_others]
-    path = CriticalPath(evidence, machine, _pids(run), sum(stall.length for stall in each))
+    path = _path(run, machine, each)
     cards = [_card(path, machine, stall) for stall in found[:MOST_CARDS]]
-    notes = missing_evidence.notes(run, evidence, machine)
+    notes = missing_evidence.notes(run, machine)
     seconds: dict[str, float] = {}
     if len(found) > MOST_CARDS:
         seconds[UNEXPLAINED] = sum(stall.length for stall in found[MOST_CARDS:])
@@ -59,13 +56,11 @@ def causes_between(run: Run, edges: Sequence[float]) -> list[dict[str, float]] |
 
     Several streams may stall at once. None if the run has no evidence.
     """
-    evidence = read_evidence(run.path)
-    if evidence is None:
+    if not run.evidence.tells:
         return None
     names = [stream.name for stream in run.subjects]
     all_stalls = _stalls(run, dict.fromkeys([*names, *OTHERS]))
-    stalled = sum(stall.length for stall in all_stalls)
-    path = CriticalPath(evidence, Machine(run, evidence.trace), _pids(run), stalled)
+    path = _path(run, Machine(run), all_stalls)
     seconds_by_cause: list[dict[str, float]] = [{} for _ in edges[1:]]
     for stall in all_stalls:
         for place, shares in path.between(stall, edges):
@@ -73,6 +68,11 @@ def causes_between(run: Run, edges: Sequence[float]) -> list[dict[str, float]] |
                 seconds = seconds_by_cause[place]
                 seconds[cause] = seconds.get(cause, 0.0) + amount
     return seconds_by_cause
+
+
+def _path(run: Run, machine: Machine, asked: Sequence[Stall]) -> CriticalPath:
+    tasks, looks = run.evidence.tasks or [], run.evidence.looks or []
+    return CriticalPath(tasks, looks, machine, _pids(run), sum(stall.length for stall in asked))
 
 
 def _stalls(run: Run, names: Iterable[str]) -> list[Stall]:

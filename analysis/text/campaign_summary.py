@@ -205,7 +205,7 @@ def _elapsed(run: Run) -> str:
 def _notes(
     campaign: Campaign, judged: Compared | UserError | None, causes: Causes
 ) -> Iterator[str]:
-    said = ""
+    said = False
     if isinstance(judged, Compared):
         yield from judged.notes
         if judged.primary:
@@ -213,13 +213,14 @@ def _notes(
                 f"A verdict needs p <= {judged.level:.2g} after Holm's correction; equivalent: "
                 f"within {100 * campaign.plan.margin:g} %. Undecided is not: no difference."
             )
-        said = " ".join(judged.sentences.values())
+        of_base = judged.samples[judged.metric.key][judged.baseline]
+        said = bool(of_base.values) and of_base.runs == 1  # the baseline's own sentence says it
     else:
         yield from left_out(campaign)
         yield from cause_table.notes(campaign, causes, display_labels(campaign))
     labels = display_labels(campaign)
     single = [labels[one] for one, runs in campaign.variants().items() if len(runs) == 1]
-    if single and "sign, not a finding" not in said:
+    if single and not said:
         names = some([plain(label, 40) for label in single], SHOWN)
         yield f"One run is a sign, not a finding ({names})."
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from textwrap import wrap
 
 from analysis.figures.metrics import added_up
-from analysis.figures.stalls import STALL
 from analysis.reading.load import Run
+from analysis.reading.streams import STALL
 from analysis.reading.words import plain, plural
 from analysis.stall_causes.causes import UNEXPLAINED, Card, RunCauses, words
 from analysis.text.layout import WIDTH, blocks, entry, paragraph

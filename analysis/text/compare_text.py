@@ -68,7 +68,7 @@ def _of_one(compared: Compared, width: int, colour: bool) -> str:
     lines += ["", *wrap(f"All metrics (mean ±sd of the runs that ended{ratio}):", width)]
     lines += _metrics(compared, width, colour)
     lines.append("")
-    for note in notes(compared):
+    for note in [*forced_notes(compared), *notes(compared)]:
         lines += wrap(f"- {note}", width, subsequent_indent="  ")
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
@@ -127,11 +127,14 @@ def _aligned(cells: list[tuple[str, str, str, str]]) -> list[str]:
     ]
 
 
+def forced_notes(compared: Compared) -> list[str]:
+    """That the runs are not comparable, a sentence for each fact that --force overrode."""
+    return [f"FORCED (--force): these runs are not comparable: {fact}." for fact in compared.forced]
+
+
 def notes(compared: Compared) -> Iterator[str]:
     """What a reader must know of the runs and the verdicts, a sentence or two each."""
     plan = compared.campaign.plan
-    for fact in compared.forced:
-        yield f"FORCED (--force): these runs are not comparable: {fact}."
     yield from compared.notes
     if not compared.primary:
         return

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How texts are laid out: paragraphs, entries, and rows of cells under each other."""
 
+import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 
@@ -15,6 +17,12 @@ COLOURS = {
     "improved": GREEN,
     "equivalent": CYAN,
 }
+
+
+def wants_colour(asked: str) -> bool:
+    """Whether standard output gets colours: asked is what --colour says, auto, always or never."""
+    is_auto = asked == "auto" and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    return asked == "always" or is_auto
 
 
 def paragraph(text: str, indent: str = "") -> list[str]:

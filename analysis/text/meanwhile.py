@@ -11,7 +11,7 @@ from analysis.figures.meanwhile import Said, lines_of
 from analysis.reading.load import Campaign, Run
 from analysis.reading.words import plain
 from analysis.text.layout import titled
-from analysis.verdicts.choice import in_order, median_run
+from analysis.verdicts.choice import in_order, medians
 from contract.workload import FigureTable, TableRow
 
 NONE = "-"
@@ -21,10 +21,8 @@ def text(campaign: Campaign) -> str:
     """The text; empty if no such run said anything meanwhile."""
     by_variant = campaign.variants()
     parts = []
-    for variant in in_order(campaign):
-        run = median_run(by_variant[variant])
-        body = list(run_lines(run)) if run is not None else []
-        if run is not None and body:
+    for variant, run in medians(campaign, in_order(campaign)).items():
+        if body := list(run_lines(run)):
             runs = len(by_variant[variant])
             which = f", run {run.number} of {runs} (median)" if runs > 1 else ""
             lines = "\n".join(body)

@@ -105,8 +105,7 @@ def tables(runs: dict[str, list[Run]]) -> Iterator[str]:
             if not whole(run) or observer_faults.of_run(run):
                 left_out.append(f"{run.variant}/{run.number}")
                 continue
-            own: list[str] = []
-            trace = read_trace(run.path, own)
+            trace, own = run.evidence.table(read_trace)
             problems += [f"{run.variant}/{run.number}: {problem}" for problem in own]
             if trace is not None:
                 counting.setdefault(variant, []).append(run)
@@ -137,7 +136,9 @@ def tables(runs: dict[str, list[Run]]) -> Iterator[str]:
 def _who(runs: dict[str, list[Run]], problems: list[str]) -> Iterator[str]:
     """Of each variant the programs that spent longest in direct reclaim, mean of the runs."""
     for variant, each in runs.items():
-        told = [rows for run in each if (rows := read_reclaimers(run.path, problems)) is not None]
+        found = [run.evidence.table(read_reclaimers) for run in each]
+        problems += [problem for _, own in found for problem in own]
+        told = [rows for rows, _ in found if rows is not None]
         sums: dict[str, list[float]] = {}
         for one in (row for rows in told for row in rows):
             of = sums.setdefault(plain(one.comm, 30), [0.0, 0.0, 0.0])

@@ -172,7 +172,7 @@ def metric_cell(compared: Compared, metric: Metric, variant: str) -> tuple[str, 
     sd = "" if sample.sd is None else f"±{_number(metric, sample.sd)}"
     if variant == compared.baseline or sample.mean is None or base.mean is None:
         return value, sd, "", ""
-    one = (compared.primary if metric.primary else compared.secondary[metric.key])[variant]
+    one = compared.of(metric)[variant]
     if any(sample.cut) and any(base.cut):
         return value, sd, "", ""  # each is at least so much: not even a bound of the ratio
     change = _change(one)

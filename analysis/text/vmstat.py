@@ -9,7 +9,8 @@ from analysis.figures.vmstat import is_level
 from analysis.reading.words import plain, plural, some
 from analysis.text.layout import grid
 from analysis.text.verdict_table import p_cell
-from analysis.verdicts.choice import SHOWN, extremes, median_run, shown_words
+from analysis.verdicts import choice
+from analysis.verdicts.choice import SHOWN, shown_words
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.sentences import amount, runs_word, times
 from analysis.verdicts.statistics import least_more_runs
@@ -58,9 +59,8 @@ def shown(compared: Compared) -> list[str]:
     """The variants that have a table: all others, of many the best and the worst."""
     if not compared.counters.figures:
         return []
-    runs = compared.campaign.variants()
-    medians = {one: run for one in compared.variants if (run := median_run(runs.get(one, [])))}
-    return [one for one in extremes(medians) if one != compared.baseline]
+    found = choice.shown(compared.campaign, compared.variants)
+    return [one for one in found if one != compared.baseline]
 
 
 def sentences(compared: Compared, variant: str, rows: int = ROWS) -> Iterator[str]:

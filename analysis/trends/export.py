@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from analysis.trends.trend import Change, Track, Trend
-from analysis.verdicts.verdict import Sample
+from analysis.verdicts.export import SAMPLE, fields
 
 TREND_VERSION = 1
 
@@ -59,17 +59,7 @@ def _change(track: Track, one: Change) -> dict[str, Any]:
         "earliest": label(one.earliest),
         "latest": label(one.latest),
         "found": label(one.found),
-        "ratio": one.ratio,
-        "bound": one.bound,
-        "low": one.low,
-        "high": one.high,
-        "p": one.p,
-        "needed": one.needed,
-        "before": _sample(one.before),
-        "after": _sample(one.after),
+        **fields(one, ("ratio", "bound", "low", "high", "p", "needed")),
+        "before": fields(one.before, SAMPLE),
+        "after": fields(one.after, SAMPLE),
     }
-
-
-def _sample(sample: Sample) -> dict[str, Any]:
-    keys = ("runs", "failed", "unfinished", "missing", "mean", "sd", "median")
-    return {key: getattr(sample, key) for key in keys}

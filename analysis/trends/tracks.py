@@ -48,7 +48,9 @@ def find_tracks(
     tracks: dict[tuple[str, ...], list[tuple[Any, Point]]] = {}
     unknown: list[str] = []
     for variant, runs in observer_faults.trusted(part.variants()).items():
-        sample = _sample([run for run in runs if counted(run)], metric)
+        results = [run for run in runs if counted(run)]
+        figures = (measure(run, [metric])[metric.key] for run in results)
+        sample = Sample.over(results, figures, unfinished)
         if not sample.values:
             unknown.append(labels[variant])
             continue
@@ -119,16 +121,3 @@ def _version(run: Run) -> tuple[Any, ...]:
             numbers = tuple(int(part[:18]) for part in match[1].split("."))
             return (0, numbers, int(match[2][:9]) if match[2] else NO_RC, natural(match[3]))
     return (1, (), 0, natural(run.label))
-
-
-def _sample(runs: Sequence[Run], metric: Metric) -> Sample:
-    figures = [(measure(run, [metric])[metric.key], unfinished(run)) for run in runs]
-    values = tuple(value for value, _ in figures if value is not None)
-    cut = tuple(cut for value, cut in figures if value is not None)
-    missing = sum(map(unfinished, runs)) - sum(cut)
-    return Sample(
-        values,
-        missing=len(runs) - len(values),
-        cut=cut if any(cut) else (),
-        cut_missing=missing,
-    )

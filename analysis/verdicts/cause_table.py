@@ -12,17 +12,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from analysis.figures import failed_allocations
 from analysis.figures.metrics import Metric, counted, lost, whole
 from analysis.reading.load import Campaign, Run
+from analysis.reading.processes import done_to_each
 from analysis.reading.words import plain, plural, some
 from analysis.stall_causes import run_causes
 from analysis.stall_causes.causes import CAUSES, UNEXPLAINED, RunCauses
 from analysis.verdicts import stored_causes
 from analysis.verdicts.choice import SHOWN
-from analysis.verdicts.every_run import in_every_run
 from analysis.verdicts.verdict import Sample
 from contract.run_files import BLOCKED, TASKS, TRACE
 
+MANY = 8  # runs, from which on several processes look for causes
 SMALL = 0.01  # of a variant's stalled seconds
 LEAST = 0.05  # s: less is shown as 0.0
 OTHER = "other"
@@ -95,19 +97,23 @@ class CauseTable:
 def collect(campaign: Campaign) -> dict[Path, RunCauses]:
     """Why each run stalled, by its evidence, else by a bundle's causes.json, if either is there.
 
-    In several processes if they are many.
+    In several processes if they are many. While the evidence is in memory it is looked for failed
+    allocations, too (analysis.figures.failed_allocations).
     """
-    with_evidence = [
-        run
-        for run in campaign.runs
-        if any((run.path / name).is_file() for name in (TASKS, BLOCKED, TRACE))
-    ]
-    found = in_every_run(with_evidence, run_causes.run_causes)
-    each = zip(with_evidence, found, strict=True)
-    known = {run.path: one for run, one in each if one is not None}
+    known: dict[Path, RunCauses] = {}
+    each = done_to_each(campaign.runs, _explained, MANY)
+    for run, (causes, failures) in zip(campaign.runs, each, strict=True):
+        failed_allocations.keep(run, failures)
+        if causes is not None:
+            known[run.path] = causes
     return known | stored_causes.stored(
         campaign, [run for run in campaign.runs if run.path not in known]
     )
+
+
+def _explained(run: Run) -> tuple[RunCauses | None, failed_allocations.Found]:
+    evident = any((run.path / name).is_file() for name in (TASKS, BLOCKED, TRACE))
+    return run_causes.run_causes(run) if evident else None, failed_allocations.look(run)
 
 
 def cause_table(
@@ -121,15 +127,14 @@ def cause_table(
     by_variant = campaign.variants()
     for variant in variants:
         known = [run for run in by_variant.get(variant, []) if counted(run)]
-        told = [run for run in known if run.path in found and whole(run) and not lost(run)]
-        apart[variant] = frozenset(found[run.path].apart for run in told)
+        told = [
+            found[run.path] if run.path in found and whole(run) and not lost(run) else None
+            for run in known
+        ]
+        apart[variant] = frozenset(one.apart for one in told if one)
         for key, of_variants in samples.items():
-            of_variants[variant] = Sample(
-                tuple(found[run.path].seconds.get(key, 0.0) for run in told),
-                tuple(run.number for run in told),
-                tuple(run.order for run in told),
-                len(known) - len(told),
-            )
+            seconds = [None if one is None else one.seconds.get(key, 0.0) for one in told]
+            of_variants[variant] = Sample.over(known, seconds)
     return CauseTable(found, variants, labels, samples, apart)
 
 

@@ -3,7 +3,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from analysis.figures.metrics import (
     Metric,
@@ -37,6 +37,12 @@ def median_run(runs: Iterable[Run]) -> Run | None:
     found = known or found
     ranked = sorted(found, key=lambda run: (*badness(run), run.number))
     return ranked[len(ranked) // 2] if ranked else None
+
+
+def medians(campaign: Campaign, variants: Iterable[str]) -> dict[str, Run]:
+    """Of each of these variants that has one the run that stands for it, in this order."""
+    runs = campaign.variants()
+    return {one: run for one in variants if (run := median_run(runs.get(one, [])))}
 
 
 def badness(run: Run) -> tuple[float, float]:
@@ -97,6 +103,11 @@ def extremes(runs: dict[str, Run], limit: int = SHOWN) -> list[str]:
     best = (limit - 1) // 2
     kept = {first, *ranked[:best], *ranked[best + 1 - limit :]}
     return [variant for variant in runs if variant in kept]
+
+
+def shown(campaign: Campaign, variants: Sequence[str], limit: int = SHOWN) -> list[str]:
+    """The `extremes` of these variants, by their median runs."""
+    return extremes(medians(campaign, variants), limit)
 
 
 def shown_words(limit: int, count: int, primary: Metric) -> str:

@@ -183,9 +183,9 @@ def _compared(
     if metric.key == STALLED:
         felt = felt_with(group.samples, group.by_variant, group.variants, group.workload)
     with_base = felt.get(base)
-    sentences = {base: alone(labels[base], of_base, metric, bool(group.others), with_base)}
+    answers = {base: alone(labels[base], of_base, metric, bool(group.others), with_base)}
     for variant, one in primary.items():
-        sentences[variant] = sentence(
+        answers[variant] = sentence(
             labels[variant],
             labels[base],
             one,
@@ -197,7 +197,7 @@ def _compared(
     if metric.key == STALLED:  # what a cause has seconds of
         blamed = blame(group.why, base, primary, level=plan.level, margin=plan.margin)
     for variant, of_variant in blamed.items():
-        sentences[variant] += f" {of_variant.sentence}"
+        answers[variant] = answers[variant].and_then(of_variant.sentence)
     return Compared(
         campaign=group.campaign,
         whole=whole,
@@ -211,7 +211,7 @@ def _compared(
         samples=group.samples,
         notes=notes,
         forced=group.differing,
-        sentences=sentences,
+        answers=answers,
         felt=felt,
         level=plan.level,
         workload=group.workload,
@@ -272,20 +272,7 @@ def _samples(
         runs = [run for run in by_variant[variant] if counted(run)]
         figures = [measure(run, metrics) for run in runs]
         for key, of_variants in samples.items():
-            known = [
-                (value, run)
-                for run, figure in zip(runs, figures, strict=True)
-                if (value := figure[key]) is not None
-            ]
-            cut = tuple(unfinished(run) for _, run in known)
-            of_variants[variant] = Sample(
-                tuple(value for value, _ in known),
-                tuple(run.number for _, run in known),
-                tuple(run.order for _, run in known),
-                len(runs) - len(known),
-                cut if any(cut) else (),
-                sum(map(unfinished, runs)) - sum(cut),
-            )
+            of_variants[variant] = Sample.over(runs, [one[key] for one in figures], unfinished)
     return samples
 
 

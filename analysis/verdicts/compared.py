@@ -8,6 +8,7 @@ from analysis.reading.load import Campaign
 from analysis.verdicts.blame import Blame
 from analysis.verdicts.cause_table import CauseTable
 from analysis.verdicts.felt import Felt
+from analysis.verdicts.sentences import Answer
 from analysis.verdicts.verdict import Comparison, Failures, Sample
 from analysis.verdicts.vmstat import KernelCounters
 from contract.workload import Description
@@ -33,7 +34,7 @@ class Compared:
     samples: dict[str, dict[str, Sample]]  # metric key, variant; the baseline too
     notes: list[str]
     forced: list[str]  # differing facts that --force overrode; empty: comparable
-    sentences: dict[str, str]  # the answer, one for each variant
+    answers: dict[str, Answer]  # one for each variant, the baseline too
     level: float  # of each look
     workload: Description  # the baseline's
     metrics: tuple[Metric, ...]  # of that workload, the primary one first
@@ -47,6 +48,15 @@ class Compared:
     def metric(self) -> Metric:
         """The primary metric: what the verdicts are about."""
         return self.metrics[0]
+
+    def of(self, metric: Metric) -> dict[str, Comparison]:
+        """The comparisons by this metric, the primary one or another."""
+        return self.primary if metric.key == self.metric.key else self.secondary[metric.key]
+
+    @property
+    def sentences(self) -> dict[str, str]:
+        """The answers as texts."""
+        return {variant: answer.text for variant, answer in self.answers.items()}
 
     @property
     def each(self) -> list["Compared"]:

@@ -13,7 +13,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from analysis.verdicts.cause_table import METRICS as CAUSES
 from analysis.verdicts.choice import LISTED_RUNS
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.verdict import Comparison, Sample
-from analysis.verdicts.vmstat import FLOOR, Difference
+from analysis.verdicts.vmstat import FLOOR
 
 EXPORT_VERSION = 1  # of compare.json and of causes.json
 CAUSES_JSON = stored_causes.NAME
@@ -37,6 +37,7 @@ FIGURES = (
     *("smallest", "needed", "verdict", "more_runs", "least_runs"),
 )
 VMSTAT = ("ratio", "p", "p_adjusted", "delta")
+ENDS = ("p", "p_adjusted", "verdict")  # of the runs that failed
 HEADER = (
     *("variant", "label", "family", "metric", "unit", *SAMPLE, *FIGURES),
     *("values", "numbers", "orders"),
@@ -112,15 +113,7 @@ def _variant(compared: Compared, variant: str) -> dict[str, Any]:
         if one.lost or one.base_lost:
             found["programs_lost"] = {"mean": one.lost, "base_mean": one.base_lost}
         found["spread"] = _comparison(compared.spread[variant])
-        found["failures"] = {
-            "failed": ends.failed,
-            "runs": ends.runs,
-            "base_failed": ends.base_failed,
-            "base_runs": ends.base_runs,
-            "p": ends.p,
-            "p_adjusted": ends.p_adjusted,
-            "verdict": ends.verdict,
-        }
+        found["failures"] = fields(ends, ("failed", "runs", "base_failed", "base_runs", *ENDS))
         found["exploratory"] = {
             key: _comparison(of_variants[variant])
             for key, of_variants in compared.secondary.items()
@@ -130,13 +123,7 @@ def _variant(compared: Compared, variant: str) -> dict[str, Any]:
 
 def _sample(sample: Sample) -> dict[str, Any]:
     return {
-        "runs": sample.runs,
-        "failed": sample.failed,
-        "unfinished": sample.unfinished,
-        "missing": sample.missing,
-        "mean": sample.mean,
-        "sd": sample.sd,
-        "median": sample.median,
+        **fields(sample, SAMPLE),
         "values": [value if math.isfinite(value) else None for value in sample.values],
         "numbers": list(sample.numbers),
         "at_least": list(sample.cut),
@@ -162,7 +149,10 @@ def _vmstat(compared: Compared, variant: str) -> dict[str, Any]:
     one = compared.counters.differences.get(variant)
     if one is None:
         return {"counters": samples}
-    tests = {each.counter: _difference(each) for each in one.tested}
+    tests = {
+        each.counter: fields(each, ("ratio", "effect", "separate", *VMSTAT[1:]))
+        for each in one.tested
+    }
     return {
         "tested": len(one.tested),
         "separate": len(one.separate),
@@ -174,19 +164,13 @@ def _vmstat(compared: Compared, variant: str) -> dict[str, Any]:
     }
 
 
-def _difference(one: Difference) -> dict[str, Any]:
-    return {
-        "ratio": one.ratio,
-        "effect": one.effect,
-        "separate": one.separate,
-        "p": one.p,
-        "p_adjusted": one.p_adjusted,
-        "delta": one.delta,
-    }
-
-
 def _comparison(one: Comparison) -> dict[str, Any]:
-    return {key: getattr(one, key) for key in (*FIGURES, "why")}
+    return fields(one, (*FIGURES, "why"))
+
+
+def fields(of: object, names: Sequence[str]) -> dict[str, Any]:
+    """These fields of an object by their names."""
+    return {name: getattr(of, name) for name in names}
 
 
 def csv_text(compared: Compared) -> str:
@@ -211,27 +195,17 @@ def _rows(compared: Compared, variant: str) -> Iterator[dict[str, Any]]:
     for metric in compared.metrics:
         family = "primary" if metric.primary else "exploratory"
         row = _sample_row(family, metric, compared.samples[metric.key][variant])
-        by_variant = compared.primary if metric.primary else compared.secondary[metric.key]
+        by_variant = compared.of(metric)
         if variant in by_variant:
-            row |= {key: getattr(by_variant[variant], key) for key in FIGURES}
+            row |= fields(by_variant[variant], FIGURES)
         yield row
     yield from _cause_rows(compared, variant)
     yield from _vmstat_rows(compared, variant)
     if variant in compared.spread:
         one, ends = compared.spread[variant], compared.failures[variant]
         unit = _no_formula(one.metric.unit)
-        yield {"family": "spread", "metric": one.metric.key, "unit": unit} | {
-            key: getattr(one, key) for key in FIGURES
-        }
-        yield {
-            "family": "failures",
-            "metric": "failed",
-            "runs": ends.runs,
-            "failed": ends.failed,
-            "p": ends.p,
-            "p_adjusted": ends.p_adjusted,
-            "verdict": ends.verdict,
-        }
+        yield {"family": "spread", "metric": one.metric.key, "unit": unit} | fields(one, FIGURES)
+        yield {"family": "failures", "metric": "failed"} | fields(ends, ("runs", "failed", *ENDS))
 
 
 def _cause_rows(compared: Compared, variant: str) -> Iterator[dict[str, Any]]:
@@ -239,7 +213,7 @@ def _cause_rows(compared: Compared, variant: str) -> Iterator[dict[str, Any]]:
     for key, of_variants in compared.causes.samples.items():
         row = _sample_row("cause", CAUSES[key], of_variants[variant])
         if key in tests:
-            row |= {name: getattr(tests[key], name) for name in FIGURES}
+            row |= fields(tests[key], FIGURES)
         yield row
 
 
@@ -252,7 +226,7 @@ def _vmstat_rows(compared: Compared, variant: str) -> Iterator[dict[str, Any]]:
         metric = Metric(counter, counter, "level" if is_level(counter) else "growth", 0)
         row = _sample_row("vmstat", metric, compared.counters.samples[counter][variant])
         if counter in tests:
-            row |= {key: getattr(tests[counter], key) for key in VMSTAT}
+            row |= fields(tests[counter], VMSTAT)
         yield row
 
 

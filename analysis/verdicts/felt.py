@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 
 from analysis.figures.lost_programs import acted, lost_programs
 from analysis.figures.metrics import added_up, counted, unfinished
-from analysis.figures.stalls import STALL, worst
+from analysis.figures.stalls import worst
 from analysis.reading.load import Run
+from analysis.reading.streams import STALL
 from analysis.reading.words import seconds
 from analysis.verdicts.verdict import Comparison, Sample
 from contract import remedy

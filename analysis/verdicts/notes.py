@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 
-from analysis.figures.metrics import GROWING, Metric, counted, failed, lost, unfinished
+from analysis.figures.metrics import Metric, counted, failed, lost, unfinished
 from analysis.reading import facts
 from analysis.reading.load import Campaign, Run
 from analysis.reading.words import plain, plural, several, some
@@ -66,7 +66,7 @@ def _suites(runs: list[Run]) -> list[str]:
 def not_counted(primary: Metric, runs: list[Run]) -> list[str]:
     """A line that says that the primary metric of runs that were not done is not known, or none."""
     names = [f"{run.variant}/{run.number}" for run in runs if unfinished(run)]
-    if not names or primary.key in GROWING:
+    if not names or primary.growing:
         return []
     return [
         f"Not counted, since {primary.title} of a run that was not done says nothing of a whole "

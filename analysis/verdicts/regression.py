@@ -38,18 +38,14 @@ class Regression:
 
     def of(self, metric: Metric) -> float | None:
         """The same of any metric: the median over all pairs of a run of each."""
-        primary = metric.key == self.compared.metric.key
-        each = self.compared.primary if primary else self.compared.secondary[metric.key]
-        ratio = each[self.comparison.variant].ratio
+        ratio = self.compared.of(metric)[self.comparison.variant].ratio
         if ratio is None or not math.isfinite(ratio) or ratio <= 0:
             return None
         return ratio if self.comparison.variant == self.new else 1 / ratio
 
     def bound(self, metric: Metric) -> str:
         """'at least ' or 'at most ', where runs that were not done only bound that ratio; or ''."""
-        primary = metric.key == self.compared.metric.key
-        each = self.compared.primary if primary else self.compared.secondary[metric.key]
-        known = each[self.comparison.variant].bound
+        known = self.compared.of(metric)[self.comparison.variant].bound
         if self.comparison.variant != self.new:
             known = {"": "", ">=": "<=", "<=": ">="}[known]
         return AT[known]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Verdicts in words: what was measured, how sure it is, and what would make it sure."""
 
+from dataclasses import dataclass
+
 from analysis.figures.metrics import Metric
 from analysis.reading.words import plural
 from analysis.verdicts.felt import Felt, felt_words, summed_words
@@ -9,6 +11,25 @@ from contract.values import OF_REMEDIES
 from contract.workload import STALLED
 
 AT = {"": "", ">=": "at least ", "<=": "at most "}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Sentences on a variant: what somebody meets with it, and the figures behind that, if any."""
+
+    head: str
+    figures: str = ""
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return f"{self.head} {self.figures}" if self.figures else self.head
+
+    def and_then(self, sentence: str) -> "Answer":
+        """With one more sentence at its end."""
+        if not self.figures:
+            return Answer(f"{self.head} {sentence}")
+        return Answer(self.head, f"{self.figures} {sentence}")
 
 
 def p_equals(p: float) -> str:
@@ -151,22 +172,24 @@ def sentence(
     spread: Comparison,
     failures: Failures,
     felt: tuple[Felt | None, Felt | None] = (None, None),
-) -> str:
+) -> Answer:
     """The answer for one variant, in one to four sentences; felt: with it, with the baseline."""
     if not (one.sample.values and one.base.values):
-        return f"{label} cannot be compared: {one.why}."
+        return Answer(f"{label} cannot be compared:", f"{one.why}.")
+    unlike = f"{label} cannot be told from {base}:"
     if one.all_failed:
-        return f"{label} cannot be told from {base}: {one.why}; more such runs would not decide."
+        return Answer(unlike, f"{one.why}; more such runs would not decide.")
     if one.none_ended and one.verdict == "undecided":
-        return (
-            f"{label} cannot be told from {base}: {one.why}; no run of either was done, and more "
-            "such runs would not decide (a longer limit: --timeout)."
+        return Answer(
+            unlike,
+            f"{one.why}; no run of either was done, and more such runs would not decide (a longer "
+            "limit: --timeout).",
         )
     with_it, with_base = felt
-    text = f"{_by_ranks(one, _verb(label, base, one))}: "
+    head, text = f"{_by_ranks(one, _verb(label, base, one))}:", f"{one.why}."
     if with_it is not None and with_base is not None:
-        text += f"{felt_words(with_it, base, with_base)}. {summed_words(with_it, with_base)}: "
-    text += f"{one.why}."
+        head += f" {felt_words(with_it, base, with_base)}."
+        text = f"{summed_words(with_it, with_base)}: {text}"
     if failures.failed or failures.base_failed:
         text += f" {_failures(base, one, failures)}"
     if one.sample.unfinished:
@@ -176,7 +199,7 @@ def sentence(
     if spread.verdict != "undecided":
         less = "more" if spread.verdict == "regressed" else "less"
         text += f" For their level its runs scatter {less} than {base}'s: {spread.why}."
-    return text
+    return Answer(head, text)
 
 
 def _verb(label: str, base: str, one: Comparison) -> str:
@@ -248,19 +271,20 @@ def _failures(base: str, one: Comparison, failures: Failures) -> str:
 
 def alone(
     label: str, sample: Sample, metric: Metric, baseline: bool, felt: Felt | None = None
-) -> str:
+) -> Answer:
     """The sentences on the baseline, or on a variant with nothing to compare it with."""
     name = f"{label} (the baseline)" if baseline else label
     if not sample.values:
-        return f"{name} has {none_word(sample)}."
+        return Answer(f"{name} has {none_word(sample)}.")
+    head = ""
     if sample.mean is None:
         runs = "its only run" if sample.runs == 1 else f"all of its {sample.failed} runs"
         text = f"{name}: {runs} failed."
     else:
-        verb = " stalls for" if metric.key == STALLED else f": {metric.title}"
+        verb = f"{name} stalls for" if metric.key == STALLED else f"{name}: {metric.title}"
         if felt is not None:
-            verb = f": {felt_words(felt)}. {summed_words(felt)}:"
-        text = f"{name}{verb} {_mean(metric, sample)} a run"
+            head, verb = f"{name}: {felt_words(felt)}.", f"{summed_words(felt)}:"
+        text = f"{verb} {_mean(metric, sample)} a run"
         if sample.sd is not None:
             text += f" (sd {amount(metric, sample.sd)}, {plural(len(sample.ended), 'run')})"
         text += "."
@@ -273,4 +297,4 @@ def alone(
         text += f" {sample.missing} of its {sample.runs} runs {have} no such figure."
     if sample.runs == 1:
         text += " One run is a sign, not a finding."
-    return text
+    return Answer(head, text) if head else Answer(text)

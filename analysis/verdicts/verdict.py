@@ -2,11 +2,13 @@
 """Samples, comparisons and verdicts: what is said of a variant's runs against the baseline's."""
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 from analysis.figures.metrics import Metric
+from analysis.reading.load import Run
 
 # The last two: of remedies only (analysis.verdicts.felt).
 Word = Literal["regressed", "improved", "equivalent", "undecided", "trades", "idle"]
@@ -23,6 +25,26 @@ class Sample:
     missing: int = 0  # runs that count, for which the metric is not available
     cut: tuple[bool, ...] = ()  # whether values[i] is of a run that was not done: at least so much
     cut_missing: int = 0  # of the missing runs those that were not done
+
+    @classmethod
+    def over(
+        cls,
+        runs: Sequence[Run],
+        values: Iterable[float | None],
+        is_cut: Callable[[Run], bool] = lambda _: False,
+    ) -> "Sample":
+        """Of runs that count, and their values; is_cut: whether a run was not done."""
+        each = zip(values, runs, strict=True)
+        known = [(value, run) for value, run in each if value is not None]
+        cut = tuple(is_cut(run) for _, run in known)
+        return cls(
+            tuple(value for value, _ in known),
+            tuple(run.number for _, run in known),
+            tuple(run.order for _, run in known),
+            len(runs) - len(known),
+            cut if any(cut) else (),
+            sum(map(is_cut, runs)) - sum(cut),
+        )
 
     @property
     def runs(self) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from analysis.figures import vmstat
 from analysis.figures.metrics import counted, whole
 from analysis.reading.load import Campaign, Run
-from analysis.verdicts.every_run import in_every_run
+from analysis.reading.processes import done_to_each
 from analysis.verdicts.judge import by_size
 from analysis.verdicts.statistics import cliffs_delta, holm, permutation_p
 from analysis.verdicts.verdict import Sample
@@ -25,6 +25,7 @@ from contract.levels import attainable_p
 # Added to both means before they are divided, to rank counters by: 3 events against none are no
 # large difference. A hundred pages are 0.4 MiB.
 FLOOR = 100.0
+MANY = 8  # runs, from which on several processes read their counters
 LEAST = 1.1  # a smaller effect is not shown, as surely as it may be there
 Figures = Mapping[Path, Mapping[str, float | None]]  # by the run's folder; see figures.vmstat
 
@@ -126,7 +127,7 @@ class KernelCounters:
 def collect(campaign: Campaign) -> dict[Path, dict[str, float | None]]:
     """The figures of each run that was done: what another one counted is no whole run's."""
     runs = [run for run in campaign.runs if whole(run)]
-    found = in_every_run(runs, vmstat.figures)
+    found = done_to_each(runs, vmstat.figures, MANY)
     return {run.path: one for run, one in zip(runs, found, strict=True) if one}
 
 
@@ -157,13 +158,7 @@ def kernel_counters(
 
 
 def _sample(counter: str, runs: list[Run], told: Figures) -> Sample:
-    known = [
-        (value, run.number, run.order)
-        for run in runs
-        if (value := told.get(run.path, {}).get(counter)) is not None
-    ]
-    values, numbers, orders = zip(*known, strict=True) if known else ((), (), ())
-    return Sample(values, numbers, orders, len(runs) - len(known))
+    return Sample.over(runs, (told.get(run.path, {}).get(counter) for run in runs))
 
 
 def _differences(

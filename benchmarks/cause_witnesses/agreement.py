@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from analysis.reading.evidence_tables import read_evidence
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
 from analysis.stall_causes.machine import Machine
@@ -62,12 +61,11 @@ class Agreement:
         """Add a run; False if it has no evidence."""
         edges = np.arange(0.0, run.last_sent, SECOND).tolist()
         spent = causes_between(run, edges) if len(edges) > 1 else None
-        evidence = read_evidence(run.path)
-        if spent is None or evidence is None:
+        if spent is None:
             return False
         self.runs += 1
         self.variants[run.label] = self.variants.get(run.label, 0) + 1
-        machine = Machine(run, evidence.trace)
+        machine = Machine(run)
         spans = list(itertools.pairwise(edges))
         for cause, witnesses in OF.items():
             amounts = np.array([seconds.get(cause, 0.0) for seconds in spent])

@@ -5,12 +5,12 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 
-from analysis.figures.stalls import STALL, Stall, stalls
+from analysis.figures.stalls import Stall, stalls
 from analysis.reading.files import read_lines
 from analysis.reading.kernel_configs import differences
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
-from analysis.reading.streams import Stream
+from analysis.reading.streams import STALL, Stream
 from analysis.reading.words import plain, plural, seconds
 from analysis.text.layout import WIDTH, entry, indented, paragraph
 from analysis.text.machine import (

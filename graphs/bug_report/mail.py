@@ -165,9 +165,7 @@ def _row(found: Regression, metric: Metric) -> list[str]:
 
 def _word(found: Regression, metric: Metric) -> str:
     """' worse', ' better?': which way the newer kernel is."""
-    primary = metric.key == found.compared.metric.key
-    each = found.compared.primary if primary else found.compared.secondary[metric.key]
-    word = direction_word(each[found.comparison.variant])
+    word = direction_word(found.compared.of(metric)[found.comparison.variant])
     if found.comparison.variant == found.old:  # the newer one is the baseline
         turned = {"worse": "better", "better": "worse"}
         word = turned.get(word.rstrip("?"), word) + "?" * word.endswith("?")

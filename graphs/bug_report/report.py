@@ -20,7 +20,7 @@ from analysis.text.layout import WIDTH, grid, paragraph
 from analysis.text.machine import memory
 from analysis.text.verdict_table import IN_REPORT, mean_and_sd, verdict_rows
 from analysis.text.vmstat import TITLE
-from analysis.verdicts.choice import extremes, median_run, shown_words, worst_subject
+from analysis.verdicts.choice import medians, shown, shown_words, worst_subject
 from analysis.verdicts.compared import Compared
 from contract.workload import DESKTOP, STALLED
 from graphs import allocation_failures
@@ -74,15 +74,15 @@ def build(compared: Compared, contents: Contents, clean: Clean) -> str:
 
 def _found(compared: Compared, contents: Contents, clean: Clean) -> list[Section]:
     """What came of the runs of one workload."""
-    shown = _shown(compared)
+    drawn = shown(compared.campaign, compared.variants, DRAWN)
     return [
         ("Answer", _answer(compared)),
         ("Verdicts", _verdicts(compared)),
-        ("What the workload measured", _measured(compared, shown)),
-        ("Why it stalled", causes.section(compared, shown, clean)),
-        (TITLE, vmstat.section(compared, shown)),
-        ("Sawtooth", _sawteeth(compared, shown)),
-        ("Where to look", facts.places(compared, shown, contents.runs, clean)),
+        ("What the workload measured", _measured(compared, drawn)),
+        ("Why it stalled", causes.section(compared, drawn, clean)),
+        (TITLE, vmstat.section(compared, drawn)),
+        ("Sawtooth", _sawteeth(compared, drawn)),
+        ("Where to look", facts.places(compared, drawn, contents.runs, clean)),
         ("Failed allocations", allocation_failures.section(compared)),
     ]
 
@@ -114,13 +114,6 @@ def _title(compared: Compared) -> str:
         return plain(f"Desktop freezes: {labels[0]}", WIDTH)
     others = " and ".join(labels[1:]) if len(labels) <= 3 else f"{len(labels) - 1} variants"
     return plain(f"Desktop freezes: {others} against {labels[0]}", WIDTH)
-
-
-def _shown(compared: Compared) -> list[str]:
-    """The variants that are drawn: all, or the baseline and those that differ most."""
-    runs = compared.campaign.variants()
-    medians = {one: run for one in compared.variants if (run := median_run(runs.get(one, [])))}
-    return extremes(medians, DRAWN)
 
 
 def _symptom(compared: Compared, clean: Clean) -> Iterator[str]:
@@ -208,20 +201,17 @@ def _verdicts(compared: Compared) -> Iterator[str]:
     )
 
 
-def _measured(compared: Compared, shown: list[str]) -> Iterator[str]:
+def _measured(compared: Compared, variants: list[str]) -> Iterator[str]:
     """The workload's tables."""
-    lines = workload_tables.variant_lines(compared, shown or compared.variants[:DRAWN], WIDTH)
+    lines = workload_tables.variant_lines(compared, variants or compared.variants[:DRAWN], WIDTH)
     next(lines, None)  # the empty line before the first
     yield from lines
 
 
-def _sawteeth(compared: Compared, shown: list[str]) -> Iterator[str]:
+def _sawteeth(compared: Compared, variants: list[str]) -> Iterator[str]:
     by_variant = compared.campaign.variants()
-    found: list[tuple[Run, int]] = []
-    for variant in shown:
-        run = median_run(by_variant[variant])
-        if run is not None:
-            found.append((run, len(by_variant[variant])))
+    drawn = medians(compared.campaign, variants)
+    found = [(run, len(by_variant[variant])) for variant, run in drawn.items()]
     if not found:
         return
     streams = [worst_subject(run) for run, _ in found]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from analysis.reading.files import names_in, read_file
 from analysis.reading.load import Run
-from analysis.verdicts.choice import badness, extremes, median_run
+from analysis.verdicts.choice import badness, extremes, medians
 from analysis.verdicts.compared import Compared
 from graphs.pictures import names, timeline
 from graphs.redaction.redact import Redactor
@@ -45,10 +45,10 @@ def few_timelines(report: Path, compared: Compared) -> Iterator[tuple[str, bytes
 def _telling(compared: Compared) -> list[Run]:
     """The runs of one workload that have a timeline, those first that say most."""
     by_variant = compared.campaign.variants()
-    medians = {v: run for v in compared.variants if (run := median_run(by_variant.get(v, [])))}
-    shown = extremes(medians, TIMELINES)
-    worst = [max(by_variant[v], key=lambda run: (*badness(run), -run.number)) for v in shown]
-    return [*medians.values(), *worst]
+    middle = medians(compared.campaign, compared.variants)
+    drawn = extremes(middle, TIMELINES)
+    worst = [max(by_variant[v], key=lambda run: (*badness(run), -run.number)) for v in drawn]
+    return [*middle.values(), *worst]
 
 
 def are_clean(runs: list[Run], redactor: Redactor) -> bool:

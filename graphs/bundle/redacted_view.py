@@ -85,12 +85,13 @@ def _redacted_config(config: str, redactor: Redactor) -> str:
 
 
 def _redacted_run(run: Run, redactor: Redactor) -> Run:
-    streams = {redactor.text(name): stream for name, stream in run.streams.items()}
-    return replace(
-        run,
-        variant=redactor.text(run.variant),
-        meta=redactor.value(run.meta),
-        status=redactor.value(run.status),
-        warnings=redactor.value(run.warnings),
-        streams={name: replace(stream, name=name) for name, stream in streams.items()},
-    )
+    """The run without secrets: itself, with all that was found in it, if it has none."""
+    names = [redactor.text(name) for name in run.streams]
+    variant = redactor.text(run.variant)
+    facts = {key: redactor.value(getattr(run, key)) for key in ("meta", "status", "warnings")}
+    clean = variant == run.variant and names == list(run.streams)
+    if clean and all(value == getattr(run, key) for key, value in facts.items()):
+        return run
+    streams = dict(zip(names, run.streams.values(), strict=True))
+    renamed = {name: replace(stream, name=name) for name, stream in streams.items()}
+    return replace(run, variant=variant, streams=renamed, **facts)

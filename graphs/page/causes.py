@@ -52,16 +52,6 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 2)
 
 
-def causes_table(compared: Compared) -> list[tuple[str, list[str]]]:
-    """The rows of the table, a cell for each variant; empty without evidence or stalls."""
-    return list(causes_text.table_rows(compared.causes))
-
-
-def nothing(compared: Compared) -> str:
-    """That nobody was silent for so long, if so."""
-    return causes_text.nothing(compared.causes, compared.campaign.subject)
-
-
 def run_cards(compared: Compared) -> list[RunCards]:
     """The worst stalls of each run that has evidence, variant by variant."""
     runs = compared.campaign.runs

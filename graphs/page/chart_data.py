@@ -10,25 +10,26 @@ from typing import Any
 
 import numpy as np
 
+from analysis.figures.gaps import silences
 from analysis.figures.metrics import (
     BY_KEY,
     added_up,
     counted,
     failed,
     frozen_share,
-    silences,
     unfinished,
     whole,
 )
-from analysis.figures.stalls import PACED, STALL, kind, worst
+from analysis.figures.stalls import PACED, kind, worst
 from analysis.reading import facts
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
+from analysis.reading.streams import STALL
 from analysis.reading.words import a, plain, seconds, several
 from analysis.verdicts.choice import (
     SHOWN,
     extremes,
-    median_run,
+    medians,
     shown_words,
     worst_subject,
 )
@@ -77,17 +78,17 @@ def campaign_part(compared: Compared) -> dict[str, Any]:
     runs = compared.campaign.runs
     index = {(run.variant, run.number): place for place, run in enumerate(runs)}
     of_variant = compared.campaign.variants()
-    medians = {v: run for v in compared.variants if (run := median_run(of_variant[v]))}
+    drawn = medians(compared.campaign, compared.variants)
     grid = _grid(runs)
     places = {variant: place for place, variant in enumerate(compared.variants)}
-    shown = [places[variant] for variant in extremes(medians)]
+    shown = [places[variant] for variant in extremes(drawn)]
     return {
         "baseline": 0,
         "variants": [
             {
                 "label": compared.labels[variant],
                 "runs": len(of_variant[variant]),
-                "median": _tooth(medians.get(variant), index),
+                "median": _tooth(drawn.get(variant), index),
                 "curve": _mean([_share(run, grid) for run in of_variant[variant]]),
             }
             for variant in compared.variants
@@ -100,7 +101,7 @@ def campaign_part(compared: Compared) -> dict[str, Any]:
         "values": _values(compared, index),
         "grid": [round(float(gap), 4) for gap in grid],
         "shown": shown,
-        "shownWords": shown_words(SHOWN, len(medians), compared.metric),
+        "shownWords": shown_words(SHOWN, len(drawn), compared.metric),
         "most": SHOWN,
         "causes": causes_chart(compared),
         "configs": tables.config_differences(compared),

@@ -20,13 +20,13 @@ from analysis.figures.metrics import added_up
 from analysis.reading.words import plain, plural
 from analysis.text import compare_text, workload_tables
 from analysis.text.campaign_summary import tally
+from analysis.text.causes import nothing, table_rows
 from analysis.text.compare_text import direction, heading
 from analysis.text.hosts import LEGEND as HOSTS_LEGEND
-from analysis.text.verdict_table import ratio_cell
+from analysis.text.verdict_table import legend, ratio_cell
 from analysis.text.vmstat import MEANING, TITLE
 from analysis.verdicts.choice import SHOWN, ranked_by
 from analysis.verdicts.compared import Compared
-from analysis.verdicts.felt import summed_words
 from contract.workload import STALLED
 from errors import UserError
 from graphs.page import causes, chart_data, tables, vmstat
@@ -106,14 +106,14 @@ def _workload(environment: Environment, compared: Compared, named: bool) -> Part
         tally=tally(compared) if len(compared.variants) > SHOWN else "",
         many=len(compared.variants) > MANY,
         verdicts=tables.verdicts(compared),
-        legend=tables.legend(compared),
+        legend=legend(compared),
         added_up=added_up(compared.workload),
         spread=tables.spread(compared),
         metrics=tables.metrics(compared),
         figures=workload_tables.by_variant(compared, compared.variants),
         fewer=workload_tables.FEWER,
         metric_choice=campaign["metrics"],
-        notes=[note for note in compare_text.notes(compared) if not note.startswith("FORCED")],
+        notes=list(compare_text.notes(compared)),
         machine=tables.machine(compared),
         properties=tables.variants(compared),
         ends=(ends := tables.ends(compared)),
@@ -121,8 +121,8 @@ def _workload(environment: Environment, compared: Compared, named: bool) -> Part
         hosts_legend=HOSTS_LEGEND,
         busy_known=any(end.busy != "-" for end in ends),
         configs=campaign["configs"],
-        causes=causes.causes_table(compared),
-        no_stall=causes.nothing(compared),
+        causes=list(table_rows(compared.causes)),
+        no_stall=nothing(compared.causes, compared.campaign.subject),
         cards=causes.run_cards(compared),
         kernel_title=TITLE,
         kernel_words=MEANING,
@@ -202,22 +202,15 @@ def _heading(compared: Compared) -> str:
 
 
 def _answer(compared: Compared, variant: str) -> dict[str, str]:
-    """The sentence in its two parts: what somebody meets, and the figures behind it."""
-    text = compared.sentences[variant]
-    one = compared.primary.get(variant)
-    felt = compared.felt.get(variant)
-    figures = one.why if one else ""
-    if felt is not None:
-        figures = summed_words(felt, compared.felt.get(compared.baseline) if one else None)
-    place = text.find(figures) if figures else -1
-    head, rest = (text[:place].rstrip(), text[place:]) if place > 0 else (text, "")
+    """The variant's verdict with its looks, and its answer."""
+    answer, one = compared.answers[variant], compared.primary.get(variant)
     verdict = one.verdict if one else "baseline"
     return {
         "verdict": verdict,
         "mark": MARKS.get(verdict, "●"),
         "colour": VERDICTS.get(verdict, ("#767676",))[0],
-        "head": head,
-        "rest": rest,
+        "head": answer.head,
+        "rest": answer.figures,
     }
 
 

@@ -19,14 +19,13 @@ from analysis.figures.stalls import (
     PACE,
     PACED,
     SKIP_TOLERANCE,
-    STALL,
     freezes,
     kind,
     stalls,
 )
 from analysis.reading.latency_log import Floats, number
 from analysis.reading.load import Run
-from analysis.reading.streams import Stream
+from analysis.reading.streams import STALL, Stream
 from analysis.reading.words import plain
 from analysis.stall_causes.causes import RunCauses
 from analysis.text import causes as causes_text

@@ -94,11 +94,6 @@ def verdicts(compared: Compared) -> dict[str, list[str]]:
     return dict(zip(["", *compared.variants], (row[1:] for row in rows), strict=True))
 
 
-def legend(compared: Compared) -> str:
-    """What the columns of the verdicts are."""
-    return verdict_table.legend(compared)
-
-
 def spread(compared: Compared) -> dict[str, list[str]]:
     """The same of the spread between runs and the failures; empty without a baseline."""
     if len(compared.variants) < 2:

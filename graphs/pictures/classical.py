@@ -20,7 +20,7 @@ from analysis.reading.words import plain, seconds
 from analysis.verdicts.choice import (
     SHOWN,
     extremes,
-    median_run,
+    medians,
     ranked_by,
     shown_words,
     worst_subject,
@@ -66,25 +66,25 @@ def write(
     workloads.
     """
     runs = campaign.variants()
-    medians = {variant: run for variant in variants if (run := median_run(runs[variant]))}
-    for variant in variants:
-        if variant not in medians:
-            notes.append(
-                f"{plain(variant, 60)}: no {campaign.subject} ran, not in the sawtooth graphs"
-            )
-    desktop = all(run.workload.name == DESKTOP for run in medians.values())
+    found = medians(campaign, variants)
+    notes += [
+        f"{plain(variant, 60)}: no {campaign.subject} ran, not in the sawtooth graphs"
+        for variant in variants
+        if variant not in found
+    ]
+    desktop = all(run.workload.name == DESKTOP for run in found.values())
     stem = sawtooth(desktop, suffix)
     teeth: list[Tooth] = []
-    for variant in extremes(medians):
-        run, count = medians[variant], len(teeth)
+    for variant in extremes(found):
+        run, count = found[variant], len(teeth)
         # All have colours of their own; with too many for that, those shown have.
-        place = variants.index(variant) if len(medians) <= SHOWN else count
+        place = variants.index(variant) if len(found) <= SHOWN else count
         data = f"{stem}-{count + 1:02d}.dat"
         teeth.append(Tooth(run, len(runs[variant]), worst_subject(run), data, place))
     if not teeth:
         return []
     made = [_write(report / tooth.data, _data(tooth)) for tooth in teeth]
-    left_out = shown_words(SHOWN, len(medians), _primary(teeth))
+    left_out = shown_words(SHOWN, len(found), _primary(teeth))
     raw = _write(report / f"{stem}.gp", _sawtooth(stem, teeth, left_out))
     smooth = _write(report / f"{stem}-smooth.gp", _smooth(stem, teeth, left_out))
     return [raw, smooth, *made]

@@ -21,7 +21,7 @@ from analysis.figures.metrics import Metric, counted, failed, whole
 from analysis.reading.words import plain
 from analysis.text.campaign_summary import tally
 from analysis.text.verdict_table import ratio_cell
-from analysis.verdicts.choice import SHOWN, extremes, median_run, shown_words
+from analysis.verdicts.choice import SHOWN, shown, shown_words
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.verdict import Comparison, Sample
 from contract.workload import STALLED
@@ -70,9 +70,7 @@ def _layout(compared: Compared) -> _Layout:
     if len(compared.variants) <= SHOWN:
         rows = compared.variants
         return _Layout(rows, max(36, min(70, 440 // len(rows))), 0, head)
-    runs = compared.campaign.variants()
-    medians = {one: run for one in compared.variants if (run := median_run(runs[one]))}
-    rows = extremes(medians) or compared.variants[:SHOWN]
+    rows = shown(compared.campaign, compared.variants) or compared.variants[:SHOWN]
     return _Layout(rows, 27, STRIP, head)
 
 
@@ -229,8 +227,8 @@ def _runs(axes: Axes, sample: Sample, index: int, colour: str) -> None:
 def _ratio_scale(axes: Axes, compared: Compared, variants: list[str]) -> None:
     """A scale of ratios that all bounds fit on, if it can; the margin of equivalence is shaded."""
     margin = 1 + compared.campaign.plan.margin
-    shown = [compared.primary[one] for one in variants if one in compared.primary]
-    bounds = [bound for one in shown for bound in (one.ratio, one.low, one.high) if bound]
+    drawn = [compared.primary[one] for one in variants if one in compared.primary]
+    bounds = [bound for one in drawn for bound in (one.ratio, one.low, one.high) if bound]
     far = max([max(bound, 1 / bound) for bound in bounds if math.isfinite(bound)] + [margin])
     reach, ticks = next((each for each in TICKS if each[0] >= far * 1.02), TICKS[-1])
     axes.set_xscale("log")

@@ -10,6 +10,7 @@ import numpy as np
 from analysis.figures import counters, curves
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
+from contract.run_files import MEMINFO, STAMP
 
 Edges = tuple[Floats, Floats]
 
@@ -42,12 +43,15 @@ def _pressure(name: str, column: str) -> Curve:
 
 def _mib(name: str, *columns: str) -> Curve:
     """KiB of meminfo, the first column less the second if there is one, in MiB."""
-    return Curve(
-        name,
-        lambda run: counters.combine(
-            run, "meminfo", columns, lambda *parts: (parts[0] - sum(parts[1:])) / 1024
-        ),
-    )
+
+    def read(run: Run) -> Edges | None:
+        table = run.tables.get(MEMINFO)
+        parts = [found for one in columns if table and (found := table.get(one)) is not None]
+        if table is None or len(parts) < len(columns):
+            return None
+        return table.columns[STAMP], (parts[0] - sum(parts[1:])) / counters.KIB_PER_MIB
+
+    return Curve(name, read)
 
 
 ALWAYS = (

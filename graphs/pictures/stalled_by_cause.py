@@ -18,7 +18,7 @@ from analysis.figures.metrics import added_up
 from analysis.reading.words import several
 from analysis.stall_causes.causes import UNEXPLAINED
 from analysis.verdicts.cause_table import OTHER, SHORT
-from analysis.verdicts.choice import SHOWN, extremes, median_run, shown_words
+from analysis.verdicts.choice import SHOWN, shown, shown_words
 from analysis.verdicts.compared import Compared
 from graphs.pictures import png
 from graphs.pictures.style import CAUSES, WIDTH_PX, fitted, text_width
@@ -56,9 +56,7 @@ def draw(compared: Compared, path: Path) -> Path | None:
 def _layout(compared: Compared) -> _Layout:
     rows = compared.variants
     if len(rows) > SHOWN:
-        runs = compared.campaign.variants()
-        medians = {one: run for one in rows if (run := median_run(runs[one]))}
-        rows = extremes(medians) or rows[:SHOWN]
+        rows = shown(compared.campaign, rows) or rows[:SHOWN]
     legend: list[list[str]] = [[]]
     used = 0.0
     for key in compared.causes.shown:

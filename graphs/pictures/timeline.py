@@ -12,10 +12,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures.stalls import STALL, freezes, worst
+from analysis.figures.stalls import freezes, worst
 from analysis.reading.latency_log import ROUNDING
 from analysis.reading.load import Run
-from analysis.reading.streams import Stream
+from analysis.reading.streams import STALL, Stream
 from analysis.reading.words import a, plain, seconds
 from graphs.pictures import png
 from graphs.pictures.panels import Panel, panels_of, steps

@@ -3,7 +3,7 @@
 
 import re
 
-from graphs.redaction.rules import Rule, same, secret, with_digit
+from graphs.redaction.rules import rule, secret, with_digit
 from graphs.redaction.secret_names import COMMON, PUBLIC
 from graphs.redaction.spelling import BEFORE
 
@@ -33,101 +33,76 @@ def _label(match: re.Match[str]) -> str | None:
 
 CREDENTIALS = (
     *(
-        Rule("secret", hint, re.compile(rf"(?:{word}){IS}{VALUE}", re.IGNORECASE), same, learn=True)
+        rule("secret", hint, rf"(?:{word}){IS}{VALUE}", learn=True, flags=re.IGNORECASE)
         for hint, word in SAYING.items()
     ),
-    Rule(
+    rule(
         "secret",
         "--",
-        re.compile(
-            rf"--[a-z-]{{0,32}}(?:password|passphrase|token|secret|api-key)[ \t]{{1,2}}(?!-){VALUE}"
-        ),
-        same,
+        rf"--[a-z-]{{0,32}}(?:password|passphrase|token|secret|api-key)[ \t]{{1,2}}(?!-){VALUE}",
         learn=True,
     ),
-    Rule(
-        "secret",
-        "=",
-        re.compile(rf"{SHORT_WORDS}(?:{QUOTED}|(?!/){WORD})", re.IGNORECASE),
-        same,
-        learn=True,
-    ),
-    Rule("secret", "cookie: ", re.compile(r"\b[Cc]ookie: (\w{1,64}=[^\n\"'<>]{1,1000})"), same),
+    rule("secret", "=", rf"{SHORT_WORDS}(?:{QUOTED}|(?!/){WORD})", learn=True, flags=re.IGNORECASE),
+    rule("secret", "cookie: ", r"\b[Cc]ookie: (\w{1,64}=[^\n\"'<>]{1,1000})"),
     # A line of a private key.
-    Rule(
+    rule(
         "secret",
         "",
-        re.compile(
-            rf"^(?=[^A-Z\n]{{0,63}}[A-Z])(?=[^a-z\n]{{0,63}}[a-z])(?=[^0-9\n]{{0,63}}[0-9])"
-            rf"{BASE64}{{64,76}}={{0,2}}$",
-            re.MULTILINE,
-        ),
-        same,
+        rf"^(?=[^A-Z\n]{{0,63}}[A-Z])(?=[^a-z\n]{{0,63}}[a-z])(?=[^0-9\n]{{0,63}}[0-9])"
+        rf"{BASE64}{{64,76}}={{0,2}}$",
+        flags=re.MULTILINE,
     ),
-    Rule(
+    rule(
         "secret",
         "authorization",
-        re.compile(r"\bauthorization: ?[a-z]{1,16} ([\w.~+/=-]{4,1000})", re.IGNORECASE),
-        same,
+        r"\bauthorization: ?[a-z]{1,16} ([\w.~+/=-]{4,1000})",
+        flags=re.IGNORECASE,
     ),
-    Rule(
+    rule(
         "secret",
         "bearer",
-        re.compile(r"\bbearer[ \t]{1,2}([\w.~+/=-]{16,1000})", re.IGNORECASE),
+        r"\bbearer[ \t]{1,2}([\w.~+/=-]{16,1000})",
         with_digit,
+        flags=re.IGNORECASE,
     ),
     # Tokens that name their issuer, signed ones, and what a key of SSH is known by.
-    Rule(
+    rule(
         "secret",
         "",
-        re.compile(
-            rf"{BEFORE}(?:gh[pousr]_[A-Za-z0-9]{{16,255}}|github_pat_\w{{16,255}}"
-            r"|glpat-[\w-]{16,255}|xox[abprs]-[\w-]{10,255}|A[KS]IA[A-Z0-9]{16}"
-            r"|AIza[\w-]{30,60}|sk-[\w-]{20,255}|[rs]k_(?:live|test)_\w{16,255}|(?:npm|hf)_[A-Za-z0-9]{30,255}"
-            r"|eyJ[\w-]{8,255}\.[\w-]{8,1000}\.[\w-]{1,255}|AAAA[BC]3N[\w+/=]{20,1000}"
-            r"|SHA256:[\w+/]{43})"
-        ),
-        same,
+        rf"{BEFORE}(?:gh[pousr]_[A-Za-z0-9]{{16,255}}|github_pat_\w{{16,255}}"
+        r"|glpat-[\w-]{16,255}|xox[abprs]-[\w-]{10,255}|A[KS]IA[A-Z0-9]{16}"
+        r"|AIza[\w-]{30,60}|sk-[\w-]{20,255}|[rs]k_(?:live|test)_\w{16,255}|(?:npm|hf)_[A-Za-z0-9]{30,255}"
+        r"|eyJ[\w-]{8,255}\.[\w-]{8,1000}\.[\w-]{1,255}|AAAA[BC]3N[\w+/=]{20,1000}"
+        r"|SHA256:[\w+/]{43})",
         learn=True,
     ),
-    Rule(
+    rule(
         "ssid",
         "ssid",
-        re.compile(
-            rf"\be?ssid[\"']?(?:[ \t]{{0,2}}[=:][ \t]{{0,2}}{VALUE}|[: ]{{1,2}}(?:{QUOTED}))",
-            re.IGNORECASE,
-        ),
-        same,
+        rf"\be?ssid[\"']?(?:[ \t]{{0,2}}[=:][ \t]{{0,2}}{VALUE}|[: ]{{1,2}}(?:{QUOTED}))",
         learn=True,
+        flags=re.IGNORECASE,
     ),
-    Rule(
+    rule(
         "ssid",
         "'",
-        re.compile(
-            rf"\b(?:access point|connection|network):? (?:{QUOTED})",
-            re.IGNORECASE,
-        ),
-        same,
+        rf"\b(?:access point|connection|network):? (?:{QUOTED})",
         learn=True,
+        flags=re.IGNORECASE,
     ),
-    Rule("label", "label=", re.compile(rf"(?<![\w-])(?:PART)?LABEL={VALUE}"), _label),
-    Rule("label", "label/", re.compile(r"by-(?:part)?label/([^\s\"'<>,;:]{1,255})"), _label),
-    Rule(
+    rule("label", "label=", rf"(?<![\w-])(?:PART)?LABEL={VALUE}", _label),
+    rule("label", "label/", r"by-(?:part)?label/([^\s\"'<>,;:]{1,255})", _label),
+    rule(
         "label",
         "label-",
-        re.compile(
-            r"by\\{1,2}x2d(?:part)?label-([\w.:+=@\\-]{1,255}?)(?=\.(?:device|swap|mount)\b|\s|$)"
-        ),
+        r"by\\{1,2}x2d(?:part)?label-([\w.:+=@\\-]{1,255}?)(?=\.(?:device|swap|mount)\b|\s|$)",
         _label,
     ),
-    Rule("label", "label ", re.compile(r"\bdevice label ([^\s\"'<>]{1,255}) devid"), _label),
-    Rule(
+    rule("label", "label ", r"\bdevice label ([^\s\"'<>]{1,255}) devid", _label),
+    rule(
         "iqn",
         "qn.",
-        re.compile(
-            r"\b[in]qn\.[0-9]{4}-[0-9]{2}\.(?!org\.nvmexpress\.discovery)[\w.:-]{0,222}\w",
-            re.IGNORECASE,
-        ),
-        same,
+        r"\b[in]qn\.[0-9]{4}-[0-9]{2}\.(?!org\.nvmexpress\.discovery)[\w.:-]{0,222}\w",
+        flags=re.IGNORECASE,
     ),
 )

@@ -2,8 +2,9 @@
 """Serial numbers of disks and other devices, as kernels, udev and tools write them."""
 
 import re
+from functools import partial
 
-from graphs.redaction.rules import Rule, secret
+from graphs.redaction.rules import rule, secret
 from graphs.redaction.spelling import AFTER, BEFORE, HEX
 
 UARTS = ("8250", "16550", "115200", "230400", "460800", "921600")  # chips, and their speeds
@@ -16,20 +17,16 @@ def serial(match: re.Match[str]) -> str | None:
     return found if re.search("[0-9]", found) and found not in UARTS and not is_driver else None
 
 
-def _rule(hint: str, pattern: str, flags: re.RegexFlag = re.NOFLAG) -> Rule:
-    return Rule("serial", hint, re.compile(pattern, flags), serial, learn=True)
-
-
+_serials = partial(rule, "serial", known=serial, learn=True)
 SERIALS = (
-    Rule("serial", "by-id/", re.compile(r"by-id/([\w.:+=@-]{1,255})"), secret),
-    Rule(
+    rule("serial", "by-id/", r"by-id/([\w.:+=@-]{1,255})"),
+    rule(
         "serial",
         "x2did-",
-        re.compile(r"by\\{1,2}x2did-([\w.:+=@\\-]{1,255}?)(?=\.(?:device|swap|mount)\b|\s|$)"),
-        secret,
+        r"by\\{1,2}x2did-([\w.:+=@\\-]{1,255}?)(?=\.(?:device|swap|mount)\b|\s|$)",
     ),
-    _rule("", rf"{BEFORE}(?:wwn-|naa\.|eui\.|t10\.)((?:0x)?\w{{8,255}})"),
-    _rule(
+    _serials("", rf"{BEFORE}(?:wwn-|naa\.|eui\.|t10\.)((?:0x)?\w{{8,255}})"),
+    _serials(
         "",
         rf"(?:{BEFORE}"
         r"serial[ _-]?(?:number|num|no|nr)?\.?[\"']?\t{0,4}[ ]{0,4}(?:[:=]|\bis\b)"
@@ -38,30 +35,30 @@ SERIALS = (
         r"|\b(?:imei|imsi|iccid|meid)[\"']?[:= ]"
         r"|\b(?:wwn|wwid|nguid|id_serial(?:_short)?)[\"']?[:=])"
         rf"[ \t]{{0,4}}[\"']?([^\W_][\w.+-]{{2,253}}[^\W_]){AFTER}(?!/)",
-        re.IGNORECASE,
+        flags=re.IGNORECASE,
     ),
-    _rule(
+    _serials(
         "serial",
         # Only what looks like nothing else: "serial ttyUSB0", "serial console1".
         rf"(?i:\bserial)[ \t]{{1,4}}[\"']?"
         rf"(0x{HEX}{{4,16}}|(?=[A-Z_-]{{0,64}}[0-9])[A-Z0-9][A-Z0-9_-]{{4,62}}[A-Z0-9]"
         rf"|{HEX}{{8,32}}){AFTER}(?![/:.-]\w)",
     ),
-    _rule(
+    _serials(
         "",
         rf"\b(?:wwn|wwid|nguid|eui(?:-?64)?|naa|cid(?=[^\w\n]{{1,3}}{HEX}{{16}}))"
         rf"[\"']?[ \t:=]{{1,3}}[\"']?"
         rf"((?:0x)?{HEX}{{8,32}}|{HEX}{{8}}-[0-9A-Fa-f-]{{8,27}}){AFTER}",
-        re.IGNORECASE,
+        flags=re.IGNORECASE,
     ),
     # libata's line of a disk: a firmware's name has 8 letters at most, a serial has more.
-    _rule(
+    _serials(
         "ata",
         r"\bATA(?:PI)?-[0-9]{1,2}: [^,\n\"'\[\]{}<>]{1,60},(?: ?[\w.+-]{1,8},)? ?"
         rf"((?=[A-Z_-]{{0,64}}[0-9])[A-Z0-9][A-Z0-9_-]{{8,64}}){AFTER}",
     ),
-    _rule("wd-", rf"{BEFORE}(WD-[A-Z0-9]{{8,16}}){AFTER}"),
-    _rule(
+    _serials("wd-", rf"{BEFORE}(WD-[A-Z0-9]{{8,16}}){AFTER}"),
+    _serials(
         "-",
         rf"{BEFORE}(?:ata|scsi|nvme|usb|mmc|virtio|sas)-(?:\w[\w.+-]{{0,100}}_)?"
         rf"((?=[A-Z]{{0,64}}[0-9])[A-Z0-9]{{8,64}}|3{HEX}{{15,32}}){AFTER}",
@@ -69,10 +66,10 @@ SERIALS = (
 )
 # A serial behind a disk's model, where what is read is the model alone: it is longer than a model's
 # number, and most of it are digits.
-IN_MODEL = Rule(
+IN_MODEL = rule(
     "serial",
     "",
-    re.compile(r"[0-9].{0,80}[ _]((?=(?:[A-Z]{0,16}[0-9]){6})[A-Z0-9]{12,32})\s{0,32}$"),
+    r"[0-9].{0,80}[ _]((?=(?:[A-Z]{0,16}[0-9]){6})[A-Z0-9]{12,32})\s{0,32}$",
     serial,
     learn=True,
 )

@@ -3,7 +3,7 @@
 
 import re
 
-from graphs.redaction.rules import Rule
+from graphs.redaction.rules import rule
 
 # The kernel's own lists and its builders; module banners name their authors with addresses.
 _LISTS = (
@@ -49,13 +49,11 @@ def _own(match: re.Match[str]) -> str | None:
 
 
 # Files of a cgroup (memory.events.local) and of a folder (debian/config.local) are no hosts.
-FULL_NAME = Rule(
+FULL_NAME = rule(
     "host",
     ".",
-    re.compile(
-        rf"(?<![\w.\\-])(?<!(?<!/)/)"
-        rf"(?:(?:{_LABEL}\.){{2,8}}{_ENDS}|{_LABEL}\.{_SURE_ENDS})(?![\w-]|\.\w)",
-        re.IGNORECASE,
-    ),
+    rf"(?<![\w.\\-])(?<!(?<!/)/)"
+    rf"(?:(?:{_LABEL}\.){{2,8}}{_ENDS}|{_LABEL}\.{_SURE_ENDS})(?![\w-]|\.\w)",
     _own,
+    flags=re.IGNORECASE,
 )

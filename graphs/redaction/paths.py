@@ -3,7 +3,7 @@
 
 import re
 
-from graphs.redaction.rules import Rule, same, secret
+from graphs.redaction.rules import rule, secret
 from graphs.redaction.spelling import LONGEST, NAME
 
 # Folders below the root that hold people's things on most machines that have them.
@@ -36,44 +36,36 @@ def _path(match: re.Match[str]) -> str | None:
 
 
 HOMES = (
-    Rule("home", "/", re.compile(rf"/(?:home|Users)/(?:{NAME})"), same),
-    Rule("home", ":\\", re.compile(rf"\b[A-Z]:\\{{1,2}}Users\\{{1,2}}(?:{NAME})"), same),
-    Rule("home", "/root", re.compile(r"(?<![\w./>-])/root(?![\w.-])"), same),
-    Rule("home", "~", re.compile(r"(?<![\w.+~-])(~[a-z_][\w-]{0,31})(?=/)"), same),
+    rule("home", "/", rf"/(?:home|Users)/(?:{NAME})"),
+    rule("home", ":\\", rf"\b[A-Z]:\\{{1,2}}Users\\{{1,2}}(?:{NAME})"),
+    rule("home", "/root", r"(?<![\w./>-])/root(?![\w.-])"),
+    rule("home", "~", r"(?<![\w.+~-])(~[a-z_][\w-]{0,31})(?=/)"),
 )
 OPTIONS = (
     # Options of the suite's whose file or folder is its user's.
-    Rule("path", "--", re.compile(rf"--(?:repo|music){_VALUE}"), same, learn=True),
-    Rule("path", "--", re.compile(rf"--(?:out|resume){_VALUE}"), same),
+    rule("path", "--", rf"--(?:repo|music){_VALUE}", learn=True),
+    rule("path", "--", rf"--(?:out|resume){_VALUE}"),
 )
 PATHS = (
     # The folder of a file that may be anywhere.
-    Rule(
+    rule(
         "path",
         "/",
-        re.compile(
-            r"(?:--(?:kernel|machine|plan|device|modules)(?:=|[ \t]{1,2})|\bmodules=)[\"']?"
-            rf"(?!/{SYSTEM}/|/(?:home|Users|root)/)(/{_PART}(?:/{_PART}){{0,20}})(?=/{_PART})"
-        ),
-        same,
+        r"(?:--(?:kernel|machine|plan|device|modules)(?:=|[ \t]{1,2})|\bmodules=)[\"']?"
+        rf"(?!/{SYSTEM}/|/(?:home|Users|root)/)(/{_PART}(?:/{_PART}){{0,20}})(?=/{_PART})",
         learn=True,
     ),
-    Rule(
+    rule(
+        "path", "/", rf"{_BEGIN}(/{OWN_ROOTS}/{_PART}(?:/{_PART}){{0,20}})(?=/{KEPT_FILE})", _path
+    ),
+    rule(
         "path",
         "/",
-        re.compile(rf"{_BEGIN}(/{OWN_ROOTS}/{_PART}(?:/{_PART}){{0,20}})(?=/{KEPT_FILE})"),
+        rf"(?<=\")(/{OWN_ROOTS}/[^\"\n<>]{{1,1000}})(?=\")"
+        rf"|(?<=')(/{OWN_ROOTS}/[^'\n<>]{{1,1000}})(?=')",
         _path,
     ),
-    Rule(
-        "path",
-        "/",
-        re.compile(
-            rf"(?<=\")(/{OWN_ROOTS}/[^\"\n<>]{{1,1000}})(?=\")"
-            rf"|(?<=')(/{OWN_ROOTS}/[^'\n<>]{{1,1000}})(?=')"
-        ),
-        _path,
-    ),
-    Rule("path", "/", re.compile(rf"{_BEGIN}(/{OWN_ROOTS}/{_PART}(?:/{_PART}){{0,20}})"), _path),
+    rule("path", "/", rf"{_BEGIN}(/{OWN_ROOTS}/{_PART}(?:/{_PART}){{0,20}})", _path),
     # A repository on another machine (git@host:anna/notes.git).
-    Rule("path", ".git", re.compile(r"@[\w.<>-]{1,255}:([\w./~+-]{1,255}\.git)\b"), same),
+    rule("path", ".git", r"@[\w.<>-]{1,255}:([\w./~+-]{1,255}\.git)\b"),
 )

@@ -16,7 +16,7 @@ from graphs.redaction.disk_serials import IN_MODEL
 from graphs.redaction.domains import FULL_NAME
 from graphs.redaction.known_names import KnownNames
 from graphs.redaction.name_contexts import CONTEXTS, named
-from graphs.redaction.rules import Rule, same, secret
+from graphs.redaction.rules import Rule, secret
 from graphs.redaction.secret_keys import folder_of, kept_file, kind_of
 from graphs.redaction.secret_names import Secrets, is_public, is_searchable
 from graphs.redaction.secret_patterns import FIRST_RULES, RULES
@@ -244,7 +244,7 @@ def _with_options(values: Sequence[Any], key: str) -> Iterator[tuple[Any, str]]:
 
 def _home(home: str) -> Rule:
     """The rule for a home of whoever makes the bundle."""
-    return Rule("home", home.lower(), re.compile(re.escape(home) + r"(?![\w-])"), same)
+    return Rule("home", home.lower(), re.compile(re.escape(home) + r"(?![\w-])"), secret)
 
 
 def split(log: str) -> list[tuple[str, str]]:

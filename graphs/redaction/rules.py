@@ -22,14 +22,22 @@ class Rule:
     learn: bool = False  # it is a secret wherever else it stands
 
 
+def rule(
+    kind: str,
+    hint: str,
+    pattern: str,
+    known: Callable[[re.Match[str]], str | None] | None = None,
+    *,
+    learn: bool = False,
+    flags: re.RegexFlag = re.NOFLAG,
+) -> Rule:
+    """The rule of a pattern; unless `known` tells, every candidate is a secret as it is spelled."""
+    return Rule(kind, hint, re.compile(pattern, flags), known or secret, learn)
+
+
 def secret(match: re.Match[str]) -> str:
     """The part of the match that is replaced."""
     return match[match.lastindex or 0]
-
-
-def same(match: re.Match[str]) -> str | None:
-    """Every candidate is a secret, as it is spelled."""
-    return secret(match)
 
 
 def with_digit(match: re.Match[str]) -> str | None:

@@ -3,13 +3,14 @@
 
 import ipaddress
 import re
+from functools import partial
 
 from graphs.redaction.credentials import CREDENTIALS
 from graphs.redaction.disk_serials import SERIALS
 from graphs.redaction.domains import PUBLIC_DOMAINS
 from graphs.redaction.ipv4 import QUAD, ipv4
 from graphs.redaction.paths import HOMES, OPTIONS, PATHS
-from graphs.redaction.rules import Rule, same, secret
+from graphs.redaction.rules import rule, secret
 from graphs.redaction.spelling import AFTER, BEFORE, DASH, HEX
 
 UNITS = r"(?:service|slice|scope|socket|mount|target|timer|device|swap|path|automount)"
@@ -41,138 +42,83 @@ def _ipv6(match: re.Match[str]) -> str | None:
     return address.compressed if re.search("[0-9]", match[0]) else None
 
 
+_uuids = partial(rule, "uuid", known=_uuid, learn=True)
+_macs = partial(rule, "mac", known=_mac, learn=True)
 EMAIL = (
     rf"(?<![\w.+-])(?![\w.+-]{{1,255}}@{PUBLIC_DOMAINS}(?![\w-]|\.\w))"
     rf"(?![\w.+-]{{1,255}}@[\w.-]{{1,255}}\.{UNITS}\b)"
     r"[\w.+-]{0,254}[\w+]@(?:[^\W_][\w-]{0,62}\.){1,8}[^\W\d_]{2,24}(?![\w-])"
 )
 UUIDS = (
-    Rule(
-        "uuid",
-        "-",
-        re.compile(rf"{BEFORE}{HEX}{{8}}(?:{DASH}{HEX}{{4}}){{3}}{DASH}{HEX}{{12}}{AFTER}"),
-        _uuid,
-        learn=True,
-    ),
-    Rule(
-        "uuid",
-        "x2d",
-        re.compile(rf"{HEX}{{8}}(?:{DASH}{HEX}{{4}}){{3}}{DASH}{HEX}{{12}}{AFTER}"),
-        _uuid,
-        learn=True,
-    ),
-    Rule(
-        "uuid",
-        "-",
-        re.compile(rf"{BEFORE}[A-Za-z0-9]{{6}}(?:-[A-Za-z0-9]{{4}}){{5}}-[A-Za-z0-9]{{6}}{AFTER}"),
-        _uuid,
-        learn=True,
-    ),
-    Rule("uuid", "lvm-", re.compile(rf"LVM-([A-Za-z0-9]{{32,64}}){AFTER}"), same, learn=True),
-    Rule(
-        "uuid",
-        "crypt-",
-        re.compile(rf"CRYPT-[A-Z0-9]{{1,16}}-({HEX}{{32}}){AFTER}"),
-        _uuid,
-        learn=True,
-    ),
+    _uuids("-", rf"{BEFORE}{HEX}{{8}}(?:{DASH}{HEX}{{4}}){{3}}{DASH}{HEX}{{12}}{AFTER}"),
+    _uuids("x2d", rf"{HEX}{{8}}(?:{DASH}{HEX}{{4}}){{3}}{DASH}{HEX}{{12}}{AFTER}"),
+    _uuids("-", rf"{BEFORE}[A-Za-z0-9]{{6}}(?:-[A-Za-z0-9]{{4}}){{5}}-[A-Za-z0-9]{{6}}{AFTER}"),
+    rule("uuid", "lvm-", rf"LVM-([A-Za-z0-9]{{32,64}}){AFTER}", learn=True),
+    _uuids("crypt-", rf"CRYPT-[A-Z0-9]{{1,16}}-({HEX}{{32}}){AFTER}"),
     # Of a RAID: four groups of eight.
-    Rule(
-        "uuid",
-        ":",
-        re.compile(rf"(?<![\w:])({HEX}{{8}}(?::{HEX}{{8}}){{3}})(?![\w:])"),
-        _uuid,
-        learn=True,
-    ),
-    Rule(
+    _uuids(":", rf"(?<![\w:])({HEX}{{8}}(?::{HEX}{{8}}){{3}})(?![\w:])"),
+    rule(
         "uuid",
         "id",
-        re.compile(
-            rf"(?:uuid|fsid|\b(?:machine|boot|invocation)[-_ ]?id)[\"']?"
-            r"(?:[ ]?[=:][ \"']{0,2}|/)"
-            rf"(?=[A-Fa-f-]{{0,64}}[0-9])({HEX}[0-9A-Fa-f-]{{2,128}}{HEX}){AFTER}",
-            re.IGNORECASE,
-        ),
+        rf"(?:uuid|fsid|\b(?:machine|boot|invocation)[-_ ]?id)[\"']?"
+        r"(?:[ ]?[=:][ \"']{0,2}|/)"
+        rf"(?=[A-Fa-f-]{{0,64}}[0-9])({HEX}[0-9A-Fa-f-]{{2,128}}{HEX}){AFTER}",
         _uuid,
+        flags=re.IGNORECASE,
     ),
-    Rule(
-        "uuid",
+    _uuids(
         "id",
-        re.compile(
-            rf"\b(?:uuid|fsid|(?:machine|boot|invocation)[-_ ]?id)[ \t]{{1,4}}[\"']?({HEX}{{32}})"
-            rf"{AFTER}",
-            re.IGNORECASE,
-        ),
-        _uuid,
-        learn=True,
+        rf"\b(?:uuid|fsid|(?:machine|boot|invocation)[-_ ]?id)[ \t]{{1,4}}[\"']?({HEX}{{32}})"
+        rf"{AFTER}",
+        flags=re.IGNORECASE,
     ),
-    Rule("uuid", "/journal/", re.compile(rf"/journal/({HEX}{{32}}){AFTER}"), _uuid, learn=True),
-    Rule(
+    _uuids("/journal/", rf"/journal/({HEX}{{32}}){AFTER}"),
+    rule(
         "uuid",
         "x2duuid-",
-        re.compile(rf"by\\{{1,2}}x2d(?:part)?uuid-({HEX}{{4}}{DASH}{HEX}{{4}}){AFTER}"),
+        rf"by\\{{1,2}}x2d(?:part)?uuid-({HEX}{{4}}{DASH}{HEX}{{4}}){AFTER}",
         _uuid,
     ),
-    Rule(
-        "uuid",
-        "disk identifier",
-        re.compile(rf"\bDisk identifier: (?:0x)?({HEX}{{8}}){AFTER}"),
-        _uuid,
-        learn=True,
-    ),
+    _uuids("disk identifier", rf"\bDisk identifier: (?:0x)?({HEX}{{8}}){AFTER}"),
 )
 MACS = (
-    Rule(
-        "mac",
+    _macs(
         "",
-        re.compile(
-            rf"{BEFORE}(?:{HEX}{{2}}(?::{HEX}{{2}}){{5,19}}|{HEX}{{2}}(?:-{HEX}{{2}}){{5,19}})"
-            rf"{AFTER}(?![:-]{HEX}{{2}}{AFTER})"
-        ),
-        _mac,
-        learn=True,
+        rf"{BEFORE}(?:{HEX}{{2}}(?::{HEX}{{2}}){{5,19}}|{HEX}{{2}}(?:-{HEX}{{2}}){{5,19}})"
+        rf"{AFTER}(?![:-]{HEX}{{2}}{AFTER})",
     ),
-    Rule(
+    rule(
         "mac",
         "",
-        re.compile(
-            rf"(?<![\w.-]){HEX}{{4}}(?:\.{HEX}{{4}}\.|-{HEX}{{4}}-){HEX}{{4}}(?![\w.-])(?!\\)"
-        ),
+        rf"(?<![\w.-]){HEX}{{4}}(?:\.{HEX}{{4}}\.|-{HEX}{{4}}-){HEX}{{4}}(?![\w.-])(?!\\)",
         _dotted_mac,
         learn=True,
     ),
-    Rule(
-        "mac",
+    _macs(
         "",
-        re.compile(
-            r"(?:\b(?:bd|mac|bluetooth|hw|hardware|ethernet|ether|eth|station|ll|perm(?:anent)?|link)"
-            r"[ _-]?addr(?:ess)?|\b(?:mac|bssid|chaddr|lladdr)|link/ether)[\"']?"
-            rf"[ \t:=]{{1,3}}[\"']?(?:0x)?({HEX}{{12}}){AFTER}",
-            re.IGNORECASE,
-        ),
-        _mac,
-        learn=True,
+        r"(?:\b(?:bd|mac|bluetooth|hw|hardware|ethernet|ether|eth|station|ll|perm(?:anent)?|link)"
+        r"[ _-]?addr(?:ess)?|\b(?:mac|bssid|chaddr|lladdr)|link/ether)[\"']?"
+        rf"[ \t:=]{{1,3}}[\"']?(?:0x)?({HEX}{{12}}){AFTER}",
+        flags=re.IGNORECASE,
     ),
-    Rule("mac", "x", re.compile(rf"\b(?:en|wl|ww)x({HEX}{{12}}){AFTER}"), _mac, learn=True),
+    _macs("x", rf"\b(?:en|wl|ww)x({HEX}{{12}}){AFTER}"),
 )
 # Each sees what those before it left: a whole path or password goes before what is in it.
 FIRST_RULES = (*CREDENTIALS, *OPTIONS)
 RULES = (
     *PATHS,
-    Rule("login", "@", re.compile(r"://([^/\s'\"<>]{1,255})@"), same),
-    Rule("email", "@", re.compile(EMAIL), same),
+    rule("login", "@", r"://([^/\s'\"<>]{1,255})@"),
+    rule("email", "@", EMAIL),
     *UUIDS,
     *SERIALS,
     *MACS,
-    Rule(
+    rule(
         "ip",
         ":",
-        re.compile(
-            rf"(?<![\w.])(?:{HEX}{{0,4}}:){{2,7}}(?:(?:[0-9]{{1,3}}\.){{3}}[0-9]{{1,3}}|{HEX}{{1,4}}"
-            r"|(?<=::))(?!\w|:[\w:]|\.\w)"
-        ),
+        rf"(?<![\w.])(?:{HEX}{{0,4}}:){{2,7}}(?:(?:[0-9]{{1,3}}\.){{3}}[0-9]{{1,3}}|{HEX}{{1,4}}"
+        r"|(?<=::))(?!\w|:[\w:]|\.\w)",
         _ipv6,
     ),
-    Rule("ip", ".", re.compile(rf"(?<![0-9A-Za-z.]){QUAD}(?![^\W_]|\.[0-9])"), ipv4),
+    rule("ip", ".", rf"(?<![0-9A-Za-z.]){QUAD}(?![^\W_]|\.[0-9])", ipv4),
     *HOMES,
 )

@@ -279,6 +279,7 @@ def test_a_variant_without_a_run_that_counts(tmp_path: Path) -> None:
     found = compared(tmp_path, a=[5.0], b=["aborted"])
     assert found.primary["b"].verdict == "undecided" and found.primary["b"].p is None
     assert found.sentences["b"] == "b cannot be compared: the variant has no run that counts."
+    assert found.answers["b"].head == "b cannot be compared:"
 
 
 def without(log: Path, begins: str) -> None:

@@ -49,7 +49,7 @@ def test_worse_is_what_the_metric_says(
     assert found.ratio == pytest.approx(2 if sample is HIGH else 1 / 2)
     nobody = Failures("b", 0, 5, 0, 5, 1.0, 1.0, "undecided")
     words = {"regressed": "worse", "improved": "better"}[verdict]
-    text = sentence("B", "A", found, one(metric, base, base), nobody)
+    text = sentence("B", "A", found, one(metric, base, base), nobody).text
     about = f"({metric.title}, {metric.better} is better)"
     assert text.startswith(f"B is {words} than A {about}: ") and "means go" not in text
 
@@ -84,7 +84,7 @@ def test_means_against_ranks_are_told_in_either_direction() -> None:
         if found.verdict == "undecided":
             found = replace(found, verdict="regressed" if metric is TIME else "improved")
         nobody = Failures("b", 0, 6, 0, 6, 1.0, 1.0, "undecided")
-        text = sentence("B", "A", found, one(metric, base, base), nobody)
+        text = sentence("B", "A", found, one(metric, base, base), nobody).text
         assert text.startswith("By the ranks of the runs B is ")
 
 

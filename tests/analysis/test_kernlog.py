@@ -9,9 +9,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from hypothesis import given
@@ -20,8 +21,8 @@ from hypothesis import strategies as st
 from analysis.kernel_log import gfp, kinds
 from analysis.kernel_log.lines import LONGEST
 from analysis.kernel_log.open_record import MOST_LINES, Record
-from analysis.kernel_log.parser import Log
-from analysis.kernel_log.records import as_json, attach, count_failures, records
+from analysis.kernel_log.parser import Log, parse
+from analysis.kernel_log.records import CHUNK, as_json, attach, count_failures
 from analysis.kernlog import main
 from errors import UserError
 
@@ -45,6 +46,10 @@ WHOLE = (
     "131069 pages RAM",
     "19281 pages reserved",
 )
+
+
+def records(stream: BinaryIO, log: Log | None = None) -> Iterator[Record]:
+    return parse(iter(lambda: stream.read(CHUNK), b""), Log() if log is None else log)
 
 
 def of(*lines: str | bytes, log: Log | None = None) -> list[Record]:

@@ -10,17 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.figures.gaps import expected_wait, quantile_by_time, window_quantiles
 from analysis.figures.metrics import (
     BY_KEY,
     METRICS,
     PRIMARY,
     counted,
-    expected_wait,
     failed,
     lost,
     measure,
-    quantile_by_time,
-    window_quantiles,
 )
 from analysis.reading.load import Run, load_campaign
 from tests.make_results import line_log, meta, table, write_run

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.figures.workload_tables import of_run
+from analysis.reading.evidence import Evidence
 from analysis.reading.load import load_campaign
 from analysis.reading.recorded import recorded
 from contract.workload import FigureTable, Recorded, TableRow
@@ -33,7 +34,7 @@ MOMENTS = {"in": T0 + 0.3, "out": T0 + 0.6, "late": T0 + 60}
 
 def value(tmp_path: Path, one: Recorded, told: dict[str, float] = MOMENTS) -> float | None:
     (tmp_path / "trace.tsv").write_text(TRACE)
-    return recorded(tmp_path, [one], told, T0).get(one.key)
+    return recorded(Evidence(tmp_path), [one], told, T0).get(one.key)
 
 
 @pytest.mark.parametrize(
@@ -64,16 +65,16 @@ def test_by_how_much_columns_grew(tmp_path: Path, asked: Recorded, known: float 
 
 def test_without_a_trace_or_a_begin_nothing_is_known(tmp_path: Path) -> None:
     asked = [Recorded("k", ("throttled_*_n",))]
-    assert recorded(tmp_path, asked, {}, T0) == {}
+    assert recorded(Evidence(tmp_path), asked, {}, T0) == {}
     (tmp_path / "trace.tsv").write_text(TRACE)
-    assert recorded(tmp_path, asked, {}, None) == {}
+    assert recorded(Evidence(tmp_path), asked, {}, None) == {}
 
 
 def test_a_single_row_is_no_growth(tmp_path: Path) -> None:
     row = "".join(TRACE.splitlines(keepends=True)[:2])
     (tmp_path / "trace.tsv").write_text(row)
     asked = [Recorded("k", ("throttled_*_n",)), Recorded("l", ("throttled_*_n",), "in", "in")]
-    assert recorded(tmp_path, asked, {"in": T0}, T0) == {}
+    assert recorded(Evidence(tmp_path), asked, {"in": T0}, T0) == {}
 
 
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=20), st.integers(0, 20))
@@ -87,7 +88,7 @@ def test_spans_one_behind_the_other_add_up(
     (folder / "trace.tsv").write_text(table({"elapsed_s": rows, "x": [*sums]}))
     told = {"cut": T0 + min(cut, len(steps) - 1) / 4}
     parts = [Recorded("a", ("x",), "", "cut"), Recorded("b", ("x",), "cut"), Recorded("c", ("x",))]
-    found = recorded(folder, parts, told, T0)
+    found = recorded(Evidence(folder), parts, told, T0)
     assert found["a"] + found["b"] == found["c"] == sums[-1] - sums[0]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from analysis.figures.stalls import Stall
 from analysis.reading.counter_tables import MOST_COLUMNS, MOST_ROWS, parse_table
-from analysis.reading.evidence_tables import MOST_TASKS, Evidence, Look, Task, read_tasks
+from analysis.reading.evidence_tables import MOST_TASKS, Look, Task, read_tasks
 from analysis.reading.latency_log import MOST_EVENTS, parse_events, parse_lines
 from analysis.reading.load import MOST_FACTS, load_campaign
 from analysis.stall_causes import critical_path
@@ -101,7 +101,7 @@ def test_stalls_beyond_the_longest_are_unexplained_and_that_is_said(tmp_path: Pa
 
 def path_of(run: Path, tasks: list[Task], looks: list[Look]) -> CriticalPath:
     machine = Machine(one_run(run, {}))
-    return CriticalPath(Evidence(tasks, sorted(looks, key=lambda one: one.at)), machine, {})
+    return CriticalPath(tasks, sorted(looks, key=lambda one: one.at), machine, {})
 
 
 def looks_at(count: int, at: Callable[[int], float], stack: str = SWAP_IN) -> list[Look]:

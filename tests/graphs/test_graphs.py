@@ -23,7 +23,7 @@ from graphs.__main__ import main
 from graphs.pictures import classical, comparison
 from graphs.pictures.classical import quoted
 from graphs.pictures.style import OKABE_ITO, OPEN, VERDICTS, fitted, text_width
-from graphs.report import timeline_runs
+from graphs.report import Part, timeline_runs
 from tests.make_results import line_log, make_campaign, make_run, meta, table, write_run
 
 needs_gnuplot = pytest.mark.skipif(shutil.which("gnuplot") is None, reason="no gnuplot")
@@ -369,11 +369,11 @@ def test_either_results_or_a_bundle_to_check(tmp_path: Path) -> None:
 def test_of_many_runs_only_the_median_ones_have_a_timeline(tmp_path: Path) -> None:
     campaign = load_campaign(short_campaign(tmp_path, 13, 3))
     order = list(campaign.variants())
-    few = timeline_runs(campaign, order, "few")
+    few = timeline_runs(Part("", campaign, order), "few")
     assert len(few) == SHOWN and {run.number for run in few} == {2}
-    assert len(timeline_runs(campaign, order, "all")) == 39
+    assert len(timeline_runs(Part("", campaign, order), "all")) == 39
     some = load_campaign(tmp_path / "v01")
-    assert [run.number for run in timeline_runs(some, ["v01"], "few")] == [1, 2, 3]
+    assert [run.number for run in timeline_runs(Part("", some, ["v01"]), "few")] == [1, 2, 3]
 
 
 @needs_gnuplot

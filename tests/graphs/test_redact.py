@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 from analysis.kernel_log.records import count_failures
 from analysis.reading.counter_tables import parse_table
 from analysis.reading.latency_log import parse_lines
+from graphs.bundle import redacted_view
 from graphs.redaction.redact import TOKEN, Redactor
 from graphs.redaction.result_files import learn, redacted
 from graphs.redaction.secret_names import Secrets, is_searchable, own_secrets
+from tests.make_results import meta
+from tests.support.loading import one_run
 
 OWN = Secrets(
     frozenset({"annas-box"}), frozenset({"anna", "max"}), frozenset({"/data/people/anna"})
@@ -397,3 +400,14 @@ def test_evidence_is_published_as_it_is() -> None:
     assert redacted("blocked.tsv", stacks, redactor) == stacks
     named = stacks.replace(b"python3", b"annas-box")
     assert redacted("blocked.tsv", named, redactor) == stacks.replace(b"python3", b"<host-1>")
+
+
+def test_a_run_without_a_secret_is_itself_in_a_bundles_view(tmp_path: Path) -> None:
+    clean = one_run(tmp_path / "clean", {})
+    assert redacted_view._redacted_run(clean, Redactor(Secrets())) is clean
+    facts = json.dumps(meta("k", hostname="annas-box"))
+    named = one_run(tmp_path / "named", {"meta.json": facts})
+    redactor = Redactor(Secrets())
+    redactor.learn_value(named.meta)
+    shown = redacted_view._redacted_run(named, redactor)
+    assert shown is not named and "annas-box" not in json.dumps(shown.meta)
