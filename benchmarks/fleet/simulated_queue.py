@@ -10,7 +10,7 @@ from pathlib import Path
 
 from contract.run_record import write_status
 from run.slurm import submission
-from run.slurm.controller import QueuedTask
+from run.slurm.controller import Controller, QueuedTask
 from run.slurm.submission import TaskFolder
 
 MIN_JOB_AGE_S = 300.0  # Slurm's default: how long squeue shows a task that is over
@@ -31,7 +31,7 @@ class SimulatedClock:
         self.now += seconds
 
 
-class SimulatedQueue:
+class SimulatedQueue(Controller):
     """Nodes with so many slots in all; runs take shortest_s to longest_s.
 
     spent: CPU seconds of this simulation itself, which are none of the driver's.

@@ -22,8 +22,9 @@ from typing import Any
 from contract.run_files import STATUS
 from contract.untrusted import json_object
 from errors import UserError, run_command
-from run.hosts import links, progress
-from run.hosts.progress import Progress
+from run.hosts import links
+from run.jobs import progress
+from run.jobs.progress import Progress
 from setup import cache
 
 PLAN = "plan.json"

@@ -5,6 +5,7 @@ A run beside others at work is at times another one (docs/explain/machines-and-c
 that a host has TRIES.
 """
 
+import json
 import tempfile
 import time
 from collections import Counter
@@ -18,10 +19,11 @@ from contract.options import Options
 from contract.run_files import ABORTED, META
 from contract.untrusted import json_object
 from contract.variant import Variant
-from run.hosts.one_host import OneHost, identity, plan_of
-from run.hosts.ssh import Failed, Unreached
-from run.jobs import run_copies
+from run.hosts.one_host import OneHost
+from run.hosts.ssh import Failed
+from run.jobs import plan_file, run_copies
 from run.jobs.job import Job, Streams
+from run.jobs.programs import NoAnswer
 from run.measure_command import errand
 from setup import cache
 from vm.guest import Guest
@@ -145,11 +147,11 @@ def _differing(own: Any, other: Any, key: str = "") -> list[tuple[str, Any, Any]
 
 def _proof(host: OneHost, job: Job, stopped: Callable[[], bool]) -> Proof | str:
     """The host's proof, or why there is none."""
-    plan = plan_of(job)
-    name = f"{identity(plan['jobs'][0], LABEL)}-{time.monotonic_ns():x}"
+    entry = plan_file.portable(job)
+    name = f"{plan_file.identity(entry, LABEL)}-{time.monotonic_ns():x}"
     try:
         host.send(job)
-        host.start(job, plan, name)
+        host.start(entry, name)
         while (found := _look(host, name))["alive"]:
             if stopped():
                 host.call("cancel", jobs=[name])
@@ -162,7 +164,7 @@ def _proof(host: OneHost, job: Job, stopped: Callable[[], bool]) -> Proof | str:
             return read_proof(run)
     except Failed as error:
         return str(error)
-    except Unreached as error:
+    except NoAnswer as error:
         return f"it does not answer: {error}"
 
 
@@ -175,7 +177,10 @@ def _look(host: OneHost, name: str) -> dict[str, Any]:
 
 
 def read_proof(run: Path) -> Proof:
-    """What a short run that is over has left."""
-    files = {name: cache.file_digest(run / name) for name in run_copies.same_everywhere(run)}
+    """What a short run that is over has left; of the host's clock, which differs, its facts."""
     meta = json_object((run / META).read_bytes()) or {}
-    return Proof(files, {name: meta.get(name) for name in TELLING})
+    facts = {name: meta.get(name) for name in TELLING}
+    if run_copies.is_repeatable(run):
+        names = run_copies.same_everywhere(run)
+        return Proof({name: cache.file_digest(run / name) for name in names}, facts)
+    return Proof({META: cache.key(json.dumps(facts, sort_keys=True))}, facts)

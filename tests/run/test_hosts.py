@@ -13,7 +13,7 @@ from contract.plan import HOSTS_FILE
 from errors import UserError
 from run.arguments import parse
 from run.campaign import Campaign
-from run.hosts import host_list, kept, one_host, opening, proof, sending
+from run.hosts import host_list, kept, opening, proof, sending
 from run.hosts.host_list import Host
 from run.hosts.kept import Kept
 from run.hosts.one_host import OneHost
@@ -86,11 +86,13 @@ def test_a_plan_that_is_passed_on_names_no_hosts(tmp_path: Path) -> None:
     assert "secret" not in (tmp_path / "c" / "plan.toml").read_text()
 
 
-def test_the_hosts_clock_is_refused_on_other_hosts() -> None:
+def test_a_bisect_on_other_hosts_needs_the_guests_clock() -> None:
     options = parse([])
-    opening.check("ssh:a", options, [GUEST])
-    with pytest.raises(UserError, match="--on needs the guest's clock"):
-        opening.check("ssh:a", options, [GUEST, HOST])
+    for clock in (GUEST, HOST):
+        opening.check("ssh:a", options, [clock])
+    opening.check("ssh:a", options, [GUEST], bisects=True)
+    with pytest.raises(UserError, match="--bisect with --on needs the guest's clock"):
+        opening.check("ssh:a", options, [GUEST, HOST], bisects=True)
 
 
 @pytest.mark.parametrize(
@@ -133,17 +135,17 @@ def test_a_run_that_is_under_way_elsewhere_keeps_its_place(tmp_path: Path) -> No
 
 def test_a_plan_for_a_host_names_no_place_of_this_one() -> None:
     job = played_jobs.job()
-    plan = one_host.plan_of(job)
-    image = plan["jobs"][0]["files"]["kernel image"]
+    entry = plan_file.portable(job)
+    image = entry["files"]["kernel image"]
     assert image["name"] == f"elsewhere/{job.guest.kernel.image_digest}"
-    assert str(cache.place().parent) not in json.dumps(plan)
+    assert str(cache.place().parent) not in json.dumps(entry)
 
 
 def test_two_jobs_are_the_same_if_their_runs_would_be() -> None:
     def identity(where: str = ".", **facts: Any) -> str:
         job = played_jobs.job(memory=facts.pop("memory", 1 << 28))
         cast(dict[str, Any], job.facts).update(facts)
-        return one_host.identity(plan_file.portable(job), where)
+        return plan_file.identity(plan_file.portable(job), where)
 
     assert identity(suite="a") == identity(suite="b")
     others = [identity(), identity("search"), identity(order=9), identity(memory=1 << 27)]
