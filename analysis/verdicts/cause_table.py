@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from analysis.figures.metrics import Metric, counted, lost, whole
+from analysis.reading.facts import block
 from analysis.reading.load import Campaign, Run
 from analysis.reading.words import plain, plural, some
 from analysis.stall_causes import run_causes
@@ -129,6 +130,7 @@ def cause_table(
                 tuple(run.number for run in told),
                 tuple(run.order for run in told),
                 len(known) - len(told),
+                hosts=tuple(map(block, told)),
             )
     return CauseTable(found, variants, labels, samples, apart)
 
