@@ -25,6 +25,7 @@ from run.jobs import plan_file, run_copies
 from run.jobs.job import Job, Streams
 from run.jobs.programs import NoAnswer
 from run.measure_command import errand
+from run.run_folders import ended, why_of
 from setup import cache
 from vm.guest import Guest
 from workloads.registry import stream_names
@@ -176,11 +177,16 @@ def _look(host: OneHost, name: str) -> dict[str, Any]:
     )
 
 
-def read_proof(run: Path) -> Proof:
-    """What a short run that is over has left; of the host's clock, which differs, its facts."""
+def read_proof(run: Path) -> Proof | str:
+    """What a short run that is over has left; on the host's clock, which differs, its facts.
+
+    Or why it proves nothing there: a /dev/kvm may open, and no kernel come up.
+    """
     meta = json_object((run / META).read_bytes()) or {}
     facts = {name: meta.get(name) for name in TELLING}
     if run_copies.is_repeatable(run):
         names = run_copies.same_everywhere(run)
         return Proof({name: cache.file_digest(run / name) for name in names}, facts)
+    if "t0" not in meta:
+        return f"its proof did not come to its workload: {ended(run)}: {why_of(run)}"
     return Proof({META: cache.key(json.dumps(facts, sort_keys=True))}, facts)

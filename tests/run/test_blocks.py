@@ -13,6 +13,7 @@ import pytest
 from contract.run_record import write_status
 from run.hosts import proof, sending, ssh_workers
 from run.hosts.one_host import OneHost
+from run.hosts.proof import Proof
 from run.hosts.ssh_workers import SshWorkers
 from run.jobs import run_copies
 from run.jobs.elsewhere import Blocks
@@ -211,21 +212,27 @@ def test_a_node_that_goes_away_does_not_hold_its_block(place: Path) -> None:
 
 
 def test_on_the_hosts_clock_a_proof_is_of_facts_and_copies_may_differ(tmp_path: Path) -> None:
-    def made(name: str, clock: str, text: str, qemu: str = "7.2") -> Path:
-        meta = {"clock": {"kind": clock}, "machine": {"qemu": qemu}, "accelerator": "kvm"}
+    def made(name: str, clock: str, text: str, qemu: str = "7.2", **more: Any) -> Path:
+        meta = {"clock": {"kind": clock}, "machine": {"qemu": qemu}, "accelerator": "kvm", **more}
         files: dict[str, str | bytes] = {
             "meta.json": json.dumps(meta),
             "latency-gitk-1.log": f"0.1 0.1 {text}\n",
         }
         return write_run(tmp_path / name, files)
 
-    one, other = (proof.read_proof(made(f"h{n}", HOST, f"x{n}")) for n in (1, 2))
+    def proved(run: Path) -> Proof:
+        found = proof.read_proof(run)
+        assert isinstance(found, Proof)
+        return found
+
+    one, other = (proved(made(f"h{n}", HOST, f"x{n}", t0=1.0)) for n in (1, 2))
     assert one.files == other.files
-    third = proof.read_proof(made("h3", HOST, "x", qemu="10.0"))
+    assert "did not come to its workload: completed" in str(proof.read_proof(made("h4", HOST, "")))
+    third = proved(made("h3", HOST, "x", qemu="10.0", t0=1.0))
     assert third.files != one.files and "machine.qemu 10.0 here" in proof.difference(
         third, one, "a"
     )
-    mine, theirs = (proof.read_proof(made(f"g{n}", GUEST, f"x{n}")) for n in (1, 2))
+    mine, theirs = (proved(made(f"g{n}", GUEST, f"x{n}")) for n in (1, 2))
     assert mine.files != theirs.files
     assert run_copies.settle(made("copy", HOST, "y"), tmp_path / "h1") == []
     assert not (tmp_path / "copy").exists()
