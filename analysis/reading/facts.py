@@ -131,6 +131,15 @@ def block(run: Run) -> str:
     return "" if own_clock(run) else run.host
 
 
+def several_hosts(runs: list[Run]) -> list[str]:
+    """One line if the runs' figures depend on several hosts, for who cannot compare within each."""
+    names = {each[0].host: [_name(run) for run in each] for each in _by_block(runs)}
+    if len(names) < 2:
+        return []
+    first, second = list(names.values())[:2]
+    return [f"the host differs: one in {some(first, NAMED)}, another in {some(second, NAMED)}"]
+
+
 def _by_block(runs: list[Run]) -> list[list[Run]]:
     blocks: dict[str, list[Run]] = {}
     for run in runs:

@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import re
 import shlex
 import shutil
 from collections.abc import Mapping
@@ -50,7 +51,9 @@ class OneHost:
 
     @property
     def _campaign(self) -> str:
-        return f"{self._cache}/{CAMPAIGNS}/{self._id}"
+        # Hosts may share a home: what one has under way is no business of another.
+        name = re.sub(r"[^A-Za-z0-9_.-]", "_", self.name)
+        return f"{self._cache}/{CAMPAIGNS}/{self._id}-{name}"
 
     def open(self) -> None:
         """Send it the suite; LeftOut if it lacks a program, NoAnswer if it does not answer."""

@@ -105,14 +105,14 @@ class SshWorkers(Elsewhere[SshTask]):
         return answering and self._failure is None
 
     def _rows(self) -> list[HostRow]:
-        rows = []
+        runs = {}
         for state in self._states:
-            row = self._hosts.of(state.name)
-            row.runs = [(task.job.title, task.progress.words) for task in list(state.jobs.values())]
+            jobs = list(state.jobs.values())
+            runs[state.name] = [(task.job.title, task.progress.words) for task in jobs]
             if state.name not in self._hosts.left_out:
-                row.note = f"does not answer: {state.silent}" if state.silent else ""
-            rows.append(row)
-        return rows
+                note = f"does not answer: {state.silent}" if state.silent else ""
+                self._hosts.of(state.name).note = note
+        return self._hosts.doing(runs)
 
     def _follow(self, state: HostState) -> None:
         """A host's thread."""

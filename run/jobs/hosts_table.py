@@ -2,7 +2,7 @@
 """What is known of the hosts: what each has done, which are left out; and their live table."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -46,8 +46,12 @@ class HostRows:
         """The host's row."""
         return self._rows.setdefault(name, HostRow(name))
 
-    def all(self) -> list[HostRow]:
-        """All of them, by name."""
+    def doing(self, runs: Mapping[str, list[tuple[str, str]]]) -> list[HostRow]:
+        """All of them, by name; runs: what each does now."""
+        for name in runs:
+            self.of(name)
+        for row in self._rows.values():
+            row.runs = runs.get(row.name, [])
         return [self._rows[name] for name in sorted(self._rows)]
 
     def finished(self, name: str) -> None:

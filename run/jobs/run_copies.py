@@ -64,6 +64,10 @@ def settle(made: Path, run: Path) -> list[str] | None:
     """
     try:
         made.rename(run)
+    except FileNotFoundError:
+        if made.exists() or not run.exists():
+            raise
+        return None  # NFS has lost the answer to the first try
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise

@@ -68,7 +68,9 @@ class SlurmWorkers(Elsewhere[SlurmTask]):
 
     def look(self, wait_s: float) -> list[Ended]:
         """The jobs that ended; UserError if Slurm refuses all."""
-        self._look_at_folders()
+        for task in list(self._tasks):
+            if (state := ended(task.run)) not in (None, ABORTED):
+                self._taken_over(task, str(state))
         now = time.monotonic()
         if now >= self._next_ask:
             self._ask()
@@ -120,18 +122,8 @@ class SlurmWorkers(Elsewhere[SlurmTask]):
             if not task.node and task.queued:
                 reasons.add(task.queued.reason)
         waiting = len(self._pending) + len(runs.pop("", ()))
-        for node in runs:
-            self._hosts.of(node)
-        for row in self._hosts.all():
-            row.runs = runs.get(row.name, [])
         queue = HostRow("(queue)", note=", ".join(sorted(reasons - {"None"})), waiting=waiting)
-        return [*self._hosts.all(), queue]
-
-    def _look_at_folders(self) -> None:
-        for task in list(self._tasks):
-            state = ended(task.run)
-            if state not in (None, ABORTED):
-                self._taken_over(task, str(state))
+        return [*self._hosts.doing(runs), queue]
 
     def _ask(self) -> None:
         """Look at the queue: which tasks are over, which are to be cancelled."""

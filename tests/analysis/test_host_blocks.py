@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from analysis.figures.by_host import by_host
 from analysis.reading.load import load_campaign
 from analysis.text.summary_files import summary
+from analysis.trends.trend import find_trend
 from analysis.verdicts.compare import compare
 from analysis.verdicts.statistics import (
     attainable_within,
@@ -116,6 +117,12 @@ def test_hosts_may_have_other_processors_and_a_host_may_not(tmp_path: Path) -> N
     path.write_text(json.dumps(meta))
     with pytest.raises(UserError, match=r"host\.cpu_model differs: .*another"):
         compare(load_campaign(folder), baseline="old")
+
+
+def test_a_trend_refuses_runs_of_several_hosts_clocks(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"the host differs: one in new/1, .*another in new/2"):
+        find_trend(load_campaign(made(tmp_path / "c", EVEN)))
+    assert find_trend(load_campaign(made(tmp_path / "g", EVEN, clock={"kind": "guest"})))
 
 
 def test_hosts_that_differ_by_their_own_clocks_are_not_warned_of(tmp_path: Path) -> None:

@@ -415,3 +415,20 @@ def test_a_rename_whose_answer_was_lost_has_begun_the_task(
 
     monkeypatch.setattr(Path, "rename", lost)
     assert task.begin("n1") and task.node == "n1"
+
+
+def test_a_run_whose_rename_lost_its_answer_is_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, run = tmp_path / "1.partial-n1-j", tmp_path / "1"
+    with pytest.raises(FileNotFoundError):
+        run_copies.settle(made, run)
+    made.mkdir()
+    rename = Path.rename
+
+    def lost(self: Path, target: Path) -> Path:
+        rename(self, target)
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "rename", lost)
+    assert run_copies.settle(made, run) is None and run.is_dir()
