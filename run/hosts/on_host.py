@@ -166,8 +166,8 @@ def _open_plan(folder: Path) -> int:
 
 def _end(folders: list[Path]) -> None:
     """Have the workers of these jobs end, killed if they do not within END_S."""
-    until = time.monotonic() + END_S
     for number in (signal.SIGTERM, signal.SIGKILL):
+        until = time.monotonic() + END_S
         for folder in filter(_is_alive, folders):
             try:
                 os.kill(int((folder / PID).read_text()), number)
@@ -175,7 +175,6 @@ def _end(folders: list[Path]) -> None:
                 continue  # it ended meanwhile
         while any(map(_is_alive, folders)) and time.monotonic() < until:
             time.sleep(0.05)
-        until += 1.0
 
 
 def _name(text: str) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """--on, what a campaign keeps of its hosts, and when a host has proved itself; no ssh here."""
 
+import fcntl
 import io
 import json
 import tarfile
@@ -13,7 +14,7 @@ from contract.plan import HOSTS_FILE
 from errors import UserError
 from run.arguments import parse
 from run.campaign import Campaign
-from run.hosts import host_list, kept, opening, proof, sending
+from run.hosts import host_list, kept, on_host, opening, proof, sending
 from run.hosts.host_list import Host
 from run.hosts.kept import Kept
 from run.hosts.one_host import OneHost
@@ -161,6 +162,22 @@ def test_the_suites_tarball_is_the_same_again_and_has_what_a_job_needs() -> None
     assert {"run/one.py", "run/hosts/on_host.py", "vm/guest_init.sh", "errors.py"} <= names
     assert "monitors/sampler/sampler.c" in names or any(one.endswith(".c") for one in names)
     assert not [one for one in names if "__pycache__" in one or one.startswith(("tests", "/"))]
+
+
+def test_a_job_is_alive_as_long_as_its_plan_is_locked(tmp_path: Path) -> None:
+    assert not on_host._is_alive(tmp_path)
+    plan = tmp_path / on_host.PLAN
+    plan.write_text("{}")
+    assert not on_host._is_alive(tmp_path)
+    with open(plan, "r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert on_host._is_alive(tmp_path)
+    assert not on_host._is_alive(tmp_path)
+
+
+def test_hosts_with_one_home_keep_their_jobs_apart() -> None:
+    alpha, beta = (OneHost(Host(name), "c")._campaign for name in ("me@alpha", "me@beta"))
+    assert alpha != beta and "@" not in alpha
 
 
 class Played:

@@ -17,6 +17,7 @@ import pytest
 from tests.support import loopback_hosts
 from tests.support.fleet_campaign import LABELS, WAIT_S, FleetCampaign
 from tests.support.loopback_hosts import LoopbackHost
+from tests.support.vms import wait_for
 
 pytestmark = [
     pytest.mark.slow,
@@ -56,8 +57,12 @@ class Campaign(FleetCampaign):
     def check(self, runs: int) -> None:
         """Nothing is left on any host, too."""
         super().check(runs)
-        for one in self.hosts:
-            assert one.workers() == [] and one.campaigns() == [], one.name
+        assert self.is_left()
+
+    def is_left(self) -> bool:
+        """Whether nothing of a campaign is there once what was killed has ended."""
+        assert wait_for(lambda: not self.workers(), WAIT_S)
+        return not any(one.campaigns() for one in self.hosts)
 
     def workers(self) -> list[int]:
         """All processes that do runs."""
@@ -121,7 +126,7 @@ def test_a_killed_worker_and_an_interrupted_driver(campaign: Campaign) -> None:
     driver.send_signal(signal.SIGINT)
     said = campaign.end(driver)
     assert "interrupted; 4 of 4 runs are missing" in said, said
-    assert campaign.workers() == [] and not any(one.campaigns() for one in campaign.hosts)
+    assert campaign.is_left()
     campaign.play()
     campaign.go(2)
     campaign.check(2)
