@@ -25,8 +25,11 @@ CACHES = "XDG_CACHE_HOME=DIR"  # by which the cache is elsewhere
 SERIES = re.compile(r"\d+\.\d+")
 
 
-def check(options: Options) -> None:
-    """UserError if something that the options name cannot be used; paths are absolute by now."""
+def check(options: Options, *, elsewhere: bool = False) -> None:
+    """UserError if something that the options name cannot be used; paths are absolute by now.
+
+    elsewhere: runs are done on other machines, whose KVM is not this one's.
+    """
     if options.mirror is not None:
         mirrors.find(options.mirror)
     if options.gitks and options.repo:
@@ -40,7 +43,7 @@ def check(options: Options) -> None:
     _check_baseline(options, opened.stored())
     for variant in options.variants:
         _check_kernel(options.of(variant), variant, opened.pinned(variant))
-    if options.accel == "kvm":
+    if options.accel == "kvm" and not elsewhere:
         probe.check_device()
     if options.qemu != emulator.SUITE:
         emulator.find(options.qemu)

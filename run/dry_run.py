@@ -8,6 +8,7 @@ import itertools
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 
 from contract import checkout
 from contract.options import Options
@@ -229,7 +230,10 @@ def _order(options: Options, where: str) -> list[str]:
     time = first_estimate.sentence(todo_options, accel, jobs, clock, options.qemu)
     hosts = host_list.hosts(where)
     if where != host_list.LOCAL:
-        side_by_side = f"{host_list.slots(where)} at a time"
+        slots = host_list.slots(where)
+        if hosts and clock != GUEST:
+            slots, hosts = len(hosts), [replace(one, slots=1) for one in hosts]
+        side_by_side = f"{slots} at a time"
         time = "no time estimate for other hosts"
     shown = ", ".join(f"{label} {number}" for label, number in todo[:60])
     variants = _many(len(options.variants), "variant")
@@ -237,11 +241,13 @@ def _order(options: Options, where: str) -> list[str]:
         f"runs: {len(todo)} ({variants}, up to {options.runs} each), {side_by_side}, {time}",
         f"order: {shown}{', …' if len(todo) > 60 else ''}",
     ]
+    proof = "the same short run" if clock == GUEST else "a short run with the same facts"
     if hosts:
         named = ", ".join(f"{one.name} ({one.slots} at a time)" for one in hosts)
-        lines.append(f"done by ssh on {named}, once each has made the same short run")
+        lines.append(f"done by ssh on {named}, once each has made {proof}")
     elif where != host_list.LOCAL:
-        lines.append("done by Slurm, on nodes that have made the same short run")
+        alone = "" if clock == GUEST else ", each run alone on its node"
+        lines.append(f"done by Slurm, on nodes that have made {proof}{alone}")
     if options.looks:
         looks = ", ".join(str(look) for look in options.looks)
         lines.append(f"looked at after {looks} runs of each; ended once all is decided")
@@ -253,9 +259,9 @@ def main() -> int:
     options = parse(sys.argv[1:])
     demands.check(options)
     options = identified(options)
-    checks.check(options)
-    print(f"dry run of: run_test.sh {shlex.join(sys.argv[1:])}")
     where = opening.chosen(sys.argv[1:], folder(options))
+    checks.check(options, elsewhere=where != host_list.LOCAL)
+    print(f"dry run of: run_test.sh {shlex.join(sys.argv[1:])}")
     if options.device is None:
         opening.check(where, options, [wanted(options)])
     for number, line in enumerate(lines(options, where), start=1):

@@ -146,6 +146,8 @@ def campaign(path: Path) -> Iterator[None]:
                 raise UserError(
                     f"another run_test.sh is at work in {path}", hint="wait for it, or end it"
                 ) from None
+            except OSError:
+                pass  # not every file system that hosts share can lock a folder
             if not path.is_dir() or path.stat().st_ino != os.fstat(fd).st_ino:
                 continue  # its last holder has removed it meanwhile
             try:

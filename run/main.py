@@ -19,7 +19,7 @@ from run.bisect.options import is_asked
 from run.campaign import Campaign
 from run.changed_kernels import built
 from run.estimates import speed_here
-from run.hosts import opening
+from run.hosts import host_list, opening
 from run.identity import identified
 from run.jobs.stop_signals import Stopped
 from run.preparation import Ready, make_ready, say
@@ -38,18 +38,20 @@ def in_vms(
 ) -> Outcome:
     """The campaign, in VMs: every run that it still lacks."""
     opened = Campaign(options, command)
-    prepared = make_ready(options, opened.pinned)
-    ready = built.without_twins(prepared, opened.stored(), say)
     where = opening.chosen(command, opened.path)
+    elsewhere = where != host_list.LOCAL
+    prepared = make_ready(options, opened.pinned, elsewhere=elsewhere)
+    ready = built.without_twins(prepared, opened.stored(), say)
     opening.check(where, options, [one.guest.clock for one in ready])
-    if all(one.guest.clock == GUEST for one in ready):
+    if elsewhere or all(one.guest.clock == GUEST for one in ready):
         machine.share()
     else:
         machine.keep()
     labels = [one.label for one in opened.stored()]
     for one in ready:
         its = options.of(one.variant).workload
-        refuse_another_host(opened.path, labels, host_facts(one.guest), its)
+        facts = host_facts(one.guest) | ({"host": {}} if elsewhere else {})
+        refuse_another_host(opened.path, labels, facts, its)
     variants = opened.enter([(one.variant, one.guest.kernel) for one in ready])
     by_label = {
         variant.label: Ready(variant, one.guest)
@@ -119,12 +121,14 @@ def main() -> int:
     for kind in (session.SCRATCH, probe.SCRATCH):
         cache.sweep(kind)
     cache.sweep_unfinished()
+    elsewhere = False
     if options.device is None:
-        checks.check(options)
+        elsewhere = opening.chosen(argv, folder(options)) != host_list.LOCAL
+        checks.check(options, elsewhere=elsewhere)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     stopped = Stopped()
-    may_share = clock.wanted(options) == GUEST
+    may_share = elsewhere or clock.wanted(options) == GUEST
     with machine_lock.held(may_share, say) as machine:
         if options.device is not None:
             run_dir, state, why = on_device.run(options, stopped, argv)

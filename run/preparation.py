@@ -122,17 +122,21 @@ def ending_children() -> Iterator[None]:
 
 
 def make_ready(
-    options: Options, pinned: Callable[[Variant], str] = lambda variant: variant.kernel
+    options: Options,
+    pinned: Callable[[Variant], str] = lambda variant: variant.kernel,
+    *,
+    elsewhere: bool = False,
 ) -> list[Ready]:
     """For each variant a guest: kernel, initramfs, image, history, music and accelerator.
 
-    What can be made at once is. pinned: the kernel to resolve for a variant.
+    What can be made at once is. pinned: the kernel to resolve for a variant. elsewhere: the runs
+    are done on other machines, which --accel kvm is about then.
     """
     say("making ready, and checking what is in the cache:")
     # What the user named comes first: if it will not do, nothing else has to be built to say so.
     repo = history.use(Path(options.repo)) if options.repo else None
     source = music_source(options)
-    asked, made = _made(options, pinned, repo)
+    asked, made = _made(options, pinned, repo, elsewhere)
     say(f"  accelerator: {made.accel} ({made.accel_reason})")
     clock = timing(options, made.accel)
     say(f"  machine: {options.machine}, on the {clock.clock}'s clock ({clock.why})")
@@ -193,9 +197,13 @@ def another(
     return Ready(variant, replace(base.guest, kernel=kernel, initrd=initrd))
 
 
-def chosen_accelerator(options: Options, kernel: Path, initrd: Path) -> tuple[str, str]:
+def chosen_accelerator(
+    options: Options, kernel: Path, initrd: Path, elsewhere: bool = False
+) -> tuple[str, str]:
     """`kvm` or `tcg`, and why; KVM is tried, with this kernel, only where it would be used."""
     accel, why = accelerator(options)
+    if accel == "kvm" and elsewhere:
+        return accel, "asked for; each host tries it by its proof"
     if accel == "tcg":
         return accel, why
     qemu = emulator.find(options.qemu)
@@ -253,7 +261,7 @@ def _check_kernel(asked: Asked) -> None:
 
 
 def _made(
-    options: Options, pinned: Callable[[Variant], str], repo: Path | None
+    options: Options, pinned: Callable[[Variant], str], repo: Path | None, elsewhere: bool
 ) -> tuple[list[Asked], Made]:
     """The variants and all that is built or tried out, side by side; the first failure ends it."""
 
@@ -262,7 +270,7 @@ def _made(
         tools_job.result()
         initrds = _initrds(options, asked)
         first = asked[0].kernel.image, initrds[asked[0].boot]
-        return initrds, *chosen_accelerator(options, *first)
+        return initrds, *chosen_accelerator(options, *first, elsewhere)
 
     def images() -> dict[tuple[str, ...], Path]:
         return {more: image.build(more, mirror=options.mirror) for more in images_packages(options)}

@@ -11,6 +11,7 @@ import statistics
 from dataclasses import dataclass
 
 from analysis.figures.metrics import primary_figure
+from analysis.reading import facts
 from analysis.reading.load import Campaign, Run
 
 FEWEST = 3  # runs of a host, from which on its mean may be called another
@@ -22,17 +23,21 @@ class HostFigures:
     """runs: (variant, number) each. ratio: mean of run / variant's mean; None if not known.
 
     error: of the ratio's mean, from the scatter of this host's runs; None of fewer than two.
+    own_clock: its runs were measured on the guest's clock, so that no host should differ.
     """
 
     host: str
     runs: list[tuple[str, int]]
     ratio: float | None
     error: float | None
+    own_clock: bool = True
 
     @property
     def is_far(self) -> bool:
         """Whether its runs differ from all hosts' by more than their scatter explains."""
-        if self.ratio is None or not self.error or len(self.runs) < FEWEST:
+        if not self.own_clock or len(self.runs) < FEWEST:
+            return False
+        if self.ratio is None or not self.error:
             return False
         return abs(self.ratio - 1) > FAR * self.error
 
@@ -42,14 +47,15 @@ def by_host(campaign: Campaign) -> list[HostFigures]:
     ratios = {run.path: ratio for run, ratio in _ratios(campaign)}
     hosts: dict[str, list[Run]] = {}
     for run in campaign.runs:
-        if host := campaign.host_of(run):
-            hosts.setdefault(host, []).append(run)
+        if run.host:
+            hosts.setdefault(run.host, []).append(run)
     figures = []
     for host, runs in sorted(hosts.items()):
         known = [ratios[run.path] for run in runs if run.path in ratios]
         mean = sum(known) / len(known) if known else None
         places = [(run.variant, run.number) for run in runs]
-        figures.append(HostFigures(host, places, mean, _error(known)))
+        own_clock = all(map(facts.own_clock, runs))
+        figures.append(HostFigures(host, places, mean, _error(known), own_clock))
     return figures
 
 

@@ -43,6 +43,7 @@ EVERYWHERE = (
     ("fs",),
     EVIDENCE_ASKED,
 )
+ON_A_HOST = (HOSTS_CPU, ("cpu_model",))  # of hosts' own clocks each host has its own
 IN_A_VARIANT = (
     *(("kernel", key) for key in ("release", "image_digest", "config_digest")),
     ("knobs",),
@@ -72,7 +73,8 @@ def differences(runs: list[Run]) -> list[str]:
     found: list[str] = []
     for keys in (*EVERYWHERE, *_parameters(runs)):
         told = [run for run in runs if keys != SWAP_SIZE or on_disk(run)]
-        found += _difference(told, keys)
+        for each in _by_block(told) if keys in ON_A_HOST else [told]:
+            found += _difference(each, keys)
     by_variant: dict[str, list[Run]] = {}
     for run in runs:
         by_variant.setdefault(run.variant, []).append(run)
@@ -122,6 +124,27 @@ def on_disk(run: Run) -> bool:
 def own_clock(run: Run) -> bool:
     """Whether the guest had a clock of its own: neither its host nor what else that did counts."""
     return bool(run.fact(*CLOCK) == "guest")
+
+
+def block(run: Run) -> str:
+    """The host that a run's figures depend on: runs of two such hosts are not compared."""
+    return "" if own_clock(run) else run.host
+
+
+def several_hosts(runs: list[Run]) -> list[str]:
+    """One line if the runs' figures depend on several hosts, for who cannot compare within each."""
+    names = {each[0].host: [_name(run) for run in each] for each in _by_block(runs)}
+    if len(names) < 2:
+        return []
+    first, second = list(names.values())[:2]
+    return [f"the host differs: one in {some(first, NAMED)}, another in {some(second, NAMED)}"]
+
+
+def _by_block(runs: list[Run]) -> list[list[Run]]:
+    blocks: dict[str, list[Run]] = {}
+    for run in runs:
+        blocks.setdefault(block(run), []).append(run)
+    return list(blocks.values())
 
 
 def busy_host(runs: list[Run]) -> list[str]:

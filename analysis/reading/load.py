@@ -73,6 +73,7 @@ class Run:
     warnings: list[str]
     order: int | None = None  # its place among all runs of the campaign, from 1
     treated: bool = False  # a variant of its campaign has a remedy (analysis.verdicts.felt)
+    host: str = ""  # who did it; empty if nobody says
 
     @property
     def state(self) -> str:
@@ -146,7 +147,7 @@ class Campaign:
     `set_aside` names the runs that were cut short and repeated; `configs`: variant -> its kernel's
     .config; `changes`: variant -> the patch of its kernel's source; `problems`: what could not be
     read of plan.toml and the like; `machine`: the copy of the machine's file that the plan names;
-    `pooled`: of several campaigns, what became of each; `hosts`: "variant/number" -> who did it.
+    `pooled`: of several campaigns, what became of each.
     """
 
     path: Path
@@ -159,17 +160,12 @@ class Campaign:
     problems: list[str] = field(default_factory=list)
     machine: bytes = b""
     pooled: list[str] = field(default_factory=list)
-    hosts: dict[str, str] = field(default_factory=dict)
 
     @property
     def subject(self) -> str:
         """What one of the streams is called whose silences count, where all runs agree in it."""
         names = {run.workload.subject for run in self.runs if run.described}
         return names.pop() if len(names) == 1 else SOME_SUBJECT
-
-    def host_of(self, run: Run) -> str:
-        """The host that did a run; empty if nobody says."""
-        return self.hosts.get(f"{run.variant}/{run.number}", "")
 
     def variants(self) -> dict[str, list[Run]]:
         """Runs by variant, both in order."""
@@ -212,6 +208,8 @@ def load_campaign(path: Path) -> Campaign:
     incomplete = [f"{name} (a link, not followed)" for name in found.links]
     incomplete += [one for one in loaded if isinstance(one, str)]
     runs = without_copies([one for one in loaded if isinstance(one, Run)], found.problems)
+    hosts = load_hosts(folder, found.problems)
+    runs = [replace(one, host=hosts.get(f"{one.variant}/{one.number}", "")) for one in runs]
     machine = load_machine(folder, plan, found.problems)
     return Campaign(
         folder,
@@ -223,7 +221,6 @@ def load_campaign(path: Path) -> Campaign:
         found.changes,
         found.problems,
         machine,
-        hosts=load_hosts(folder, found.problems),
     )
 
 

@@ -113,7 +113,7 @@ def find_trend(
     dates = dates_of(campaign)
     for part in parts:
         runs = [run for run in part.runs if counted(run)]
-        forced += facts.differences(runs)
+        forced += facts.differences(runs) + facts.several_hosts(runs)
         notes += _notes(part, runs)
         of_part = _metric(part, metric)
         workload = f"{first_described(part.runs).workload.name} " if len(parts) > 1 else ""

@@ -278,11 +278,13 @@ def _samples(
 
 def _ends(by_variant: dict[str, list[Run]], variants: list[str]) -> dict[str, Sample]:
     """How the runs ended: math.inf for those that failed, 0 for the others."""
+    runs = {one: list(filter(counted, by_variant[one])) for one in variants}
     return {
         one: Sample(
-            tuple(math.inf if failed(run) else 0.0 for run in by_variant[one] if counted(run))
+            tuple(math.inf if failed(run) else 0.0 for run in of),
+            hosts=tuple(map(facts.block, of)),
         )
-        for one in variants
+        for one, of in runs.items()
     }
 
 

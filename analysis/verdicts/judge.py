@@ -13,6 +13,7 @@ from analysis.reading.latency_log import Floats
 from analysis.verdicts.sentences import why
 from analysis.verdicts.statistics import (
     attainable_spread_p,
+    attainable_within,
     bounded_ratio,
     cliffs_delta,
     equivalence_p,
@@ -33,7 +34,8 @@ from analysis.verdicts.verdict import MANY, Comparison, Failures, Sample, Word
 from contract.levels import attainable_p
 
 FEWEST = 4  # runs of each: what fewer show says nothing of how many would decide
-# Values of the variant, of the baseline; if runs were not done, also what they are at most.
+# Values of the variant, of the baseline; if runs were not done, also what they are at most; if they
+# are of several hosts' clocks, what they are at most and the numbers of the hosts.
 Rows = tuple[tuple[float, ...], ...]
 
 
@@ -49,19 +51,35 @@ class Pair:
     @property
     def all(self) -> Rows | None:
         """The values, infinite for runs that failed; None if there is nothing to compare."""
-        rows = self._rows(self.sample.values, self.base.values, 1)
-        if rows is None or not (self.sample.cut or self.base.cut):
-            return rows
-        return (*rows, self.sample.most, self.base.most)
+        return rows_of(self.sample, self.base)
 
     @property
     def ended(self) -> Rows | None:
-        """The values of the runs that ended; None if there are fewer than two of each."""
-        return self._rows(self.sample.ended, self.base.ended, 2)
+        """The values of the runs that ended; None if there are fewer than two of each.
 
-    @staticmethod
-    def _rows(sample: tuple[float, ...], base: tuple[float, ...], least: int) -> Rows | None:
-        return (sample, base) if min(len(sample), len(base)) >= least else None
+        None also if they are of several hosts: how they scatter says more of those.
+        """
+        sample, base = self.sample.ended, self.base.ended
+        several = bool(hosts_of(self.sample, self.base))
+        return None if several or min(len(sample), len(base)) < 2 else (sample, base)
+
+
+def rows_of(sample: Sample, base: Sample) -> Rows | None:
+    """What is compared of two samples; None if one of them has no value."""
+    if not (sample.values and base.values):
+        return None
+    hosts = hosts_of(sample, base)
+    if hosts or sample.cut or base.cut:
+        return (sample.values, base.values, sample.most, base.most, *hosts)
+    return sample.values, base.values
+
+
+def hosts_of(sample: Sample, base: Sample) -> Rows:
+    """The number of the host of each value, of both; empty if all can be compared with all."""
+    names = sorted({*sample.hosts, *base.hosts})
+    if len(names) < 2:
+        return ()
+    return tuple(tuple(float(names.index(one)) for one in of.hosts) for of in (sample, base))
 
 
 def judge(pairs: list[Pair], *, level: float, margin: float) -> list[Comparison]:
@@ -119,7 +137,7 @@ def judge_families(
                 delta=delta[part][i],
                 tested=tested,
                 p_equivalent=None if factor is None else min(1.0, outside_p * factor),
-                smallest=_smallest(pair.all, attainable_p),
+                smallest=smallest_p(pair.all, attainable_p),
                 needed=needed[i],
                 level=level,
                 margin=margin,
@@ -151,7 +169,7 @@ def judge_spread(pairs: list[Pair], *, level: float) -> list[Comparison]:
             ratio=sd / base if base and sd is not None else None,
             p=p[i],
             p_adjusted=adjusted[i],
-            smallest=_smallest(pair.ended, attainable_spread_p),
+            smallest=smallest_p(pair.ended, attainable_spread_p),
             needed=needed[i],
             level=level,
         )
@@ -165,24 +183,31 @@ def judge_spread(pairs: list[Pair], *, level: float) -> list[Comparison]:
 def judge_failures(
     runs: Mapping[str, tuple[Sample, Sample]], *, level: float
 ) -> dict[str, Failures]:
-    """Fisher's exact test on the runs that failed, a family of its own.
+    """Fisher's exact test on the runs that failed, a family of its own; within hosts, by ranks.
 
     runs: those of each variant, and those of its baseline.
     """
-    counts = {
-        one: tuple((sample.failed, len(sample.values)) for sample in pair)
-        for one, pair in runs.items()
-    }
-    p = {one: fisher_p(*count, *against) for one, (count, against) in counts.items()}
+    tested = {one: _failures_p(*pair) for one, pair in runs.items()}
     found: dict[str, Failures] = {}
-    for (one, (count, against)), adjusted in zip(
-        counts.items(), holm(np.array(list(p.values()))), strict=True
+    for (one, (p, more)), adjusted in zip(
+        tested.items(), holm(np.array([p for p, _ in tested.values()])), strict=True
     ):
+        count, against = ((sample.failed, len(sample.values)) for sample in runs[one])
         verdict: Word = "undecided"
         if adjusted <= level:
-            verdict = "regressed" if count[0] * against[1] > against[0] * count[1] else "improved"
-        found[one] = Failures(one, *count, *against, p[one], float(adjusted), verdict)
+            verdict = "regressed" if more else "improved"
+        found[one] = Failures(one, *count, *against, p, float(adjusted), verdict)
     return found
+
+
+def _failures_p(sample: Sample, base: Sample) -> tuple[float, bool]:
+    """p that as many runs of both fail, and whether more of the sample's do."""
+    if hosts_of(sample, base) and (rows := rows_of(sample, base)):
+        first, second, *more = (np.array([one]) for one in rows)
+        p = permutation_p(first, second, "two-sided", *more)
+        return float(p[0]), bool(cliffs_delta(first, second, *more)[0] > 0)
+    count, against = ((one.failed, len(one.values)) for one in (sample, base))
+    return fisher_p(*count, *against), count[0] * against[1] > against[0] * count[1]
 
 
 def _verdict(one: Comparison) -> Word:
@@ -205,8 +230,11 @@ def _with_prospect(one: Comparison) -> Comparison:
     size, others = len(one.sample.values), len(one.base.values)
     if min(size, others) >= FEWEST:
         return replace(one, more_runs=_more_runs(one, one.delta, one.needed))
-    least = least_more_runs(1, 1, one.needed)
-    return replace(one, least_runs=None if least is None else max(FEWEST, 1 + least))
+    hosts = {number for row in hosts_of(one.sample, one.base) for number in row}
+    first = [np.array([*hosts])] * 2 if hosts else []  # a run of each on each host
+    least = least_more_runs(1, 1, one.needed, 0, *first)
+    runs = None if least is None else max(FEWEST, max(1, len(hosts)) + least)
+    return replace(one, least_runs=runs)
 
 
 def _more_runs(one: Comparison, delta: float, needed: float) -> int:
@@ -224,7 +252,8 @@ def _more_runs(one: Comparison, delta: float, needed: float) -> int:
         enough = min(enough, alike)
     if not any(one.sample.most) and not any(one.base.most):
         enough = math.log2(1 / needed)  # runs without a stall: see equivalence_p
-    more = least_more_runs(size, others, needed, enough)
+    hosts = map(np.array, hosts_of(one.sample, one.base))
+    more = least_more_runs(size, others, needed, enough, *hosts)
     return MANY if more is None else max(1, more)
 
 
@@ -274,13 +303,18 @@ def _needed(
     known = np.sort([one for one in p if one is not None])
     result: list[float | None] = []
     for one in rows:
-        smallest = _smallest(one, attainable)
+        smallest = smallest_p(one, attainable)
         before = 0 if smallest is None else int(np.searchsorted(known, smallest * (1 - 1e-9)))
         result.append(None if smallest is None else level / max(1, len(known) - before))
     return result
 
 
-def _smallest(rows: Rows | None, attainable: Callable[[int, int], float]) -> float | None:
+def smallest_p(
+    rows: Rows | None, attainable: Callable[[int, int], float] = attainable_p
+) -> float | None:
+    """The smallest p that so many runs could give; None without runs of both."""
+    if rows is not None and len(rows) > 4:
+        return attainable_within(*map(np.array, rows[4:]))
     return None if rows is None else attainable(len(rows[0]), len(rows[1]))
 
 

@@ -41,9 +41,21 @@ def of_runs(campaign: Campaign, runs: list[Run]) -> list[str]:
         [f"{run.variant}/{run.number}" for run in runs if run.warnings],
     )
     listed("Problems", campaign.problems)
-    notes += facts.unknown(runs) + facts.busy_host(runs) + _suites(runs)
+    notes += facts.unknown(runs) + facts.busy_host(runs) + _hosts(runs) + _suites(runs)
     notes += _looked_at(campaign)
     return notes
+
+
+def _hosts(runs: list[Run]) -> list[str]:
+    """A line that says that runs depend on several hosts, or none."""
+    hosts = {facts.block(run) for run in runs}
+    if len(hosts) < 2:
+        return []
+    return [
+        f"Measured on the clocks of {len(hosts)} hosts: verdicts, ratios and intervals compare the "
+        "runs of each host only with that host's. Means are over all hosts, and how runs scatter "
+        "is not judged."
+    ]
 
 
 def _suites(runs: list[Run]) -> list[str]:

@@ -79,6 +79,8 @@ def why(one: Comparison, *, spread: bool = False) -> str:
 
 def _nothing(one: Comparison, spread: bool) -> str:
     if spread:
+        if one.within_hosts:
+            return "no spread: the runs are of several hosts"
         return "no spread: it takes two runs of each that ended"
     who = "the baseline" if one.sample.values else "the variant"
     return f"{who} has {none_word(one.base if one.sample.values else one.sample)}"
@@ -248,14 +250,14 @@ def _by_ranks(one: Comparison, verb: str) -> str:
             f"By the ranks of the runs, a failed one being the worst, {verb}, "
             "while the means of the runs that ended go the other way"
         )
-    return (
-        f"By the ranks of the runs {verb}, while the means go the other way because of single runs"
-    )
+    reason = "the hosts differ" if one.within_hosts else "of single runs"
+    return f"By the ranks of the runs {verb}, while the means go the other way because {reason}"
 
 
 def _failures(base: str, one: Comparison, failures: Failures) -> str:
     """How many runs failed, of each side of which the figures have not already said that all."""
-    tested = f"({p_equals(failures.p_adjusted)} after Holm, Fisher's exact test)"
+    test = "a permutation test within hosts" if one.within_hosts else "Fisher's exact test"
+    tested = f"({p_equals(failures.p_adjusted)} after Holm, {test})"
     if not one.sample.ended:
         counts = f"Of {base}'s {plural(failures.base_runs, 'run')} {failures.base_failed} failed"
     elif not one.base.ended:

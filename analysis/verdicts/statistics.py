@@ -5,6 +5,9 @@ Values are 0 or more, or infinite (a run that failed; -inf where more is better)
 run that was not done at its limit it is known what its value is at least: `sample_most` and
 `base_most` are what the values are at most, inf for those. Runs are ranked by Gehan's scores then
 (Biometrika 1965): a run is above another one only if it surely is, else the two are tied.
+
+`hosts`, if there are any, are numbers of hosts, of `sample` and of `base`: hosts of which each has
+a clock of its own. Runs are then compared within each host only, and divided anew within it.
 docs/developer/verdict-validation.md says what was chosen and why, and how often it errs.
 """
 
@@ -78,14 +81,21 @@ def permutation_p(
     alternative: Alternative = "two-sided",
     sample_most: Most = None,
     base_most: Most = None,
+    *hosts: Floats,
 ) -> Floats:
     """p of the permutation test on ranks, (K,); ties have their mean rank, inf is a tie with inf.
 
-    Exact where `is_exact` says so, beyond that Mann and Whitney's normal approximation, corrected
-    for ties and continuity. `alternative`: two-sided, less (the sample is lower) or greater.
+    Exact where `is_exact` says so and within hosts, beyond that Mann and Whitney's normal
+    approximation, corrected for ties and continuity. `alternative`: two-sided, less (the sample is
+    lower) or greater.
     """
     size = sample.shape[1]
     low = np.concatenate([sample, base], axis=1)
+    if hosts:
+        whole = sample_most is None or base_most is None
+        high = low if whole else np.concatenate([sample_most, base_most], axis=1)
+        each = zip(low, high, np.concatenate(hosts, axis=1), strict=True)
+        return np.array([_side(*_tails_within(*one, size), alternative) for one in each])
     if sample_most is None or base_most is None:
         ranks = stats.rankdata(low, axis=1)
     else:
@@ -103,19 +113,63 @@ def permutation_p(
     observed = doubled[:, :size].sum(axis=1)
     p = np.empty(len(sample))
     for row, total in enumerate(observed):
-        less, greater = rank_sum_tails(tuple(np.sort(doubled[row]).tolist()), size, int(total))
-        sides = {"less": less, "greater": greater, "two-sided": 2 * min(less, greater)}
-        p[row] = min(1.0, sides[alternative])
+        tails = rank_sum_tails(tuple(np.sort(doubled[row]).tolist()), size, int(total))
+        p[row] = _side(*tails, alternative)
     return p
 
 
+def _side(less: float, greater: float, alternative: Alternative) -> float:
+    sides = {"less": less, "greater": greater, "two-sided": 2 * min(less, greater)}
+    return min(1.0, sides[alternative])
+
+
+def _tails_within(low: Floats, high: Floats, hosts: Floats, size: int) -> tuple[float, float]:
+    """`rank_sum_tails` of all runs (N,), the first `size` of the sample, ranked within each host.
+
+    The sum over the hosts of the sample's ranks there, for every division within each of them.
+    """
+    chance, total = np.ones(1), 0
+    for host in np.unique(hosts):
+        here = hosts == host
+        doubled = doubled_ranks(low[None, here], high[None, here])[0].astype(int)
+        of_sample = int(here[:size].sum())
+        chance = np.convolve(chance, rank_sums(tuple(np.sort(doubled).tolist()), of_sample))
+        total += int(doubled[:of_sample].sum())
+    return float(chance[: total + 1].sum()), float(chance[total:].sum())
+
+
+def attainable_within(*hosts: Floats, more: int = 0) -> float:
+    """`attainable_p` within hosts, (n,) and (m,).
+
+    more: of so many further runs of each, which are spread evenly over the hosts.
+    """
+    named = np.unique(np.concatenate(hosts))
+    divisions = 1
+    for place, host in enumerate(named):
+        further = len(range(place, more, len(named)))
+        size, others = (int((one == host).sum()) + further for one in hosts)
+        divisions *= math.comb(size + others, size)
+    return min(1.0, 2 / divisions)
+
+
 def cliffs_delta(
-    sample: Floats, base: Floats, sample_most: Most = None, base_most: Most = None
+    sample: Floats,
+    base: Floats,
+    sample_most: Most = None,
+    base_most: Most = None,
+    *hosts: Floats,
 ) -> Floats:
     """P(sample > base) - P(sample < base), (K,), from Mann and Whitney's U; +1: always higher.
 
-    Of runs that were not done: surely higher, surely lower.
+    Of runs that were not done: surely higher, surely lower. 0 if no host has runs of both.
     """
+    if hosts:
+        same = hosts[0][:, :, None] == hosts[1][:, None, :]
+        most = sample if sample_most is None else sample_most
+        others_most = base if base_most is None else base_most
+        higher = ((sample[:, :, None] > others_most[:, None, :]) & same).sum(axis=(1, 2))
+        lower = ((most[:, :, None] < base[:, None, :]) & same).sum(axis=(1, 2))
+        return np.asarray((higher - lower) / np.maximum(1, same.sum(axis=(1, 2))))
     if sample_most is not None and base_most is not None:
         higher = (sample[:, :, None] > base_most[:, None, :]).mean(axis=(1, 2))
         lower = (sample_most[:, :, None] < base[:, None, :]).mean(axis=(1, 2))
@@ -157,12 +211,16 @@ def fisher_p(failed: int, runs: int, base_failed: int, base_runs: int) -> float:
     return min(1.0, float(stats.fisher_exact(table).pvalue))
 
 
-def paired_ratios(sample: Floats, base: Floats) -> Floats:
+def paired_ratios(sample: Floats, base: Floats, *hosts: Floats) -> Floats:
     """Of two groups of runs, (n,) and (m,): sample[i] / base[j] of each pair, in order.
 
-    0 and inf are among them. Left out are pairs without a ratio: both 0, or both failed.
+    0 and inf are among them. Left out are pairs without a ratio: both 0, or both failed; and those
+    of two hosts.
     """
     first, second = np.repeat(sample, len(base)), np.tile(base, len(sample))
+    if hosts:
+        same = np.repeat(hosts[0], len(base)) == np.tile(hosts[1], len(sample))
+        first, second = first[same], second[same]
     alike = (first == second) & ((first == 0) | np.isinf(first))
     first, second = first[~alike], second[~alike]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -180,10 +238,11 @@ def median_ratio(sample: Floats, base: Floats) -> float | None:
 
 
 def ratio_bounds(
-    sample: Floats, base: Floats, sample_most: Floats, base_most: Floats
+    sample: Floats, base: Floats, sample_most: Floats, base_most: Floats, *hosts: Floats
 ) -> tuple[float, float]:
     """What `median_ratio` is at least and at most: from 0, or to inf, where nothing is known."""
-    low, high = _median_of_pairs(sample, base_most), _median_of_pairs(sample_most, base)
+    low = _median_of_pairs(sample, base_most, *hosts)
+    high = _median_of_pairs(sample_most, base, *hosts)
     return low or 0.0, math.inf if high is None else high
 
 
@@ -203,8 +262,8 @@ def bounded_ratio(
     return (most, "<=") if most < math.inf else (None, "")
 
 
-def _median_of_pairs(sample: Floats, base: Floats) -> float | None:
-    ratios = paired_ratios(sample, base)
+def _median_of_pairs(sample: Floats, base: Floats, *hosts: Floats) -> float | None:
+    ratios = paired_ratios(sample, base, *hosts)
     if not len(ratios):
         return None
     low, high = ratios[(len(ratios) - 1) // 2], ratios[len(ratios) // 2]
@@ -212,18 +271,24 @@ def _median_of_pairs(sample: Floats, base: Floats) -> float | None:
 
 
 def ratio_interval(
-    sample: Floats, base: Floats, level: float, sample_most: Most = None, base_most: Most = None
+    sample: Floats,
+    base: Floats,
+    level: float,
+    sample_most: Most = None,
+    base_most: Most = None,
+    *hosts: Floats,
 ) -> tuple[float, float] | None:
     """The ratios that the test on ranks does not reject: p > level for sample / ratio and base.
 
     Two groups of runs, (n,) and (m,). From 0, or to inf, where the runs set no bound. None: so few
     runs reject no ratio, or the test rejects each.
     """
-    if attainable_p(len(sample), len(base)) > level:
+    smallest = attainable_within(*hosts) if hosts else attainable_p(len(sample), len(base))
+    if smallest > level:
         return None
-    ratios = paired_ratios(sample, base)
+    ratios = paired_ratios(sample, base, *hosts)
     if sample_most is not None and base_most is not None:
-        sides = paired_ratios(sample, base_most), paired_ratios(sample_most, base)
+        sides = paired_ratios(sample, base_most, *hosts), paired_ratios(sample_most, base, *hosts)
         ratios = np.concatenate(sides)
     steps = np.unique(ratios[(ratios > 0) & np.isfinite(ratios)])
 
@@ -234,7 +299,8 @@ def ratio_interval(
         ratio = math.sqrt(below) * math.sqrt(above)
         most = None if sample_most is None else sample_most[None] / ratio
         against = None if base_most is None else base_most[None]
-        p = permutation_p(sample[None] / ratio, base[None], alternative, most, against)
+        each = [one[None] for one in hosts]
+        p = permutation_p(sample[None] / ratio, base[None], alternative, most, against, *each)
         return bool(2 * p[0] <= level)
 
     places = range(len(steps) + 1)
@@ -295,6 +361,7 @@ def equivalence_p(
     margin: float,
     sample_most: Most = None,
     base_most: Most = None,
+    *hosts: Floats,
 ) -> Floats:
     """p (K,) that the true ratio is 1 + margin or more, or 1 / (1 + margin) or less.
 
@@ -305,7 +372,7 @@ def equivalence_p(
 
     def p(by: float, alternative: Alternative) -> Floats:
         most = None if sample_most is None else sample_most * by
-        return permutation_p(sample * by, base, alternative, most, base_most)
+        return permutation_p(sample * by, base, alternative, most, base_most, *hosts)
 
     below, above = p(1 / (1 + margin), "less"), p(1 + margin, "greater")
     nothing = (sample == 0).all(axis=1) & (base == 0).all(axis=1)
@@ -332,12 +399,16 @@ def runs_to_be_equivalent(log_ratio: float, variance: float, margin: float, need
     return float(z**2 * variance / room**2) if room > 0 else math.inf
 
 
-def least_more_runs(size: int, others: int, needed: float, least: float = 0) -> int | None:
+def least_more_runs(
+    size: int, others: int, needed: float, least: float = 0, *hosts: Floats
+) -> int | None:
     """How many more runs of each make p <= needed possible, and min(size, others) + it >= least.
 
     None: more than MOST_RUNS.
     """
     for more in range(MOST_RUNS + 1):
-        if min(size, others) + more >= least and attainable_p(size + more, others + more) <= needed:
+        p = attainable_p(size + more, others + more)
+        p = attainable_within(*hosts, more=more) if hosts else p
+        if min(size, others) + more >= least and p <= needed:
             return more
     return None

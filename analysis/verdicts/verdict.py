@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from analysis.figures.metrics import Metric
+from analysis.reading.facts import block
 from analysis.reading.load import Run
 
 # The last two: of remedies only (analysis.verdicts.felt).
@@ -25,6 +26,7 @@ class Sample:
     missing: int = 0  # runs that count, for which the metric is not available
     cut: tuple[bool, ...] = ()  # whether values[i] is of a run that was not done: at least so much
     cut_missing: int = 0  # of the missing runs those that were not done
+    hosts: tuple[str, ...] = ()  # analysis.reading.facts.block of each value's run
 
     @classmethod
     def over(
@@ -44,6 +46,7 @@ class Sample:
             len(runs) - len(known),
             cut if any(cut) else (),
             sum(map(is_cut, runs)) - sum(cut),
+            tuple(block(run) for _, run in known),
         )
 
     @property
@@ -137,6 +140,11 @@ class Comparison:
     def differs(self) -> bool:
         """Whether a difference is established."""
         return self.p_adjusted is not None and self.p_adjusted <= self.level
+
+    @property
+    def within_hosts(self) -> bool:
+        """Whether the runs are of several hosts' clocks, and compared within each of them only."""
+        return len({*self.sample.hosts, *self.base.hosts}) > 1
 
     @property
     def all_failed(self) -> bool:

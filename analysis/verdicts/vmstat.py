@@ -17,10 +17,9 @@ from analysis.figures import vmstat
 from analysis.figures.metrics import counted, whole
 from analysis.reading.load import Campaign, Run
 from analysis.reading.processes import done_to_each
-from analysis.verdicts.judge import by_size
+from analysis.verdicts.judge import by_size, rows_of, smallest_p
 from analysis.verdicts.statistics import cliffs_delta, holm, permutation_p
 from analysis.verdicts.verdict import Sample
-from contract.levels import attainable_p
 
 # Added to both means before they are divided, to rank counters by: 3 events against none are no
 # large difference. A hundred pages are 0.4 MiB.
@@ -45,6 +44,11 @@ class Difference:
     def separate(self) -> bool:
         """Whether no run of one lies within the range of the other's runs."""
         return abs(self.delta) == 1
+
+    @property
+    def smallest(self) -> float:
+        """The smallest p that so many runs could give."""
+        return smallest_p(rows_of(self.sample, self.base)) or 1.0
 
     @property
     def ratio(self) -> float | None:
@@ -93,12 +97,12 @@ class Differences:
 
         A division of the runs is as likely as any other; two of them keep both groups apart.
         """
-        return math.fsum(attainable_p(*_sizes(one)) for one in self.tested)
+        return math.fsum(one.smallest for one in self.tested)
 
     @property
     def too_few(self) -> bool:
         """Whether so many runs cannot reach the level, whatever they count."""
-        smallest = min((attainable_p(*_sizes(one)) for one in self.tested), default=1.0)
+        smallest = min((one.smallest for one in self.tested), default=1.0)
         return smallest * len(self.tested) > self.level
 
 
@@ -172,8 +176,8 @@ def _differences(
         for counter, (before, after) in pairs.items()
         if before.values and after.values and len({*before.values, *after.values}) > 1
     }
-    rows = [(after.values, before.values) for before, after in tested.values()]
-    p = by_size(rows, permutation_p)
+    rows = [rows_of(after, before) for before, after in tested.values()]
+    p = by_size(rows, lambda one, other, *more: permutation_p(one, other, "two-sided", *more))
     delta = by_size(rows, cliffs_delta)
     adjusted = holm(np.array(p))
     found = [
@@ -187,7 +191,3 @@ def _differences(
         [name for name, (a, b) in pairs.items() if b.values and not a.values and name not in back],
         [name for name in pairs if name in back],
     )
-
-
-def _sizes(one: Difference) -> tuple[int, int]:
-    return len(one.sample.values), len(one.base.values)

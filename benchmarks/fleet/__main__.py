@@ -23,6 +23,7 @@ from run.arguments import parse
 from run.campaign import Campaign
 from run.hosts import kept
 from run.hosts.kept import Kept, RunHosts
+from run.jobs import elsewhere
 from run.preparation import Ready
 from run.run_folders import completed
 from run.runner import Runner
@@ -39,7 +40,7 @@ def measure(folder: Path, runs: int, slots: int) -> dict[str, float]:
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
     played_campaign.small_parts()
     clock = SimulatedClock()
-    for module in (runner, slurm_workers):
+    for module in (runner, slurm_workers, elsewhere):
         vars(module)["time"] = clock
     slurm_workers.LOOK_S = slurm_workers.SUBMIT_S = 5.0
     kernels = [word for n in range(VARIANTS) for word in ("--kernel", f"debian:6.{n}")]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from contract.run_record import write_status
 from run.slurm import submission
-from run.slurm.controller import QueuedTask
+from run.slurm.controller import Controller, QueuedTask
 from run.slurm.submission import TaskFolder
 
 MIN_JOB_AGE_S = 300.0  # Slurm's default: how long squeue shows an ended task
@@ -31,7 +31,7 @@ class SimulatedClock:
         self.now += seconds
 
 
-class SimulatedQueue:
+class SimulatedQueue(Controller):
     """Nodes with `slots` slots in all, where runs take shortest_s to longest_s seconds.
 
     spent: CPU seconds of the simulation itself, which do not count as the driver's.

@@ -20,6 +20,7 @@ from analysis.reading.words import plain
 from analysis.verdicts import export
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.regression import regression
+from contract.plan import HOSTS_FILE
 from contract.run_files import PLAN_FILE
 from errors import UserError
 from graphs.bug_report.mail import NAME as MAIL
@@ -38,7 +39,7 @@ from graphs.redaction.secret_names import own_secrets
 OWN_NAMES = frozenset(
     name.lower()
     for name in (
-        *("report.txt", MAIL, "REDACTIONS.txt", MANIFEST, PLAN_FILE),
+        *("report.txt", MAIL, "REDACTIONS.txt", MANIFEST, PLAN_FILE, HOSTS_FILE),
         *("compare.txt", "compare.csv", "compare.json", export.CAUSES_JSON),
     )
 )

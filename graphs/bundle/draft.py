@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One try at a bundle: its files in order, as many as there is room for, and what is left out."""
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from analysis.reading.facts import block
 from analysis.reading.files import read_file
 from analysis.reading.load import Run
 from analysis.reading.places import LARGEST_FACTS
@@ -11,7 +13,7 @@ from analysis.reading.words import plain, plural, some
 from analysis.text import compare_text
 from analysis.verdicts import export
 from analysis.verdicts.compared import Compared
-from contract.plan import CHANGES
+from contract.plan import CHANGES, HOST_OF_RUNS, HOSTS_FILE
 from contract.run_files import CONFIG, FAILURES_LOG, PLAN_FILE
 from graphs.bug_report import report
 from graphs.bug_report.mail import NAME as MAIL
@@ -51,7 +53,7 @@ class Draft:
             )
         ]
         head += self._causes()
-        named = self._plan() + [
+        named = [*self._plan(), *self._hosts()] + [
             self._file(variant, path, place)
             for variant, path, place in uncounted(self.compared.whole)
         ]
@@ -98,6 +100,19 @@ class Draft:
             for name, raw in own.items()
             if raw
         ]
+
+    def _hosts(self) -> list[PackedFile]:
+        """Which runs one host did, without its name; nothing if no figure depends on hosts."""
+        runs = self.compared.whole.runs
+        names = sorted({block(run) for run in runs})
+        if len(names) < 2:
+            return []
+        hosts = {
+            f"{self.redactor.text(run.variant)}/{run.number}": f"host {names.index(block(run)) + 1}"
+            for run in runs
+        }
+        text = json.dumps({"format": 1, HOST_OF_RUNS: hosts}, indent=1)
+        return [packed_file(HOSTS_FILE, text.encode("utf-8", "replace"), b"")]
 
     def _causes(self) -> list[PackedFile]:
         raw = export.causes_json(self.view).encode("utf-8", "replace")

@@ -240,7 +240,7 @@ def ends(compared: Compared) -> list[End]:
                 plain(warning, 300)
                 for warning in [*_of_observers(run), *told.get(run.path, []), *run.warnings[:20]]
             ],
-            plain(compared.campaign.host_of(run), 40),
+            plain(run.host, 40),
         )
         for index, run in enumerate(compared.campaign.runs)
     ]

@@ -93,7 +93,8 @@ class Bisect:
                 hint="another configuration may: --kernel-config",
             )
         where = opening.chosen(self._asked.options, self.folder)
-        opening.check(where, self._options, [one.guest.clock for one in made])
+        clocks = [one.guest.clock for one in made]
+        opening.check(where, self._options, clocks, bisects=True)
         if all(one.guest.clock == GUEST for one in made):
             machine.share()
         else:

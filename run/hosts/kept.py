@@ -67,7 +67,7 @@ def read(folder: Path) -> Kept | None:
     path = folder / HOSTS_FILE
     try:
         found = json_object(path.read_bytes()) or {}
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None

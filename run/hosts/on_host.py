@@ -22,8 +22,9 @@ from typing import Any
 from contract.run_files import STATUS
 from contract.untrusted import json_object
 from errors import UserError, run_command
-from run.hosts import links, progress
-from run.hosts.progress import Progress
+from run.hosts import links
+from run.jobs import progress
+from run.jobs.progress import Progress
 from setup import cache
 
 PLAN = "plan.json"
@@ -79,7 +80,7 @@ def start(asked: dict[str, Any]) -> dict[str, Any]:
     command += [asked["label"], str(asked["number"]), "--host", asked["host"]]
     command += ["--job", asked["job"]]
     # Whoever holds this lock is the worker, or what it has begun to be: it ends with it.
-    held = os.open(folder / PLAN, os.O_RDONLY)
+    held = _open_plan(folder)
     fcntl.flock(held, fcntl.LOCK_EX)
     with open(folder / LOG, "wb") as log:
         process = subprocess.Popen(
@@ -145,13 +146,28 @@ def _found(folder: Path) -> dict[str, Any]:
 
 
 def _is_alive(folder: Path) -> bool:
-    return cache.is_held(folder / PLAN) is True
+    try:
+        held = _open_plan(folder)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(held)
+    return False
+
+
+def _open_plan(folder: Path) -> int:
+    """Opened for writing: over NFS nothing else can be locked alone."""
+    return os.open(folder / PLAN, os.O_RDWR | os.O_CLOEXEC)
 
 
 def _end(folders: list[Path]) -> None:
     """Have the workers of these jobs end, killed if they do not within END_S."""
-    until = time.monotonic() + END_S
     for number in (signal.SIGTERM, signal.SIGKILL):
+        until = time.monotonic() + END_S
         for folder in filter(_is_alive, folders):
             try:
                 os.kill(int((folder / PID).read_text()), number)
@@ -159,7 +175,6 @@ def _end(folders: list[Path]) -> None:
                 continue  # it ended meanwhile
         while any(map(_is_alive, folders)) and time.monotonic() < until:
             time.sleep(0.05)
-        until += 1.0
 
 
 def _name(text: str) -> str:

@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import re
 import shlex
 import shutil
 from collections.abc import Mapping
@@ -19,7 +20,6 @@ from run.hosts.ssh import Failed, Remote
 from run.jobs import plan_file, run_copies
 from run.jobs.job import Job
 from run.run_folders import ended, why_of
-from setup import cache
 from vm.results_memory import recover
 
 SUITES, CAMPAIGNS = "sent-suites", "campaigns"
@@ -37,20 +37,6 @@ class LeftOut(Exception):
     """Why this host can do no runs, in one line."""
 
 
-def plan_of(job: Job) -> dict[str, Any]:
-    """The plan of one job, in which each file has its place in a host's cache."""
-    return {"format": plan_file.FORMAT, "jobs": [plan_file.portable(job)]}
-
-
-def identity(entry: Mapping[str, Any], where: str) -> str:
-    """What stands for a job of the campaign in the folder where; the suite's commit does not count.
-
-    entry: of its plan. Two jobs that have the same identity would be the same run.
-    """
-    facts = {name: value for name, value in entry["facts"].items() if name != "suite"}
-    return cache.key(where, json.dumps({**entry, "facts": facts}, sort_keys=True))
-
-
 class OneHost:
     """A host. campaign: the campaign's name there, the same whenever it is gone on with."""
 
@@ -65,10 +51,12 @@ class OneHost:
 
     @property
     def _campaign(self) -> str:
-        return f"{self._cache}/{CAMPAIGNS}/{self._id}"
+        # Hosts may share a home: what one has under way is no business of another.
+        name = re.sub(r"[^A-Za-z0-9_.-]", "_", self.name)
+        return f"{self._cache}/{CAMPAIGNS}/{self._id}-{name}"
 
     def open(self) -> None:
-        """Send it the suite; LeftOut if it lacks a program, Unreached if it does not answer."""
+        """Send it the suite; LeftOut if it lacks a program, NoAnswer if it does not answer."""
         try:
             version, place = self._remote.run(LOOK_AT).split("\n")[:2]
         except Failed as error:
@@ -90,7 +78,7 @@ class OneHost:
             raise LeftOut(str(error)) from None
 
     def call(self, action: str, **asked: Any) -> dict[str, Any]:
-        """One action of run.hosts.on_host; Failed, or Unreached."""
+        """One action of run.hosts.on_host; Failed, or NoAnswer."""
         home = shlex.quote(f"{self._campaign}/cache")
         script = f"mkdir -p {home} && cd {shlex.quote(self._suite)} && XDG_CACHE_HOME={home} "
         script += 'PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" '
@@ -119,9 +107,11 @@ class OneHost:
         self.call("link", files={place: digest for place, (digest, _) in needed.items()})
         self._sent |= {(place, digest) for place, (digest, _) in needed.items()}
 
-    def start(self, job: Job, plan: Mapping[str, Any], name: str) -> None:
-        """Begin it there; it goes on whatever becomes of us."""
-        self.call("start", job=name, host=self.name, label=job.label, number=job.number, plan=plan)
+    def start(self, entry: Mapping[str, Any], name: str) -> None:
+        """Begin a job there, by its entry of a plan; it goes on whatever becomes of us."""
+        plan = {"format": plan_file.FORMAT, "jobs": [entry]}
+        what = {"label": entry["label"], "number": entry["number"]}
+        self.call("start", job=name, host=self.name, plan=plan, **what)
 
     def fetch(self, found: Mapping[str, Any], run: Path) -> tuple[str, str, list[str] | None]:
         """Take over what a job that is over has left, as the folder run: its state, and why.

@@ -6,6 +6,7 @@ import shutil
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from contract.options import Options
@@ -14,15 +15,17 @@ from run import checks, clock
 from run.hosts import host_list, kept, proof, sending, ssh
 from run.hosts.kept import Kept, RunHosts
 from run.hosts.one_host import LeftOut, OneHost
-from run.hosts.ssh import Failed, Unreached
+from run.hosts.ssh import Failed
 from run.hosts.ssh_workers import SshWorkers
+from run.jobs.elsewhere import Blocks
 from run.jobs.job import Job
 from run.jobs.local import Local
+from run.jobs.programs import NoAnswer
 from run.jobs.workers import Workers
 from run.preparation import Ready, say
 from run.slurm import opening as slurm_opening
 from run.slurm import options as slurm
-from vm.qemu import GUEST
+from vm.qemu import GUEST, HOST
 
 
 def chosen(argv: Sequence[str], folder: Path) -> str:
@@ -31,10 +34,10 @@ def chosen(argv: Sequence[str], folder: Path) -> str:
     return host_list.asked(argv) or (before.on if before else host_list.LOCAL)
 
 
-def check(where: str, options: Options, clocks: Collection[str]) -> None:
+def check(where: str, options: Options, clocks: Collection[str], *, bisects: bool = False) -> None:
     """UserError if this machine has no room for the runs, or other hosts cannot do them.
 
-    clocks: that the guests wait by.
+    clocks: that the guests wait by. bisects: they are a bisect's.
     """
     if where == host_list.LOCAL:
         checks.check_rooms(options, clock.together(options, clocks))
@@ -44,9 +47,9 @@ def check(where: str, options: Options, clocks: Collection[str]) -> None:
         raise UserError(
             f"--on {where.partition(':')[0]} needs {', '.join(missing)} here", hint="install it"
         )
-    if set(clocks) != {GUEST}:
+    if bisects and set(clocks) != {GUEST}:
         raise UserError(
-            "--on needs the guest's clock, and this is the host's: hosts differ in speed",
+            "--bisect with --on needs the guest's clock: on the host's, hosts differ in speed",
             hint="leave out --on, or what asks for that clock",
         )
 
@@ -86,24 +89,28 @@ def workers(
     now.write(folder)
     job = proof.job_of(options, ready[0].variant, ready[0].guest)
     runs = RunHosts(now, folder)
+    blocks = Blocks(len(ready), now.runs) if job.guest.clock == HOST else None
     if slurm.is_slurm(where):
         try:
-            with slurm_opening.workers(where, now, folder, job, runs.note) as in_slurm:
+            with slurm_opening.workers(where, now, folder, job, runs.note, blocks) as in_slurm:
                 yield in_slurm
         finally:
             runs.keep()
         return
+    if blocks and any(one.slots > 1 for one in listed):
+        say("one run at a time on each host: on the host's clock two would measure each other")
+        listed = [replace(one, slots=1) for one in listed]
     opened = [OneHost(one, now.campaign) for one in listed]
     ending = threading.Event()
     try:
         hosts = _proved(now, folder, opened, job, lambda: ending.is_set() or stopped())
         known = {one.name: [job["job"] for job in one.call("look")["jobs"]] for one in hosts}
-        found = SshWorkers(hosts, known, folder, runs.note)
+        found = SshWorkers(hosts, known, folder, runs.note, blocks)
         try:
             yield found
         finally:
             found.close()
-    except (Failed, Unreached) as error:
+    except (Failed, NoAnswer) as error:
         raise UserError(f"a host failed while it was made ready: {error}") from None
     finally:
         ending.set()
@@ -146,7 +153,7 @@ def _open(host: OneHost) -> str:
         host.open()
     except LeftOut as error:
         return str(error)
-    except Unreached as error:
+    except NoAnswer as error:
         return f"it does not answer: {error}"
     return ""
 
@@ -155,7 +162,7 @@ def _left(host: OneHost) -> str:
     """What is to be said of a host that could not be left with nothing of the campaign."""
     try:
         host.leave()
-    except Unreached:
+    except NoAnswer:
         return f"{host.name} does not answer: what it does goes on there to its end"
     return ""
 
@@ -175,5 +182,5 @@ def _leave(before: Kept, named: list[str]) -> None:
             try:
                 host.open()
                 host.leave()
-            except (LeftOut, Unreached) as error:
+            except (LeftOut, NoAnswer) as error:
                 say(f"{one.name}, which had runs before, is not asked for them: {error}")

@@ -5,6 +5,7 @@ A run beside others at work is at times another one (docs/explain/machines-and-c
 that a host has TRIES.
 """
 
+import json
 import tempfile
 import time
 from collections import Counter
@@ -18,11 +19,13 @@ from contract.options import Options
 from contract.run_files import ABORTED, META
 from contract.untrusted import json_object
 from contract.variant import Variant
-from run.hosts.one_host import OneHost, identity, plan_of
-from run.hosts.ssh import Failed, Unreached
-from run.jobs import run_copies
+from run.hosts.one_host import OneHost
+from run.hosts.ssh import Failed
+from run.jobs import plan_file, run_copies
 from run.jobs.job import Job, Streams
+from run.jobs.programs import NoAnswer
 from run.measure_command import errand
+from run.run_folders import ended, why_of
 from setup import cache
 from vm.guest import Guest
 from workloads.registry import stream_names
@@ -145,11 +148,11 @@ def _differing(own: Any, other: Any, key: str = "") -> list[tuple[str, Any, Any]
 
 def _proof(host: OneHost, job: Job, stopped: Callable[[], bool]) -> Proof | str:
     """The host's proof, or why there is none."""
-    plan = plan_of(job)
-    name = f"{identity(plan['jobs'][0], LABEL)}-{time.monotonic_ns():x}"
+    entry = plan_file.portable(job)
+    name = f"{plan_file.identity(entry, LABEL)}-{time.monotonic_ns():x}"
     try:
         host.send(job)
-        host.start(job, plan, name)
+        host.start(entry, name)
         while (found := _look(host, name))["alive"]:
             if stopped():
                 host.call("cancel", jobs=[name])
@@ -162,7 +165,7 @@ def _proof(host: OneHost, job: Job, stopped: Callable[[], bool]) -> Proof | str:
             return read_proof(run)
     except Failed as error:
         return str(error)
-    except Unreached as error:
+    except NoAnswer as error:
         return f"it does not answer: {error}"
 
 
@@ -174,8 +177,16 @@ def _look(host: OneHost, name: str) -> dict[str, Any]:
     )
 
 
-def read_proof(run: Path) -> Proof:
-    """What a short run that is over has left."""
-    files = {name: cache.file_digest(run / name) for name in run_copies.same_everywhere(run)}
+def read_proof(run: Path) -> Proof | str:
+    """What a short run that is over has left; on the host's clock, which differs, its facts.
+
+    Or why it proves nothing there: a /dev/kvm may open, and no kernel come up.
+    """
     meta = json_object((run / META).read_bytes()) or {}
-    return Proof(files, {name: meta.get(name) for name in TELLING})
+    facts = {name: meta.get(name) for name in TELLING}
+    if run_copies.is_repeatable(run):
+        names = run_copies.same_everywhere(run)
+        return Proof({name: cache.file_digest(run / name) for name in names}, facts)
+    if "t0" not in meta:
+        return f"its proof did not come to its workload: {ended(run)}: {why_of(run)}"
+    return Proof({META: cache.key(json.dumps(facts, sort_keys=True))}, facts)

@@ -1,47 +1,62 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Hosts reached by ssh as those who do jobs: a thread for each, and one row of jobs for all."""
 
-import queue
 import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from contract.run_files import ABORTED
-from contract.run_record import write_status
-from errors import UserError
-from run.hosts.hosts_table import Ending, table_of
-from run.hosts.one_host import OneHost, identity, plan_of
-from run.hosts.progress import Progress
-from run.hosts.ssh import Failed, Unreached
-from run.hosts.tasks import HostState, Task
+from run.hosts.one_host import OneHost
+from run.hosts.ssh import Failed
 from run.jobs import run_copies
-from run.jobs.job import Job
+from run.jobs.elsewhere import Blocks, Elsewhere, Task
+from run.jobs.hosts_table import HostRow
+from run.jobs.programs import NoAnswer
+from run.jobs.progress import Progress
 from run.jobs.workers import Ended
-from run.live import Display
 from run.run_folders import ended, why_of
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 LOOK_S = 5.0  # between two looks at a host, each a connection of ssh
 LOST_S = 300.0  # without an answer, after which a host's runs are begun on others
-MOST_CUT = 3  # runs in a row that were cut short on a host, which is left out then
-KNOWN_S = 30.0  # in which a campaign that is gone on with asks for what hosts have of it
-END_S = 60.0  # in which hosts that answer end what they do
 
 
-class SshWorkers:
+@dataclass
+class SshTask(Task):
+    """seen: by its host's looks. began: on its host, by our monotonic clock, in seconds."""
+
+    seen: bool = False
+    began: float = 0.0
+
+
+@dataclass
+class HostState:
+    """A host as its thread knows it. jobs: by their names there; known: not asked for yet."""
+
+    host: OneHost
+    known: dict[str, str] = field(default_factory=dict)  # identity: name
+    jobs: dict[str, SshTask] = field(default_factory=dict)
+    late: dict[str, SshTask] = field(default_factory=dict)  # given to others meanwhile
+    answered: float = field(default_factory=time.monotonic)
+    look_s: float = 0.0  # that the last look took
+    silent: str = ""  # why it does not answer now
+
+    @property
+    def name(self) -> str:
+        """The host's."""
+        return self.host.name
+
+
+class SshWorkers(Elsewhere[SshTask]):
     """Jobs on hosts that are open and have proved themselves.
 
-    known: by host the names of the jobs there that a driver before us has begun. folder: of all
-    its campaigns. done: is told which host did which run.
+    known: by host the names of the jobs there that a driver before us has begun.
     """
 
-    attempts = 3
-    here = False
+    task_type = SshTask
 
     def __init__(
         self,
@@ -49,18 +64,11 @@ class SshWorkers:
         known: Mapping[str, list[str]],
         folder: Path,
         done: Callable[[Path, str], None],
+        blocks: Blocks | None = None,
     ) -> None:
-        self.slots, self.left = sum(one.slots for one in hosts), 0
-        self._ending = Ending(self.slots)
-        self._folder = folder
-        self._done = done
-        self._began = time.monotonic()
-        self._lock = threading.RLock()
-        self._pending: list[Task] = []
-        self._cut_on: dict[tuple[Path, int], set[str]] = {}  # hosts, by variant's folder and number
-        self._ended: queue.Queue[Ended] = queue.Queue()
+        super().__init__(sum(one.slots for one in hosts), folder, done, blocks)
+        self._cut_on: dict[tuple[Path, int], set[str]] = {}  # hosts, by a task's key
         self._closing = threading.Event()
-        self._screen: Display | None = None  # of the last job, for what is about no job
         self._failure: Exception | None = None  # of a thread: no host's, but ours
         self._states = [
             HostState(one, {name.rpartition("-")[0]: name for name in known.get(one.name, ())})
@@ -72,70 +80,39 @@ class SshWorkers:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, job: Job, run: Path, screen: Display, unwanted: Callable[[], bool]) -> None:
-        """Put it into the row; a host that has it already, from before, goes on with it."""
-        self._screen = screen
-        plan = plan_of(job)
-        where = str(run.parent.parent.relative_to(self._folder))
-        task = Task(job, run, screen, unwanted, plan, identity(plan["jobs"][0], where))
-        with self._lock:
-            self._pending.append(task)
-
     def look(self, wait_s: float) -> list[Ended]:
         """The jobs that ended since; raises what went wrong in a thread of ours."""
         if self._failure is not None:
             raise self._failure
         with self._lock:
-            if self._pending and all(one.left_out for one in self._states):
-                task = self._pending.pop(0)
-                return [self._aborted(task, "no host is left that can do it")]
-        over = []
-        try:
-            over.append(self._ended.get(timeout=wait_s))
-            while True:
-                over.append(self._ended.get_nowait())
-        except queue.Empty:
-            return over
-
-    def cancel(self, job: Job) -> None:
-        """Have it cut short, wherever it is."""
-        with self._lock:
-            for task in self._tasks():
-                if task.job is job:
-                    task.cancelled = True
-            for task in [one for one in self._pending if one.cancelled]:
-                self._pending.remove(task)
-                self._ended.put(Ended(job, task.run, ABORTED, "interrupted before it began"))
-
-    def shown(self) -> "SshWorkers":
-        """The hosts."""
-        return self
-
-    def table(self) -> "Table":
-        """A row for each host, and one of how much is left."""
-        return table_of([one.row() for one in self._states], self._ending.words(self.left))
-
-    def end(self) -> None:
-        """Cut all jobs short; of hosts that do not answer, what they do goes on."""
-        with self._lock:
-            for task in self._tasks():
-                task.cancelled = True
-            self._pending.clear()
-        until = time.monotonic() + END_S
-        while time.monotonic() < until and any(one.jobs and not one.silent for one in self._states):
-            time.sleep(LOOK_S / 10)
-        while not self._ended.empty():
-            self._ended.get_nowait()
+            if self._pending and all(one.name in self._hosts.left_out for one in self._states):
+                self._aborted(self._pending.pop(0), "no host is left that can do it")
+        return super().look(wait_s)
 
     def close(self) -> None:
-        """End all, and look no more."""
+        """End all, and look no more. Of hosts that do not answer, what they do goes on."""
         self.end()
         self._closing.set()
         for thread in self._threads:
             thread.join()
 
-    def _tasks(self) -> list[Task]:
-        return [*self._pending, *(task for one in self._states for task in list(one.jobs.values()))]
+    def _under_way(self) -> list[SshTask]:
+        return [task for one in self._states for task in list(one.jobs.values())]
+
+    def _is_busy(self) -> bool:
+        """Whether a host that answers does something."""
+        answering = any(one.jobs and not one.silent for one in self._states)
+        return answering and self._failure is None
+
+    def _rows(self) -> list[HostRow]:
+        runs = {}
+        for state in self._states:
+            jobs = list(state.jobs.values())
+            runs[state.name] = [(task.job.title, task.progress.words) for task in jobs]
+            if state.name not in self._hosts.left_out:
+                note = f"does not answer: {state.silent}" if state.silent else ""
+                self._hosts.of(state.name).note = note
+        return self._hosts.doing(runs)
 
     def _follow(self, state: HostState) -> None:
         """A host's thread."""
@@ -143,9 +120,9 @@ class SshWorkers:
             try:
                 self._round(state)
                 if state.silent:
-                    self._say(f"{state.host.name} answers again")
+                    self._say(f"{state.name} answers again")
                 state.answered, state.silent = time.monotonic(), ""
-            except (Unreached, Failed) as error:
+            except (NoAnswer, Failed) as error:
                 self._silent(state, str(error))
             except Exception as error:
                 self._failure, state.silent = error, str(error)
@@ -165,14 +142,19 @@ class SshWorkers:
             if one is None:
                 self._gone(state, name, task)
             elif not one["alive"]:
-                self._over(state, name, task, one)
+                self._fetch(state, name, task, one)
             elif task.is_unwanted():
                 state.host.call("cancel", jobs=[name])
         for name in list(state.late):
             self._late(state, name, found.get(name))
-        self._note_strays(state, found)
-        if time.monotonic() - self._began > KNOWN_S and state.known:
-            self._drop_known(state)
+        # A driver that was killed had perhaps still one command under way.
+        for name in found.keys() - {*state.jobs, *state.late, *state.known.values()}:
+            state.known[name.rpartition("-")[0]] = name
+        if self._is_known_dropped and state.known:
+            names = list(state.known.values())
+            state.known.clear()
+            state.host.call("cancel", jobs=names)
+            state.host.call("forget", jobs=names)
         while (following := self._next(state)) is not None:
             self._begin(state, following)
 
@@ -185,143 +167,114 @@ class SshWorkers:
         del state.late[name]
         if found is not None and found["state"] not in ("", ABORTED):
             result, why, differing = state.host.fetch(found, task.run)
-            self._tell(task, state, result, why, differing)
+            self._tell(task, state, result, differing)
             with self._lock:
                 for again in [one for one in self._pending if one.key == task.key]:
                     self._pending.remove(again)
-                    self._ended.put(Ended(again.job, again.run, result, why))
+                    self._over.put(Ended(again.job, again.run, result, why))
         elif found is not None:
             state.host.call("forget", jobs=[name])
 
-    def _note_strays(self, state: HostState, found: Mapping[str, Any]) -> None:
-        """Jobs that appear later: a driver that was killed had still one command under way."""
-        ours = {*state.jobs, *state.late, *state.known.values()}
-        for name in found.keys() - ours:
-            state.known[name.rpartition("-")[0]] = name
-
-    def _drop_known(self, state: HostState) -> None:
-        """End what nobody has asked for again."""
-        names = list(state.known.values())
-        state.known.clear()
-        state.host.call("cancel", jobs=names)
-        state.host.call("forget", jobs=names)
-
-    def _next(self, state: HostState) -> Task | None:
+    def _next(self, state: HostState) -> SshTask | None:
         """The next job for this host; it is out of the row then."""
+        left_out = self._hosts.left_out
         with self._lock:
-            healthy = {one.host.name for one in self._states if not (one.left_out or one.silent)}
+            healthy = {one.name for one in self._states if one is state or not one.silent}
+            healthy -= left_out
             answering = [one for one in self._states if one is not state and not one.silent]
             others = {name for one in answering for name in list(one.known)}
+            room = len(state.jobs) + len(state.known) < state.host.slots
             for task in self._pending:
                 if task.identity in state.known:
                     break
-                room = len(state.jobs) + len(state.known) < state.host.slots
-                avoided = self._cut_on.get(task.key, set())
-                avoid = state.host.name in avoided and bool(healthy - avoided)
-                if room and not (avoid or state.left_out or task.identity in others):
+                able = healthy - self._cut_on.get(task.key, set()) or healthy
+                holder = self._held_by(task)
+                mine = holder == state.name if holder in able else state.name in able
+                if room and mine and task.identity not in others:
                     break
             else:
                 return None
             self._pending.remove(task)
+            self._hold(task, state.name)
             return task
 
-    def _begin(self, state: HostState, task: Task) -> None:
+    def _begin(self, state: HostState, task: SshTask) -> None:
+        task.began = time.monotonic()
         name = state.known.pop(task.identity, "")
         if name:
             state.jobs[name] = task
-            task.began = time.monotonic()
-            task.screen.say(f"{task.run}: {state.host.name} has it already")
+            task.screen.say(f"{task.run}: {state.name} has it already")
             return
         name = f"{task.identity}-{secrets.token_hex(3)}"
         state.jobs[name] = task
-        task.began = time.monotonic()
         try:
             state.host.send(task.job)
-            state.host.start(task.job, task.plan, name)
+            state.host.start(task.entry, name)
         except Failed as error:
             del state.jobs[name]
             self._cut(state, task, str(error))
-            self._ended.put(self._aborted(task, str(error), state))
+            self._aborted(task, str(error), state.name)
 
-    def _gone(self, state: HostState, name: str, task: Task) -> None:
+    def _gone(self, state: HostState, name: str, task: SshTask) -> None:
         """A job that its host does not know: it never got it, or somebody removed it."""
         del state.jobs[name]
         if (result := ended(task.run)) not in (None, ABORTED):
             # It was taken over before; the answer to the command that removed it there was lost.
-            self._finished(state, task, str(result), why_of(task.run), None)
-            return
-        if task.seen or task.cancelled:
-            self._ended.put(self._aborted(task, "its host does not know it any more", state))
-            return
-        with self._lock:
-            self._pending.insert(0, task)
+            self._settled(state, task, str(result), why_of(task.run), None)
+        elif task.seen or task.cancelled:
+            self._aborted(task, "its host does not know it any more", state.name)
+        else:
+            with self._lock:
+                self._pending.insert(0, task)
 
-    def _over(self, state: HostState, name: str, task: Task, found: Mapping[str, Any]) -> None:
-        result, why, differing = state.host.fetch(found, task.run)
+    def _fetch(self, state: HostState, name: str, task: SshTask, found: Mapping[str, Any]) -> None:
+        """Take over what a job has left that is over."""
+        copy = state.host.fetch(found, task.run)
         del state.jobs[name]
-        self._finished(state, task, result, why, differing)
+        self._settled(state, task, *copy)
 
-    def _finished(
-        self, state: HostState, task: Task, result: str, why: str, differing: list[str] | None
+    def _settled(
+        self, state: HostState, task: SshTask, result: str, why: str, differing: list[str] | None
     ) -> None:
-        """A job is over, and what it left is here."""
         if result == ABORTED and not task.is_unwanted():
             self._cut(state, task, why)
-        elif result != ABORTED:
-            state.cut_in_a_row = 0
-            state.ended += 1
-            self._ending.note(time.monotonic() - task.began)
-        self._tell(task, state, result, why, differing)
-        self._ended.put(Ended(task.job, task.run, result, f"{why} (on {state.host.name})"))
+        self._tell(task, state, result, differing)
+        self._finished(task, state.name, result, why, time.monotonic() - task.began)
 
     def _tell(
-        self, task: Task, state: HostState, result: str, why: str, differing: list[str] | None
+        self, task: SshTask, state: HostState, result: str, differing: list[str] | None
     ) -> None:
         """Say loudly that a second copy differs, note who did the first."""
         if differing:
             task.screen.say(run_copies.difference_told(task.run, differing))
         elif differing is not None:
-            task.screen.say(f"{task.run}: a second copy, from {state.host.name}: the same bytes")
+            how = "the same bytes" if self._blocks is None else "left out"
+            task.screen.say(f"{task.run}: a second copy, from {state.name}: {how}")
         elif result != ABORTED:
-            self._done(task.run, state.host.name)
+            self._done(task.run, state.name)
 
-    def _cut(self, state: HostState, task: Task, why: str) -> None:
+    def _cut(self, state: HostState, task: SshTask, why: str) -> None:
         """Count a run that was cut short on a host against both."""
         with self._lock:
-            self._cut_on.setdefault(task.key, set()).add(state.host.name)
-            state.cut_in_a_row += 1
-            if state.cut_in_a_row >= MOST_CUT and not state.left_out:
-                state.left_out = f"{MOST_CUT} runs in a row were cut short there: {why}"
-                task.screen.say(f"{state.host.name} is left out: {state.left_out}")
+            self._cut_on.setdefault(task.key, set()).add(state.name)
+            self._hosts.cut(state.name, why)
 
     def _silent(self, state: HostState, why: str) -> None:
         """A host does not answer: what it does is begun elsewhere when it is silent for long."""
         if not state.silent:
             waiting = f"; its {len(state.jobs)} runs are waited for" if state.jobs else ""
-            self._say(f"{state.host.name} does not answer: {why}{waiting}")
+            self._say(f"{state.name} does not answer: {why}{waiting}")
         state.silent = why
         is_lost = time.monotonic() - state.answered >= LOST_S
         with self._lock:
             for name, task in list(state.jobs.items()):
                 if task.cancelled:
                     del state.jobs[name]
-                    what = f"interrupted; {state.host.name} does not answer, and may go on with it"
-                    self._ended.put(Ended(task.job, task.run, ABORTED, what))
+                    what = f"interrupted; {state.name} does not answer, and may go on with it"
+                    self._over.put(Ended(task.job, task.run, ABORTED, what))
                 elif is_lost:
                     del state.jobs[name]
                     state.late[name] = task
-                    self._cut_on.setdefault(task.key, set()).add(state.host.name)
+                    self._cut_on.setdefault(task.key, set()).add(state.name)
                     lost = f"its host has not answered for {LOST_S:.0f} s"
-                    self._ended.put(self._aborted(task, lost, state))
-
-    def _say(self, text: str) -> None:
-        if self._screen is not None:
-            self._screen.say(text)
-
-    def _aborted(self, task: Task, why: str, state: HostState | None = None) -> Ended:
-        """A job that left nothing: its folder says why, and names no host."""
-        if not task.run.exists():
-            task.run.mkdir(parents=True)
-            write_status(task.run, ABORTED, why, elapsed_s=None)
-        told = f"{why} (on {state.host.name})" if state else why
-        return Ended(task.job, task.run, ABORTED, told, error=UserError(told))
+                    self._aborted(task, lost, state.name)

@@ -2,7 +2,7 @@
 """The plan of jobs that `python3 -m run.one` reads: JSON, in the folder where results go."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from contract.run_record import write_json
 from errors import Exit, UserError
 from run.jobs import job as jobs
 from run.jobs.job import Job
+from setup import cache
 
 FORMAT = 1
 LARGEST = 64 << 20  # bytes that are read of a plan
@@ -17,12 +18,7 @@ LARGEST = 64 << 20  # bytes that are read of a plan
 
 def write(path: Path, planned: Iterable[Job]) -> None:
     """Write it, by a rename."""
-    write_json(path, of(planned))
-
-
-def of(planned: Iterable[Job]) -> dict[str, Any]:
-    """The plan of these jobs, as JSON values."""
-    return {"format": FORMAT, "jobs": [jobs.to_json(one) for one in planned]}
+    write_json(path, {"format": FORMAT, "jobs": [jobs.to_json(one) for one in planned]})
 
 
 def portable(job: Job) -> dict[str, Any]:
@@ -31,6 +27,15 @@ def portable(job: Job) -> dict[str, Any]:
     for one in entry["files"].values():
         one["name"] = place_of(one["name"], one["sha256"])
     return entry
+
+
+def identity(entry: Mapping[str, Any], where: str) -> str:
+    """What stands for a job of the campaign in the folder where; the suite's commit does not count.
+
+    entry: of its plan. Two jobs that have the same identity would be the same run.
+    """
+    facts = {name: value for name, value in entry["facts"].items() if name != "suite"}
+    return cache.key(where, json.dumps({**entry, "facts": facts}, sort_keys=True))
 
 
 def place_of(name: str, digest: str) -> str:

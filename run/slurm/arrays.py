@@ -11,6 +11,7 @@ from run.slurm import submission
 from run.slurm.controller import batch_script
 from run.slurm.options import SlurmOptions
 from run.slurm.tasks import SlurmTask
+from vm.qemu import HOST
 
 OVERHEAD_MIB = 1024  # of QEMU and the worker, beside the guest's memory
 SLOWDOWN = 10  # seconds of the host's that a second of the guest's may take; sets --time
@@ -27,6 +28,7 @@ class Arrays:
 
     def __init__(self, options: SlurmOptions, folder: Path, suite: Path, proof: Job) -> None:
         self._options, self._folder, self._suite = options, folder, suite
+        self._exclusive = proof.guest.clock == HOST
         planned = {"job": plan_file.portable(proof), "links": _links(proof)}
         self._shared = {"suite": suite.name, "proof": planned}
 
@@ -46,11 +48,17 @@ class Arrays:
         (made / SCRIPT).write_text(batch_script(self._suite, program))
         return made
 
-    def words(self, made: Path, tasks: Sequence[SlurmTask], excluded: Collection[str]) -> list[str]:
-        """sbatch's options for these tasks, and the script; excluded: nodes that are left out."""
-        given = dict(self._options.sbatch)
+    def words(
+        self, made: Path, tasks: Sequence[SlurmTask], excluded: Collection[str], node: str = ""
+    ) -> list[str]:
+        """sbatch's options for these tasks, and the script.
+
+        excluded: nodes that are left out. node: the only one that may do them, if there is one.
+        """
+        given = dict(self._options.sbatch) | ({"nodelist": node} if node else {})
         folder = made.absolute()
-        words = ["--cpus-per-task=1", f"--output={folder}/%a.log", f"--chdir={folder}"]
+        words = ["--exclusive"] if self._exclusive else ["--cpus-per-task=1"]
+        words += [f"--output={folder}/%a.log", f"--chdir={folder}"]
         if "mem" not in given:
             largest = max(one.job.guest.memory for one in tasks) >> 20
             words.append(f"--mem={largest + OVERHEAD_MIB}")

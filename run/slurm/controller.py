@@ -3,13 +3,13 @@
 
 import re
 import shlex
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from errors import UserError
+from run.jobs import programs
+from run.jobs.programs import NoAnswer
 
 ANSWER_S = 30.0  # within which a command has to answer; without one, the controller is away
 # What Slurm's commands print when the controller cannot be reached, or is too busy to answer.
@@ -31,10 +31,6 @@ OVER = frozenset(
 ) | {"PREEMPTED", "TIMEOUT"}
 
 
-class ControllerAway(Exception):
-    """Slurm's controller did not answer, in one line. It may answer later."""
-
-
 class QueueFull(Exception):
     """Slurm takes no more jobs of this user's now, in one line."""
 
@@ -49,37 +45,21 @@ class QueuedTask:
     reason: str
 
 
-class Queue(Protocol):
-    """What is asked of Slurm."""
-
-    def max_array(self) -> int:
-        """How many tasks an array may have; ControllerAway."""
-
-    def submit(self, name: str, comment: str, tasks: int, words: Sequence[str]) -> None:
-        """Submit an array of so many tasks; ControllerAway, QueueFull or UserError."""
-
-    def tasks(self, name: str) -> dict[tuple[str, int], QueuedTask]:
-        """The tasks of this name, by (comment, index); ControllerAway."""
-
-    def cancel(self, job_ids: Sequence[str]) -> None:
-        """Cancel tasks; those that are over are ignored. ControllerAway."""
-
-
 class Controller:
-    """Slurm's commands on this machine."""
+    """Slurm's commands on this machine; each may raise NoAnswer."""
 
     def max_array(self) -> int:
-        """MaxArraySize of the site."""
+        """MaxArraySize of the site: how many tasks an array may have."""
         found = MAX_ARRAY.search(_call(["scontrol", "show", "config"]))
         return max(1, int(found[1])) if found else 1
 
     def submit(self, name: str, comment: str, tasks: int, words: Sequence[str]) -> None:
-        """sbatch; words: its other options, and the script."""
+        """sbatch of so many tasks; QueueFull or UserError. words: more options, and the script."""
         command = ["sbatch", "--parsable", f"--job-name={name}", f"--comment={comment}"]
         _call([*command, f"--array=0-{tasks - 1}%{tasks}", "--no-requeue", *words])
 
     def tasks(self, name: str) -> dict[tuple[str, int], QueuedTask]:
-        """squeue, those included that ended within the site's MinJobAge."""
+        """squeue by (comment, index), with those that ended within the site's MinJobAge."""
         command = ["squeue", "--noheader", "--array", "--states=all", f"--name={name}"]
         tasks = {}
         for line in _call([*command, f"--format={SQUEUE_FIELDS}"]).splitlines():
@@ -89,7 +69,7 @@ class Controller:
         return tasks
 
     def cancel(self, job_ids: Sequence[str]) -> None:
-        """scancel."""
+        """scancel; those that are over are ignored."""
         _call(["scancel", "--quiet", *job_ids], may_fail=True)
 
 
@@ -106,28 +86,14 @@ def batch_script(suite: Path, program: Sequence[str]) -> str:
 
 def _call(command: list[str], may_fail: bool = False) -> str:
     """What the command printed."""
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=ANSWER_S,
-            start_new_session=True,
-        )
-    except subprocess.TimeoutExpired:
-        raise ControllerAway(f"{command[0]}: no answer within {ANSWER_S:.0f} s") from None
-    except OSError as error:
-        raise UserError(
-            f"{command[0]}: {error.strerror}", hint="--on slurm needs Slurm's commands here"
-        ) from None
-    if done.returncode == 0:
-        return done.stdout
-    lines = done.stderr.strip().splitlines()
-    why = lines[-1] if lines else f"{command[0]} ended with status {done.returncode}"
-    if AWAY.search(done.stderr):
-        raise ControllerAway(why)
-    if FULL.search(done.stderr):
+    done = programs.ask(command, ANSWER_S, "--on slurm needs Slurm's commands here")
+    if done.status == 0:
+        return done.output
+    why = done.error[-1] if done.error else f"{command[0]} ended with status {done.status}"
+    said = "\n".join(done.error)
+    if AWAY.search(said):
+        raise NoAnswer(why)
+    if FULL.search(said):
         raise QueueFull(why)
     if may_fail:
         return ""

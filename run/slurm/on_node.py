@@ -43,12 +43,9 @@ REFERENCE = "first"
 def do(task: TaskFolder, stopped: Stopped) -> Exit:
     """The task; the exit status of run.one."""
     node = os.environ.get("SLURMD_NODENAME") or run_copies.this_host()
-    try:
-        task.begun.mkdir()
-    except FileExistsError:
+    if not task.begin(node):
         print(f"task {task.index} was begun before, on {task.node}")
         return Exit.OK
-    (task.begun / submission.NODE).write_text(node)
     found, shared = task.entry(), submission.plan(task.submission)["proof"]
     with _beating(task.begun / submission.ALIVE), _own_cache({**shared["links"], **found["links"]}):
         why = _refusal(task.submission, node, stopped)

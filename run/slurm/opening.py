@@ -10,11 +10,13 @@ from pathlib import Path
 from errors import UserError
 from run.hosts import sending
 from run.hosts.kept import Kept
+from run.jobs.elsewhere import Blocks
 from run.jobs.job import Job
+from run.jobs.programs import NoAnswer
 from run.preparation import say
 from run.slurm import options
 from run.slurm.arrays import Arrays
-from run.slurm.controller import Controller, ControllerAway
+from run.slurm.controller import Controller
 from run.slurm.slurm_workers import SlurmWorkers
 from setup import cache
 
@@ -28,16 +30,23 @@ def name_of(campaign: str) -> str:
 
 @contextlib.contextmanager
 def workers(
-    where: str, now: Kept, folder: Path, job: Job, done: Callable[[Path, str], None]
+    where: str,
+    now: Kept,
+    folder: Path,
+    job: Job,
+    done: Callable[[Path, str], None],
+    blocks: Blocks | None,
 ) -> Iterator[SlurmWorkers]:
     """Who does the runs of a campaign in the folder; job: the proof of the nodes."""
     found = options.parse(where)
     arrays = Arrays(found, folder, _suite(), job)
+    name = name_of(now.campaign)
     try:
-        doing = SlurmWorkers(Controller(), found.slots, name_of(now.campaign), folder, arrays, done)
-    except ControllerAway as error:
+        doing = SlurmWorkers(Controller(), found.slots, name, folder, arrays, done, blocks)
+    except NoAnswer as error:
         raise UserError(f"Slurm's controller does not answer: {error}") from None
-    say(f"in Slurm's queue: at most {found.slots} runs at a time, as {name_of(now.campaign)}")
+    how = ", each with a node of its own" if blocks else ""
+    say(f"in Slurm's queue: at most {found.slots} runs at a time{how}, as {name}")
     try:
         yield doing
     finally:
@@ -51,7 +60,7 @@ def leave(before: Kept) -> None:
         found = queue.tasks(name_of(before.campaign))
         if found:
             queue.cancel([one.job_id for one in found.values()])
-    except (ControllerAway, UserError) as error:
+    except (NoAnswer, UserError) as error:
         say(f"what is in Slurm's queue of this campaign stays there: {error}")
 
 

@@ -5,22 +5,25 @@ It is in `.slurm` of the campaign, which driver and nodes share. Who dies leaves
 need to go on: `plan.json` is there before sbatch is called, `K.begun` before task K does anything.
 """
 
+import contextlib
 import json
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from contract.run_files import ABORTED
 from contract.run_record import write_json
 from contract.untrusted import json_object
 from run.jobs import plan_file
+from run.run_folders import ended
 
 FOLDER = ".slurm"  # in the campaign's folder
 PLAN = "plan.json"
 SUBMITTED = "submitted"  # there once sbatch has answered
-NODE, ALIVE, REFUSED = "node", "alive", "refused"  # in K.begun
+NODE, WORKER, ALIVE, REFUSED = "node", "worker", "alive", "refused"  # in K.begun
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,21 @@ class TaskFolder:
     def node(self) -> str:
         """The node that began it, empty if none did."""
         return _text(self.begun / NODE)
+
+    def begin(self, node: str) -> bool:
+        """Have this process do it on that node; False if another one does it already.
+
+        By a rename, of which NFS may lose the answer: what counts is what is there then.
+        """
+        token = secrets.token_hex(8)
+        aside = self.submission / f".{self.index}-{token}"
+        aside.mkdir()
+        (aside / NODE).write_text(node)
+        (aside / WORKER).write_text(token)
+        with contextlib.suppress(OSError):
+            aside.rename(self.begun)
+        shutil.rmtree(aside, ignore_errors=True)
+        return _text(self.begun / WORKER) == token
 
     @property
     def refused(self) -> str:
@@ -94,12 +112,46 @@ def plan(submission: Path) -> dict[str, Any]:
     return found
 
 
-def existing(campaign: Path) -> Iterator[tuple[TaskFolder, str]]:
-    """The tasks of all submissions that are there, each with the identity of its job."""
-    for path in sorted((campaign / FOLDER).glob(f"*/{PLAN}")):
-        found = json_object(path.read_bytes()) or {}
-        for index, one in enumerate(found.get("tasks", ())):
-            yield TaskFolder(path.parent, index), str(one.get("identity", ""))
+class Submissions:
+    """The submissions of a campaign of which tasks were not taken over."""
+
+    def __init__(self, campaign: Path) -> None:
+        self._campaign = campaign
+        self._left: dict[Path, set[int]] = {}
+
+    def add(self, folder: Path, tasks: int) -> None:
+        """One of so many tasks was submitted."""
+        self._left[folder] = set(range(tasks))
+
+    def recover(self, done: Callable[[Path, str], None]) -> dict[str, TaskFolder]:
+        """What a driver before us has submitted and not taken over, by the jobs' identities.
+
+        done: is told of each run that has a result by now, and its node.
+        """
+        known = {}
+        for path in sorted((self._campaign / FOLDER).glob(f"*/{PLAN}")):
+            for index, entry in enumerate((json_object(path.read_bytes()) or {}).get("tasks", ())):
+                task, job = TaskFolder(path.parent, index), entry["job"]
+                run = self._campaign / entry["where"] / job["label"] / str(job["number"])
+                if task.taken.exists():
+                    continue
+                if ended(run) not in (None, ABORTED):
+                    if task.node:
+                        done(run, task.node)
+                    continue
+                self._left.setdefault(path.parent, set()).add(index)
+                known[str(entry["identity"])] = task
+        return known
+
+    def take(self, task: TaskFolder) -> None:
+        """It is over for Slurm; a submission of which nothing is left goes."""
+        with contextlib.suppress(OSError):
+            task.taken.touch()
+        left = self._left.get(task.submission, set())
+        left.discard(task.index)
+        if not left:
+            self._left.pop(task.submission, None)
+            remove(task.submission)
 
 
 def remove(submission: Path) -> None:

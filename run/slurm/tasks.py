@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the driver knows of each job that is in Slurm's queue, and why one has no result."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from run.hosts.progress import Progress
 from run.jobs import run_copies
-from run.jobs.job import Job
-from run.live import Display
+from run.jobs.elsewhere import Task
+from run.jobs.progress import Progress
 from run.slurm.controller import QueuedTask
 from run.slurm.submission import TaskFolder
 
@@ -23,6 +20,7 @@ WHY = {
     "TIMEOUT": "it reached Slurm's time limit: --on slurm:time=MINUTES",
     "": "neither Slurm's queue nor a heartbeat knows it",
 }
+NO_WORD = "it printed nothing: is its folder on a file system that all nodes share, at this path?"
 # States that say nothing of why a worker did not end its run.
 UNTOLD = ("FAILED", "COMPLETED", "")
 # Ends that are no fault of the node's.
@@ -30,28 +28,20 @@ BLAMELESS = ("CANCELLED", "PREEMPTED", "TIMEOUT", "DEADLINE")
 
 
 @dataclass
-class SlurmTask:
+class SlurmTask(Task):
     """A job that was given to us. folder: its place in a submission, once it has one.
 
     over_at: when squeue first had it no more; beat_at: when its heartbeat changed last; both, and
     began_at, by the driver's monotonic clock, in seconds.
     """
 
-    job: Job
-    run: Path
-    screen: Display
-    unwanted: Callable[[], bool]
-    entry: Mapping[str, Any]
-    identity: str
     folder: TaskFolder | None = None
     queued: QueuedTask | None = None
-    cancelled: bool = False
     cancel_sent: bool = False
     heartbeat: str = ""
     beat_at: float = 0.0
     over_at: float | None = None
     began_at: float | None = None
-    progress: Progress = field(default_factory=Progress)
 
     @property
     def node(self) -> str:
@@ -74,8 +64,7 @@ class SlurmTask:
         """Why it ended without a result, in one line; state: as squeue had it last."""
         assert self.folder is not None
         if not self.node and state in ("FAILED", "COMPLETED"):
-            nothing = "it printed nothing: docs/guides/fleet.md says what nodes need"
-            return f"its worker ended before it began: {self.folder.last_line or nothing}"
+            return f"its worker ended before it began: {self.folder.last_line or NO_WORD}"
         if state in UNTOLD:
             silent = "it printed nothing" if state else WHY[""]
             return f"its worker was cut short: {self.folder.last_line or silent}"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """--on, what a campaign keeps of its hosts, and when a host has proved itself; no ssh here."""
 
+import fcntl
 import io
 import json
 import tarfile
@@ -13,7 +14,7 @@ from contract.plan import HOSTS_FILE
 from errors import UserError
 from run.arguments import parse
 from run.campaign import Campaign
-from run.hosts import host_list, kept, one_host, opening, proof, sending
+from run.hosts import host_list, kept, on_host, opening, proof, sending
 from run.hosts.host_list import Host
 from run.hosts.kept import Kept
 from run.hosts.one_host import OneHost
@@ -86,11 +87,13 @@ def test_a_plan_that_is_passed_on_names_no_hosts(tmp_path: Path) -> None:
     assert "secret" not in (tmp_path / "c" / "plan.toml").read_text()
 
 
-def test_the_hosts_clock_is_refused_on_other_hosts() -> None:
+def test_a_bisect_on_other_hosts_needs_the_guests_clock() -> None:
     options = parse([])
-    opening.check("ssh:a", options, [GUEST])
-    with pytest.raises(UserError, match="--on needs the guest's clock"):
-        opening.check("ssh:a", options, [GUEST, HOST])
+    for clock in (GUEST, HOST):
+        opening.check("ssh:a", options, [clock])
+    opening.check("ssh:a", options, [GUEST], bisects=True)
+    with pytest.raises(UserError, match="--bisect with --on needs the guest's clock"):
+        opening.check("ssh:a", options, [GUEST, HOST], bisects=True)
 
 
 @pytest.mark.parametrize(
@@ -133,17 +136,17 @@ def test_a_run_that_is_under_way_elsewhere_keeps_its_place(tmp_path: Path) -> No
 
 def test_a_plan_for_a_host_names_no_place_of_this_one() -> None:
     job = played_jobs.job()
-    plan = one_host.plan_of(job)
-    image = plan["jobs"][0]["files"]["kernel image"]
+    entry = plan_file.portable(job)
+    image = entry["files"]["kernel image"]
     assert image["name"] == f"elsewhere/{job.guest.kernel.image_digest}"
-    assert str(cache.place().parent) not in json.dumps(plan)
+    assert str(cache.place().parent) not in json.dumps(entry)
 
 
 def test_two_jobs_are_the_same_if_their_runs_would_be() -> None:
     def identity(where: str = ".", **facts: Any) -> str:
         job = played_jobs.job(memory=facts.pop("memory", 1 << 28))
         cast(dict[str, Any], job.facts).update(facts)
-        return one_host.identity(plan_file.portable(job), where)
+        return plan_file.identity(plan_file.portable(job), where)
 
     assert identity(suite="a") == identity(suite="b")
     others = [identity(), identity("search"), identity(order=9), identity(memory=1 << 27)]
@@ -159,6 +162,22 @@ def test_the_suites_tarball_is_the_same_again_and_has_what_a_job_needs() -> None
     assert {"run/one.py", "run/hosts/on_host.py", "vm/guest_init.sh", "errors.py"} <= names
     assert "monitors/sampler/sampler.c" in names or any(one.endswith(".c") for one in names)
     assert not [one for one in names if "__pycache__" in one or one.startswith(("tests", "/"))]
+
+
+def test_a_job_is_alive_as_long_as_its_plan_is_locked(tmp_path: Path) -> None:
+    assert not on_host._is_alive(tmp_path)
+    plan = tmp_path / on_host.PLAN
+    plan.write_text("{}")
+    assert not on_host._is_alive(tmp_path)
+    with open(plan, "r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert on_host._is_alive(tmp_path)
+    assert not on_host._is_alive(tmp_path)
+
+
+def test_hosts_with_one_home_keep_their_jobs_apart() -> None:
+    alpha, beta = (OneHost(Host(name), "c")._campaign for name in ("me@alpha", "me@beta"))
+    assert alpha != beta and "@" not in alpha
 
 
 class Played:

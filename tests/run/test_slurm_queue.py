@@ -13,17 +13,18 @@ import pytest
 from contract.run_record import write_status
 from errors import UserError
 from run.hosts import sending
-from run.jobs import run_copies
+from run.jobs import elsewhere, run_copies
 from run.jobs.job import Job
+from run.jobs.programs import NoAnswer
 from run.jobs.workers import Ended
 from run.slurm import arrays, options, slurm_workers, submission
-from run.slurm.controller import ControllerAway, QueuedTask, QueueFull
+from run.slurm.controller import Controller, QueuedTask, QueueFull
 from run.slurm.slurm_workers import SlurmWorkers
 from run.slurm.submission import TaskFolder
 from tests.support import played_jobs
 
 
-class PlayedQueue:
+class PlayedQueue(Controller):
     """A queue of tasks, each in a state that a test sets; away: why nobody answers."""
 
     def __init__(self, folder: Path, most: int = 1000, array: int = 1000) -> None:
@@ -48,7 +49,7 @@ class PlayedQueue:
             job_id = f"{len(self.sizes)}_{index}"
             self.known[comment, index] = QueuedTask(job_id, "PENDING", "", "Priority")
         if self.away_after:
-            raise ControllerAway(self.away_after)
+            raise NoAnswer(self.away_after)
 
     def tasks(self, name: str) -> dict[tuple[str, int], QueuedTask]:
         self._answer()
@@ -63,7 +64,7 @@ class PlayedQueue:
 
     def _answer(self) -> None:
         if self.away:
-            raise ControllerAway(self.away)
+            raise NoAnswer(self.away)
 
     def set(self, number: int, state: str, node: str = "", reason: str = "None") -> TaskFolder:
         """The newest task of the run with this number has that state now."""
@@ -153,7 +154,7 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for name in ("LOOK_S", "SUBMIT_S", "SETTLE_S"):
         monkeypatch.setattr(slurm_workers, name, 0.0)
-    monkeypatch.setattr(slurm_workers, "END_S", 1.0)
+    monkeypatch.setattr(SlurmWorkers, "end_s", 1.0)
     monkeypatch.setattr(sending, "needed", lambda job: {})
     return Driver(tmp_path)
 
@@ -316,7 +317,7 @@ def test_what_is_not_asked_for_again_is_cancelled(
     driver.submit(1, 2)
     driver.look()
     driver.begin()
-    monkeypatch.setattr(slurm_workers, "KNOWN_S", 0.0)
+    monkeypatch.setattr(elsewhere, "KNOWN_S", 0.0)
     driver.submit(1)
     driver.look()
     assert driver.queue.cancelled == ["1_1"]
@@ -392,3 +393,42 @@ def test_the_live_table_says_what_froze_and_what_is_left(driver: Driver) -> None
     assert "6.12 1: guest 20 s, frozen: gitk-1" in text
     assert "1 runs wait" in text and "Priority" in text
     assert "9 runs left; no time estimate until one run has finished" in text
+
+
+def test_a_task_is_begun_once_whoever_starts_it_again(tmp_path: Path) -> None:
+    """As NFS has it, too: the rename was done, and its answer was lost."""
+    task = TaskFolder(submission.make(tmp_path, {"tasks": []}), 0)
+    assert task.begin("n1") and not task.begin("n1") and not task.begin("n2")
+    assert task.node == "n1"
+    assert {path.name for path in task.submission.iterdir()} == {"plan.json", "0.begun"}
+
+
+def test_a_rename_whose_answer_was_lost_has_begun_the_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = TaskFolder(submission.make(tmp_path, {"tasks": []}), 0)
+    rename = Path.rename
+
+    def lost(self: Path, target: Path) -> Path:
+        rename(self, target)
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "rename", lost)
+    assert task.begin("n1") and task.node == "n1"
+
+
+def test_a_run_whose_rename_lost_its_answer_is_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, run = tmp_path / "1.partial-n1-j", tmp_path / "1"
+    with pytest.raises(FileNotFoundError):
+        run_copies.settle(made, run)
+    made.mkdir()
+    rename = Path.rename
+
+    def lost(self: Path, target: Path) -> Path:
+        rename(self, target)
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "rename", lost)
+    assert run_copies.settle(made, run) is None and run.is_dir()

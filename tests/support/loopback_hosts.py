@@ -62,7 +62,7 @@ class LoopbackHost:
             command,
             stderr=open(self.folder / "sshd.log", "ab"),  # noqa: SIM115 (the process's own)
         )
-        until = time.monotonic() + 20
+        until = time.monotonic() + 600
         while time.monotonic() < until:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
                 return

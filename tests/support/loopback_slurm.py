@@ -23,6 +23,7 @@ from tests.support.vms import wait_for
 PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge")
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 COMMANDS = ("sbatch", "squeue", "scancel", "scontrol", "sinfo")
+PATIENCE_S = 600.0  # of a machine that is busy with other things
 CONFIG = """\
 ClusterName=loopback
 SlurmctldHost={host}(127.0.0.1)
@@ -48,10 +49,11 @@ AccountingStorageType=accounting_storage/none
 MpiDefault=none
 SwitchType=switch/none
 ReturnToService=2
-SlurmdTimeout=10
+SlurmdTimeout=3600
 SlurmctldTimeout=10
-KillWait=5
-MinJobAge=20
+MessageTimeout=100
+KillWait=120
+MinJobAge=3600
 MaxArraySize={max_array}
 SchedulerParameters=sched_interval=2,bf_interval=2
 {nodes}
@@ -153,7 +155,7 @@ class LoopbackSlurm:
                     words, env=self._own, stdin=subprocess.DEVNULL, stdout=out, stderr=out
                 )
             if name == "munged":
-                assert wait_for((self.folder / "munge.socket").exists, 30)
+                assert wait_for((self.folder / "munge.socket").exists, PATIENCE_S)
 
     def kill(self, name: str, number: int = signal.SIGKILL) -> None:
         """End a daemon by a signal."""
@@ -191,7 +193,7 @@ class LoopbackSlurm:
         if "slurmctld" in self._daemons:
             with contextlib.suppress(AssertionError):
                 self.call("scancel", "--user", getpass.getuser())
-                wait_for(lambda: not self.call("squeue", "-h").strip(), 30)
+                wait_for(lambda: not self.call("squeue", "-h").strip(), PATIENCE_S)
         for name in reversed(list(self._daemons)):
             self.kill(name, signal.SIGTERM if name != "munged" else signal.SIGKILL)
         for pid in self.processes():
@@ -208,7 +210,7 @@ def cluster(folder: Path, *nodes: str, max_array: int = 1001) -> Iterator[Loopba
     made = LoopbackSlurm(folder, found, nodes, max_array)
     try:
         made.begin("munged", "slurmctld", *nodes)
-        assert wait_for(made.is_up, 120), (folder / "slurmctld.log").read_text()[-3000:]
+        assert wait_for(made.is_up, PATIENCE_S), (folder / "slurmctld.log").read_text()[-3000:]
         yield made
     finally:
         made.end()

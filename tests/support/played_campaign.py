@@ -10,14 +10,18 @@ from pathlib import Path
 
 from run.arguments import parse
 from run.campaign import Campaign
-from run.hosts import opening, proof, ssh_workers
+from run.hosts import opening, proof, ssh, ssh_workers
+from run.hosts.ssh_workers import SshWorkers
+from run.jobs import elsewhere
 from run.jobs.stop_signals import Stopped
 from run.preparation import Ready
 from run.runner import Outcome, Runner
-from run.slurm import slurm_workers
+from run.slurm import controller, slurm_workers
+from run.slurm.slurm_workers import SlurmWorkers
 from setup.userland import tools
 from tests.support import played_jobs
 
+PATIENCE_S = 600.0
 KERNELS = ("--kernel", "debian:6.12", "--kernel", "debian:7.2")
 
 
@@ -26,6 +30,9 @@ def small_parts() -> None:
     root = played_jobs.in_cache("tools/x/file", "tools").parent
     tools.root = lambda mirror=None: root
     proof.POLL_S = ssh_workers.LOOK_S = slurm_workers.LOOK_S = 1.0
+    # However slow this machine is: what it does late is done.
+    ssh.CALL_S = controller.ANSWER_S = elsewhere.KNOWN_S = PATIENCE_S
+    SshWorkers.end_s = SlurmWorkers.end_s = PATIENCE_S
     slurm_workers.SUBMIT_S, slurm_workers.SETTLE_S = 0.5, 5.0
     ssh_workers.LOST_S = float(os.environ.get("PLAYED_LOST_S", ssh_workers.LOST_S))
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The live table of hosts: what each does, what froze there, and how long the rest may take."""
+"""What is known of the hosts: what each has done, which are left out; and their live table."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,8 @@ from run.estimates import durations
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+MOST_CUT = 3  # runs in a row that were cut short on a host, which is left out then
 
 
 @dataclass
@@ -30,6 +32,46 @@ class HostRow:
         runs = [f"{title}: {how}" if how else title for title, how in self.runs]
         runs += [f"{self.waiting} runs wait"] if self.waiting else []
         return self.name, "\n".join(runs), str(self.done or ""), self.note
+
+
+class HostRows:
+    """A row for each host. say: is given the line about a host that is left out."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.left_out: set[str] = set()
+        self._say = say
+        self._rows: dict[str, HostRow] = {}
+
+    def of(self, name: str) -> HostRow:
+        """The host's row."""
+        return self._rows.setdefault(name, HostRow(name))
+
+    def doing(self, runs: Mapping[str, list[tuple[str, str]]]) -> list[HostRow]:
+        """All of them, by name; runs: what each does now."""
+        for name in runs:
+            self.of(name)
+        for row in self._rows.values():
+            row.runs = runs.get(row.name, [])
+        return [self._rows[name] for name in sorted(self._rows)]
+
+    def finished(self, name: str) -> None:
+        """The host has done a run."""
+        row = self.of(name)
+        row.done, row.cut_in_a_row = row.done + 1, 0
+
+    def cut(self, name: str, why: str) -> None:
+        """A run was cut short there, for a reason that may be the host's."""
+        row = self.of(name)
+        row.cut_in_a_row += 1
+        if row.cut_in_a_row >= MOST_CUT:
+            self.leave_out(name, f"{MOST_CUT} runs in a row were cut short there: {why}")
+
+    def leave_out(self, name: str, why: str) -> None:
+        """The host gets no more runs."""
+        if name not in self.left_out:
+            self.left_out.add(name)
+            self.of(name).note = f"left out: {why}"
+            self._say(f"{name} is left out: {why}")
 
 
 class Ending:
