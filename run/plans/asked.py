@@ -189,7 +189,8 @@ def yielding(plan: AskedPlan, later: Mapping[str, Any]) -> AskedPlan:
     What the plan changed stays.
     """
     own = {key: plan.options.get(key, ROWS[key].default) for key in ("machine", "profile")}
-    if all(later.get(key, value) == value for key, value in own.items()):
+    same = all(later.get(key, value) == value for key, value in own.items())
+    if same or plan == AskedPlan():
         return plan
     workload = find(plan.options.get("workload", DESKTOP))
     as_usual = usual(own)
