@@ -2,32 +2,23 @@
 """The command line of run_test.sh, made from the table of its options (contract.option_table)."""
 
 import argparse
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from contract import machine_model, values
-from contract.option_rows import PROFILES, Row
+from contract.option_rows import CAMPAIGN, DEVICE, PROFILES, VM, Row
 from contract.option_table import ROWS
-from contract.options import MADE, Options
-from contract.spelling import defaults, flag
+from contract.options import MADE, Options, defaults, flag
 from contract.swap import ON_DISK
 from contract.variant import RUNNING, Variant
 from contract.workload import DESKTOP
 from errors import lost_value
 
+# What the variants were made of.
 IN_VARIANTS = (
-    "kernel",
-    "label",
-    "append",
-    "swap",
-    "knob",
-    "remedy",
-    "remedies",
-    "daemon",
-    "slice",
+    *("kernel", "label", "append", "swap", "knob", "remedy", "remedies", "daemon", "slice"),
     "plan",
-)  # what the variants were made of
+)
 EXAMPLES = """\
 examples:
   ./run_test.sh                             Debian stable's kernel on a laptop, four gitk's, in a VM
@@ -96,9 +87,14 @@ def _how(row: Row) -> dict[str, Any]:
     return {key: value for key, value in how.items() if value is not None}
 
 
+def given(said: argparse.Namespace) -> dict[str, Any]:
+    """The options that a command line gave, of those of the table."""
+    return {name: value for name in ROWS if (value := getattr(said, name)) is not None}
+
+
 def check(
     parser: Parser,
-    said: argparse.Namespace,
+    said: Mapping[str, Any],
     with_gitks: Collection[str],
     variants: Sequence[Variant] = (),
 ) -> None:
@@ -106,17 +102,18 @@ def check(
 
     with_gitks: the names of the workloads that have any; variants: what it is said of.
     """
-    campaigns = said.workload or DESKTOP
+    campaigns = said.get("workload", DESKTOP)
     workloads = list(dict.fromkeys(one.workload or campaigns for one in variants)) or [campaigns]
     gitks = any(one in with_gitks for one in workloads)
+    on_device = "device" in said
     for name, row in ROWS.items():
-        if getattr(said, name) is None:
+        if name not in said:
             continue
-        if said.device is None and row.device_only:
+        if row.only == DEVICE and not on_device:
             parser.error(f"{flag(name)} goes with --device")
-        if said.device is not None and row.vm_only:
+        if row.only == VM and on_device:
             parser.error(f"{flag(name)} is for a VM, not for --device")
-        if said.device is not None and row.campaign_only:
+        if row.only == CAMPAIGN and on_device:
             parser.error(
                 f"{flag(name)} is for VMs: a run on a machine is a fresh boot "
                 "of it (reboot, and run this again with the same --out)"
@@ -124,43 +121,38 @@ def check(
         if not row.heeded(gitks):
             others = " or ".join(workloads)
             parser.error(f"{flag(name)} is for a workload with gitk's, not for {others}")
-        if row.needs and getattr(said, row.needs) is None:
+        if row.needs and row.needs not in said:
             parser.error(f"{flag(name)} goes with {flag(row.needs)}")
-    if said.device is not None and len(said.swap or ()) > 1:
-        parser.error("--swap may be given once with --device: a run on a machine is one variant's")
-    if said.device is not None and len(said.remedy or ()) > 1:
-        parser.error(
-            "--remedy may be given once with --device: a run on a machine is one variant's"
-        )
-    if bool(said.bare) != (said.run_dir is not None):
+    for name in ("swap", "remedy"):
+        if on_device and len(said.get(name, ())) > 1:
+            parser.error(
+                f"{flag(name)} may be given once with --device: a run on a machine is one variant's"
+            )
+    if ("bare" in said) != ("run_dir" in said):
         parser.error("--bare and --run-dir go together")
-    if said.bare and said.dry_run:
+    if "bare" in said and "dry_run" in said:
         parser.error("--bare and --dry-run do not go together")
     needed = [name for name in ("repo", "music") if ROWS[name].heeded(gitks)]
-    if said.bare and not all(getattr(said, name) for name in needed):
+    if "bare" in said and not all(name in said for name in needed):
         parser.error(f"--bare needs {' and '.join(map(flag, needed))}")
 
 
-def filled(said: argparse.Namespace, **more: Any) -> Options:
-    """What was said, with the profile's and other defaults for the rest; more: what follows."""
-    profile = PROFILES[said.profile or ROWS["profile"].default]
-    known = {
-        name: value
-        for name in ROWS
-        if (value := getattr(said, name)) is not None and name not in IN_VARIANTS
-    }
-    model = {} if said.device else machine_model.read(said.machine or ROWS["machine"].default)
-    known |= {"hang_after": profile.hang_after}
-    options = Options(**{**defaults(profile, model), **known})
-    unneeded: dict[str, Any] = {
-        name: 0 for name, row in ROWS.items() if row.needs and not known.get(row.needs)
-    }
-    return replace(
-        options,
-        **unneeded,
-        memory=0 if options.device else options.memory,
-        history="repo" if options.repo else MADE,
-        music_kind="own" if options.music else "made",
+def usual(said: Mapping[str, Any]) -> dict[str, Any]:
+    """What each option is where it was not given, by the profile and the machine that were."""
+    profile, machine = (said.get(name, ROWS[name].default) for name in ("profile", "machine"))
+    return defaults(PROFILES[profile], {} if "device" in said else machine_model.read(machine))
+
+
+def filled(said: Mapping[str, Any], **more: Any) -> Options:
+    """What was given, with the profile's and other defaults for the rest; more: what follows."""
+    known = {name: value for name, value in said.items() if name not in IN_VARIANTS}
+    unneeded = {name: 0 for name, row in ROWS.items() if row.needs and row.needs not in known}
+    no_memory = {"memory": 0} if "device" in known else {}
+    return Options(
+        **{**usual(said), **known, **unneeded, **no_memory},
+        hang_after=PROFILES[said.get("profile", ROWS["profile"].default)].hang_after,
+        history="repo" if "repo" in known else MADE,
+        music_kind="own" if "music" in known else "made",
         **more,
     )
 
@@ -171,21 +163,20 @@ def parse_measured(argv: list[str], with_gitks: frozenset[str]) -> Options:
     with_gitks: the names of the workloads that have any.
     """
     parser = build_parser()
-    said = parser.parse_args(argv)
+    said = given(parser.parse_args(argv))
     check(parser, said, with_gitks)
     return filled(said, variants=(running(said),), with_gitks=with_gitks)
 
 
-def running(said: argparse.Namespace) -> Variant:
+def running(said: Mapping[str, Any]) -> Variant:
     """The one variant of a test of this machine."""
-    swap = (said.swap or [ON_DISK])[0]
     return Variant(
         RUNNING,
-        (said.label or [""])[0],
+        said.get("label", [""])[0],
         "",
-        tuple(said.knob or ()),
-        swap,
-        remedy=(said.remedy or [""])[0],
-        daemon=said.daemon or "",
-        slice=tuple(said.slice or ()),
+        tuple(said.get("knob", ())),
+        said.get("swap", [ON_DISK])[0],
+        remedy=said.get("remedy", [""])[0],
+        daemon=said.get("daemon", ""),
+        slice=tuple(said.get("slice", ())),
     )

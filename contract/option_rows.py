@@ -12,6 +12,7 @@ MACHINE = "the machine"
 REST = "the rest"
 # The tables of plan.toml in which options are kept; PLAN: none of them, the plan itself.
 PLAN, PARAMETERS, IN_MACHINE = "plan", "parameters", "machine"
+VM, DEVICE, CAMPAIGN = "VM", "device", "campaign"
 PROFILED = object()  # the default is the profile's
 MODELLED = object()  # the default is the machine's (contract.machine_model)
 
@@ -51,28 +52,19 @@ class Row:
     repeated: bool = False
     table: str = ""  # of plan.toml that has its key; "": in none (--dry-run)
     source: bool = False  # where something is from (--repo): in the plan, but in no comparison
-    vm_only: bool = False
-    device_only: bool = False
-    campaign_only: bool = False
+    only: str = ""  # what it is for, if not for every run: VM, DEVICE or CAMPAIGN (in VMs)
     needs: str = ""  # another option: without that one this one is an error, and is 0
-    unsaid_zero: bool = False  # 0 in a stored plan means that it was not given (--disk-iops)
-    before: Any = None  # its value in a stored plan without its key: older than the option
+    none: Any = None  # the value in a stored plan that stands for none (0 of --disk-iops)
     may_differ: bool = False  # with --resume: it may be another one than before (--accel)
     of_gitks: bool = False  # only a workload with gitk's heeds it
-    silent: bool = False  # not said, and no parameter, where it is what it was `before`
 
     def heeded(self, gitks: bool) -> bool:
         """Whether a workload with or without gitk's knows the option."""
         return gitks or not self.of_gitks
 
     def was_given(self, value: Any) -> bool:
-        """Whether this value was said: it is neither none nor a 0 that stands for none."""
-        zero = value == 0 and self.unsaid_zero
-        return value is not None and not zero and not self.is_silent(value)
-
-    def is_silent(self, value: Any) -> bool:
-        """Whether nothing is said of this value."""
-        return self.silent and bool(value == self.before)
+        """Whether this value was said, and does not stand for none."""
+        return value is not None and bool(value != self.none)
 
 
 def option(group: str, help: str | None, *how: Any, **more: Any) -> Any:
@@ -82,15 +74,16 @@ def option(group: str, help: str | None, *how: Any, **more: Any) -> Any:
     return field(default=None if elsewhere else row.default, metadata={"row": row})
 
 
+def parameter(help: str | None, *how: Any, **more: Any) -> Any:
+    """An option of the workload, which a plan keeps among its parameters."""
+    return option(LOAD, help, *how, table=PARAMETERS, **more)
+
+
+def setting(help: str | None, *how: Any, **more: Any) -> Any:
+    """An option of the machine, which a plan keeps among those."""
+    return option(MACHINE, help, *how, table=IN_MACHINE, **more)
+
+
 def of_machine(help: str | None, *how: Any, **more: Any) -> Any:
     """An option that changes one field of the machine's model, where it was given."""
-    return option(
-        MACHINE,
-        help,
-        *how,
-        default=MODELLED,
-        table=IN_MACHINE,
-        vm_only=True,
-        unsaid_zero=True,
-        **more,
-    )
+    return setting(help, *how, default=MODELLED, only=VM, none=0, **more)

@@ -10,20 +10,22 @@ from dataclasses import dataclass, fields
 
 from contract import machine_model, swap, values
 from contract.option_rows import (
+    CAMPAIGN,
+    DEVICE,
     IN_MACHINE,
-    LOAD,
-    MACHINE,
     MANY,
     MODELLED,
-    PARAMETERS,
     PLAN,
     PROFILED,
     PROFILES,
     REST,
     TESTED,
+    VM,
     Row,
     of_machine,
     option,
+    parameter,
+    setting,
 )
 from contract.swap import Swap
 from contract.workload import DESKTOP
@@ -44,7 +46,7 @@ class OptionTable:
         metavar="SPEC",
         default=(),
         repeated=True,
-        vm_only=True,
+        only=VM,
     )
     device: str | None = option(
         TESTED,
@@ -55,7 +57,7 @@ class OptionTable:
         TESTED,
         "the device once more: it may hold data, which will be destroyed",
         metavar="DEV",
-        device_only=True,
+        only=DEVICE,
     )
     label: tuple[str, ...] = option(
         TESTED,
@@ -69,7 +71,7 @@ class OptionTable:
         "more of the kernel's command line, for each --kernel here",
         values.append,
         "TEXT",
-        vm_only=True,
+        only=VM,
     )
     swap: tuple[Swap, ...] = option(
         TESTED,
@@ -100,14 +102,14 @@ class OptionTable:
         repeated=True,
     )
     remedies: bool = option(
-        TESTED, "the same with every remedy that there is", default=False, vm_only=True
+        TESTED, "the same with every remedy that there is", default=False, only=VM
     )
     daemon: str | None = option(
         TESTED,
         "with --device: a daemon that runs beside the workload, as a remedy has one",
         values.daemon,
         "COMMAND",
-        device_only=True,
+        only=DEVICE,
     )
     slice: tuple[tuple[str, str], ...] = option(
         TESTED,
@@ -117,20 +119,20 @@ class OptionTable:
         "FILE=VALUE",
         default=(),
         repeated=True,
-        device_only=True,
+        only=DEVICE,
     )
 
     runs: int = option(
-        MANY, "runs of each variant (default: 1)", values.count, "N", table=PLAN, campaign_only=True
+        MANY, "runs of each variant (default: 1)", values.count, "N", table=PLAN, only=CAMPAIGN
     )
     plan: str | None = option(
-        MANY, "variants and the rest from a plan.toml", metavar="FILE", campaign_only=True
+        MANY, "variants and the rest from a plan.toml", metavar="FILE", only=CAMPAIGN
     )
     resume: str | None = option(
         MANY,
         "go on with that campaign: what is complete stays, what is missing is run",
         metavar="DIR",
-        campaign_only=True,
+        only=CAMPAIGN,
     )
     jobs: int | None = option(
         MANY,
@@ -138,7 +140,7 @@ class OptionTable:
         "disk allow; docs/guides/compare-kernels.md)",
         values.up_to(256),
         "N",
-        campaign_only=True,
+        only=CAMPAIGN,
     )
     stop_when_sure: int | None = option(
         MANY,
@@ -146,7 +148,7 @@ class OptionTable:
         values.count,
         "N",
         table=PLAN,
-        campaign_only=True,
+        only=CAMPAIGN,
     )
     baseline: str | None = option(
         MANY,
@@ -168,185 +170,118 @@ class OptionTable:
         default=(),
     )
 
-    profile: str = option(
-        LOAD,
+    profile: str = parameter(
         "how much of all: its defaults are in docs/reference/options.md (default: standard)",
         choices=tuple(sorted(PROFILES)),
         default="standard",
-        table=PARAMETERS,
     )
-    memory: int = option(
-        LOAD,
-        "memory of the VM",
-        values.memory,
-        "512M",
-        default=PROFILED,
-        table=PARAMETERS,
-        vm_only=True,
-        unsaid_zero=True,
+    memory: int = parameter(
+        "memory of the VM", values.memory, "512M", default=PROFILED, only=VM, none=0
     )
-    workload: str = option(
-        LOAD,
+    workload: str = parameter(
         "what loads the machine: desktop, or another one of docs/reference/workloads.md",
         values.workload,
         "NAME",
         default=DESKTOP,
-        table=PARAMETERS,
-        before=DESKTOP,
-        silent=True,
     )
-    load: str = option(
-        LOAD,
+    load: str = parameter(
         "parameters of a workload that is not desktop, for example limit=50M,size=1G",
         values.load,
         "NAME=VALUE,…",
         default="",
-        table=PARAMETERS,
-        before="",
-        silent=True,
+        none="",
     )
     # Each stream needs a port of the guest's virtio-serial bus.
-    gitk: int = option(
-        LOAD, "how many gitk's", values.up_to(16), "4", default=4, table=PARAMETERS, of_gitks=True
-    )
-    commits: int = option(
-        LOAD,
+    gitk: int = parameter("how many gitk's", values.up_to(16), "4", default=4, of_gitks=True)
+    commits: int = parameter(
         "length of the history; how far a real one (--repo) is read, from its newest commit",
         values.count,
         "N",
         default=PROFILED,
-        table=PARAMETERS,
-        unsaid_zero=True,
+        none=0,
         of_gitks=True,
     )
-    every: int = option(
-        LOAD, "commits per line", values.count, "100", default=100, table=PARAMETERS, of_gitks=True
+    every: int = parameter("commits per line", values.count, "100", default=100, of_gitks=True)
+    passes: int = parameter(
+        "times that each gitk reads it", values.count, "N", default=PROFILED, of_gitks=True
     )
-    passes: int = option(
-        LOAD,
-        "times that each gitk reads it",
-        values.count,
-        "N",
-        default=PROFILED,
-        table=PARAMETERS,
-        of_gitks=True,
-    )
-    touch: float = option(
-        LOAD,
+    touch: float = parameter(
         "earlier commits looked up for each one loaded",
         values.touch,
         "F",
         default=PROFILED,
-        table=PARAMETERS,
         of_gitks=True,
     )
-    step: int = option(
-        LOAD,
+    step: int = parameter(
         "commits loaded between two of its looks back, on average (default: 512)",
         values.step,
         "N",
         default=512,
-        table=PARAMETERS,
-        before=12288,
         of_gitks=True,
     )
-    repo: str | None = option(
-        LOAD,
+    repo: str | None = parameter(
         "a real git repository instead of a made one, of which --commits are read",
         metavar="PATH",
-        table=PARAMETERS,
         source=True,
         of_gitks=True,
     )
-    music: str | None = option(
-        LOAD,
-        "the music (default: made, incompressible)",
-        metavar="PATH|rsync://…",
-        table=PARAMETERS,
-        source=True,
+    music: str | None = parameter(
+        "the music (default: made, incompressible)", metavar="PATH|rsync://…", source=True
     )
-    fs: str = option(
-        LOAD, None, choices=("ext4", "ext3", "ext2", "xfs"), default="ext4", table=PARAMETERS
-    )
-    crypt: bool = option(LOAD, "LVM without dm-crypt below it", default=True, table=PARAMETERS)
-    atomic_order: int = option(
-        LOAD,
+    fs: str = parameter(None, choices=("ext4", "ext3", "ext2", "xfs"), default="ext4")
+    crypt: bool = parameter("LVM without dm-crypt below it", default=True)
+    atomic_order: int = parameter(
         "add echoes whose replies need order-N atomic memory "
         "(docs/findings/atomic-allocations.md; no kernel from 5.10 to 7.2 takes order 3 for them)",
         int,
         choices=(2, 3),
         default=0,
-        table=PARAMETERS,
-        unsaid_zero=True,
-        before=0,
+        none=0,
     )
     # A reply is waited for up to 1 s, and 65,536 echoes can be told apart.
-    atomic_rate: int = option(
-        LOAD,
+    atomic_rate: int = parameter(
         "so many echoes a second (default: 100)",
         values.up_to(10_000),
         "N",
         default=100,
-        table=PARAMETERS,
         needs="atomic_order",
-        unsaid_zero=True,
-        before=0,
+        none=0,
     )
 
-    accel: str = option(
-        MACHINE,
+    accel: str = setting(
         "auto (default): emulated, on the guest's clock, where the other options allow it, also "
         "where KVM works: such figures are the same on every host; else KVM if it works. kvm: on "
         "the host's clock (docs/explain/machines-and-clocks.md)",
         choices=("auto", "kvm", "tcg"),
         default="auto",
-        table=IN_MACHINE,
-        vm_only=True,
+        only=VM,
         may_differ=True,
     )
-    machine: str = option(
-        MACHINE,
+    machine: str = setting(
         f"{', '.join(machine_model.named())}, or a file (docs/explain/machines-and-clocks.md; "
         "default: laptop)",
         machine_model.known,
         "NAME|FILE.toml",
         default="laptop",
-        table=IN_MACHINE,
-        vm_only=True,
-        before="host",
+        only=VM,
     )
-    qemu: str = option(
-        MACHINE,
+    qemu: str = setting(
         "suite (default: the suite's own, the same on every host), host (qemu-system-x86_64 of "
         "this machine), or a program",
         values.emulator,
         "suite|host|PATH",
         default="suite",
-        table=IN_MACHINE,
-        vm_only=True,
+        only=VM,
         may_differ=True,
-        before="suite",
     )
-    clock: str = option(
-        MACHINE,
+    clock: str = setting(
         "what the guest's clock counts: its own instructions, or the host's time (default: auto: "
         "its own where --accel and the machine allow it)",
         choices=("auto", "guest", "host"),
         default="auto",
-        table=IN_MACHINE,
-        vm_only=True,
-        before="host",
+        only=VM,
     )
-    cpus: int = option(
-        MACHINE,
-        "CPUs of the VM",
-        values.count,
-        "N",
-        default=MODELLED,
-        table=IN_MACHINE,
-        vm_only=True,
-        before=2,
-    )
+    cpus: int = setting("CPUs of the VM", values.count, "N", default=MODELLED, only=VM)
     cpu_mips: int | None = of_machine(
         "millions of instructions a second of the guest's clock", int, choices=machine_model.MIPS
     )
@@ -362,23 +297,14 @@ class OptionTable:
         "requests that it takes at a time", machine_model.READERS["disk_depth"], "N"
     )
     disk_queues: int | None = of_machine("queues of it", machine_model.READERS["disk_queues"], "N")
-    timeout: int = option(
-        MACHINE,
-        "end the run after S seconds",
-        values.count,
-        "S",
-        default=PROFILED,
-        table=IN_MACHINE,
-    )
-    live_lock_after: int = option(
-        MACHINE,
+    timeout: int = setting("end the run after S seconds", values.count, "S", default=PROFILED)
+    live_lock_after: int = setting(
         "end the run when all that should end prints next to nothing for S seconds while the "
         "kernel only reclaims in vain or warns (docs/developer/live-lock.md; default: "
         "180; 0: never; not with --no-evidence, which leaves out who looks)",
         values.seconds_or_0,
         "S",
         default=180,
-        table=IN_MACHINE,
     )
 
     out: str | None = option(REST, "campaign folder (default: results/<time>)", metavar="DIR")
@@ -388,7 +314,7 @@ class OptionTable:
         metavar="URL",
         table=IN_MACHINE,
         source=True,
-        vm_only=True,
+        only=VM,
         may_differ=True,
     )
     evidence: bool = option(
@@ -396,7 +322,6 @@ class OptionTable:
         "without the observer that tells what silent programs wait for",
         default=True,
         table=IN_MACHINE,
-        before=False,
     )
     dry_run: bool = option(REST, "say what would be done, touch nothing", default=False)
     install: bool = option(REST, "install nothing; say what is missing", default=True)
@@ -405,10 +330,10 @@ class OptionTable:
         "with --device: measure only, with the standard library and pexpect; no live view, no "
         "pictures (what the VM runs inside)",
         default=False,
-        device_only=True,
+        only=DEVICE,
     )
     run_dir: str | None = option(
-        REST, "with --bare: the folder of this run's own files", metavar="DIR", device_only=True
+        REST, "with --bare: the folder of this run's own files", metavar="DIR", only=DEVICE
     )
 
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The options of a command: what was asked for, and what follows from it."""
+"""The options of a command: what was asked for, what follows from it, and how it is written."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from contract.option_rows import IN_MACHINE, PARAMETERS
+from contract.option_rows import IN_MACHINE, MODELLED, PARAMETERS, PROFILED, Profile, Row
 from contract.option_table import NOTED, ROWS, OptionTable
 from contract.variant import Variant
 from contract.workload import DESKTOP
@@ -64,19 +65,59 @@ class Options(OptionTable):
         return self._compared(IN_MACHINE)
 
     def _compared(self, table: str) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name, row in ROWS.items():
-            value = getattr(self, name)
-            left_out = row.source or row.is_silent(value)
-            if row.table == table and row.heeded(self.gitks) and not left_out:
-                found[name] = 0 if value is None else value
-        return found
+        said = self._in_table(table, sources=False)
+        return {name: 0 if value is None else value for name, value in said.items()}
+
+    def _in_table(self, table: str, *, sources: bool) -> dict[str, Any]:
+        return {
+            name: getattr(self, name)
+            for name, row in ROWS.items()
+            if row.table == table and row.source == sources and row.heeded(self.gitks)
+        }
 
     @property
     def sources(self) -> dict[str, dict[str, Any]]:
         """Of each table of a plan where something comes from, as far as it was said."""
-        found: dict[str, dict[str, Any]] = {PARAMETERS: {}, IN_MACHINE: {}}
-        for name, row in ROWS.items():
-            if row.source and row.heeded(self.gitks) and getattr(self, name):
-                found[row.table][name] = getattr(self, name)
-        return found
+        return {
+            table: {k: v for k, v in self._in_table(table, sources=True).items() if v}
+            for table in (PARAMETERS, IN_MACHINE)
+        }
+
+
+def flag(name: str) -> str:
+    """'--disk-iops'; of a switch that is on by itself '--no-crypt'."""
+    negated = "no-" if ROWS[name].default is True else ""
+    return f"--{negated}{name.replace('_', '-')}"
+
+
+def in_table(table: str) -> dict[str, Row]:
+    """The options that this table of plan.toml keeps, in their order."""
+    return {name: row for name, row in ROWS.items() if row.table == table}
+
+
+def spelled(name: str, value: Any) -> list[str]:
+    """An option as words of a command line; none for what need not be said."""
+    row = ROWS[name]
+    if not row.was_given(value):
+        return []
+    if isinstance(value, bool):
+        return [] if value is row.default else [flag(name)]
+    if isinstance(value, tuple):
+        return [word for one in value for word in (flag(name), _text(one))]
+    return [flag(name), _text(value)]
+
+
+def _text(value: Any) -> str:
+    return "=".join(value) if isinstance(value, tuple) else str(value)
+
+
+def defaults(profile: Profile, model: Mapping[str, Any]) -> dict[str, Any]:
+    """What each option is where nobody said anything; model: what the machine says."""
+    found: dict[str, Any] = {}
+    for name, row in ROWS.items():
+        if row.default is PROFILED:
+            said = getattr(profile, name)
+            found[name] = model.get(name) if said is None else said
+        else:
+            found[name] = model.get(name) if row.default is MODELLED else row.default
+    return found

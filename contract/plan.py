@@ -14,12 +14,12 @@ from typing import Any
 from contract.levels import ALPHA, MARGIN, level_of_a_look
 from contract.option_rows import IN_MACHINE, PARAMETERS, PLAN
 from contract.option_table import NOTED
+from contract.options import in_table
 from contract.run_files import FORMAT_VERSION, PLAN_FILE
-from contract.spelling import in_table
 from contract.swap import ON_DISK, Swap
 from contract.swap import read as read_swap
 from contract.untrusted import toml_tables
-from contract.values import Refused
+from contract.values import LEAST_MEMORY, Refused
 from contract.variant import Variant
 
 CHANGES = "changes.patch"  # of a kernel's source, in its variant's folder
@@ -37,11 +37,22 @@ ASKED = {
     ),
     "stop_when_sure": ("looks",),
 }
+TEXTS_OF_VARIANT = ("kernel", "label", "append", "workload", "load", "remedy", "daemon")
 KEPT = {
     "": ("format", "alpha", "command", "suite", "run", "extended"),
     PARAMETERS: tuple(NOTED),
     "variant": ("release", "version", "package", "image_digest", "daemon", "slice"),
 }
+
+
+OLDER = "a suite before version 0.1.0 wrote it, and this one does not go on with it"
+
+
+def is_older(tables: Mapping[str, Any]) -> bool:
+    """Whether the suite kept this plan before its version 0.1.0."""
+    machine = tables.get(IN_MACHINE)
+    without_clock = isinstance(machine, dict) and bool(machine) and "clock" not in machine
+    return without_clock or ("run" in tables and "variant" not in tables)
 
 
 def machine_file(tables: Mapping[str, Any]) -> str:
@@ -96,8 +107,6 @@ def parse_plan(raw: bytes) -> tuple[Plan, list[str]]:
     except ValueError as error:
         return Plan(text=text), [f"cannot be read, nothing of it is known ({error})"]
     table = _Table(found, problems)
-    variants, orders = _runs(table.tables("run"), problems)
-    asked = _variants(table.tables("variant"), problems)
     plan = Plan(
         baseline=table.text("baseline") or None,
         margin=table.real("margin", MARGIN, 0, 10),
@@ -106,8 +115,8 @@ def parse_plan(raw: bytes) -> tuple[Plan, list[str]]:
         looks=_looks(found.get("stop_when_sure"), problems),
         extended=_extended(found.get("extended"), problems),
         command=table.text("command"),
-        variants=asked or variants,
-        orders=orders,
+        variants=variants_of(table.tables("variant"), problems),
+        orders=_orders(table.tables("run"), problems),
         text=text,
         tables=found,
         format=found.get("format", FORMAT_VERSION),
@@ -141,9 +150,9 @@ class _Table:
         self._bad(key)
         return default
 
-    def whole(self, key: str, below: int = MOST) -> int | None:
+    def whole(self, key: str, below: int = MOST, least: int = 1) -> int | None:
         value = self.values.get(key)
-        if value is None or _is_whole(value, below):
+        if value is None or (_is_whole(value, below) and value >= least):
             return value
         self._bad(key)
         return None
@@ -160,7 +169,8 @@ def _is_whole(value: object, below: int = MOST) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value < below
 
 
-def _variants(tables: list[dict[str, Any]], problems: list[str]) -> tuple[Variant, ...]:
+def variants_of(tables: list[dict[str, Any]], problems: list[str]) -> tuple[Variant, ...]:
+    """The variants of [[variant]] tables; problems: what is not believed of them is added."""
     variants: dict[str, Variant] = {}
     for values in tables:
         table = _Table(values, problems, "a variant")
@@ -169,17 +179,11 @@ def _variants(tables: list[dict[str, Any]], problems: list[str]) -> tuple[Varian
             problems.append("a variant without a label of its own, left out")
             continue
         variants[label] = Variant(
-            table.text("kernel"),
-            label,
-            table.text("append"),
-            _texts_of(table, "knobs"),
-            _swap(table, problems),
-            table.text("workload"),
-            table.text("load"),
-            table.whole("memory", MOST_MEMORY) or 0,
-            table.text("remedy"),
-            table.text("daemon"),
-            _texts_of(table, "slice"),
+            **{key: table.text(key) for key in TEXTS_OF_VARIANT},
+            swap=_swap(table, problems),
+            memory=table.whole("memory", MOST_MEMORY, least=LEAST_MEMORY) or 0,
+            knobs=_texts_of(table, "knobs"),
+            slice=_texts_of(table, "slice"),
         )
     return tuple(variants.values())
 
@@ -200,25 +204,19 @@ def _swap(table: _Table, problems: list[str]) -> Swap:
         return ON_DISK
 
 
-def _runs(
-    tables: list[dict[str, Any]], problems: list[str]
-) -> tuple[tuple[Variant, ...], dict[tuple[str, int], int]]:
-    """The variants as far as the runs name them, and each run's place among all that were begun.
+def _orders(tables: list[dict[str, Any]], problems: list[str]) -> dict[tuple[str, int], int]:
+    """Each run's place among all that were begun.
 
     A run that was cut short and repeated is there twice: the later one counts.
     """
-    variants: dict[str, Variant] = {}
     orders: dict[tuple[str, int], int] = {}
-    for place, values in enumerate(tables, 1):
-        label, number = values.get("variant"), values.get("number")
-        order = values.get("order", place)
+    for values in tables:
+        label, number, order = (values.get(key) for key in ("variant", "number", "order"))
         if not (isinstance(label, str) and label and _is_whole(number) and _is_whole(order)):
             problems.append("a run without its variant, number or order, left out")
             continue
-        kernel = values.get("kernel")
-        variants.setdefault(label, Variant(kernel if isinstance(kernel, str) else "", label))
-        orders[label, int(str(number))] = order
-    return tuple(variants.values()), orders
+        orders[label, int(str(number))] = int(str(order))
+    return orders
 
 
 def _looks(value: object, problems: list[str]) -> tuple[int, ...]:

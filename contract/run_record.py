@@ -56,15 +56,19 @@ def read_event(line: bytes | str) -> dict[str, Any] | None:
     return event if has_all and (name != "status" or event["state"] in STATES) else None
 
 
-def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Write value to path through a temporary name in the same folder, synced, then renamed."""
+def write_whole(path: Path, data: bytes) -> None:
+    """Write data to path through a temporary name in the same folder, synced, then renamed."""
     aside = path.with_name(f".{path.name}.new")
-    with open(aside, "w") as handle:
-        json.dump(value, handle, indent=1, sort_keys=True)
-        handle.write("\n")
-        handle.flush()
-        os.fsync(handle.fileno())
+    with open(aside, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
     aside.rename(path)
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Write an object so, as JSON with sorted keys."""
+    write_whole(path, f"{json.dumps(value, indent=1, sort_keys=True)}\n".encode())
 
 
 def write_meta(run: Path, facts: dict[str, Any]) -> None:

@@ -170,11 +170,21 @@ def append(text: str) -> str:
     return " ".join(text.split())
 
 
-def workload(text: str) -> str:
-    """The name of a workload: which there are, workloads.registry knows."""
-    if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", text):
-        raise Refused(f"not a workload: {text[:200]!r}")
-    return text
+def fitting(pattern: str, what: str) -> Callable[[str], str]:
+    """A text that the pattern matches whole; what: what others are not."""
+
+    def read(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise Refused(f"not {what}: {text[:200]!r}")
+        return text
+
+    return read
+
+
+NAME = r"[a-z][a-z0-9-]{0,30}"
+workload = fitting(NAME, "a workload")  # which there are, workloads.registry knows
+remedy = fitting(NAME, "a remedy")  # which there are, contract.remedy knows
+daemon = fitting(r"(?!.{401})[!-~]+( [!-~]+)*", "a daemon's command line")
 
 
 def load(text: str) -> str:
@@ -195,20 +205,6 @@ def knob(text: str) -> tuple[str, str]:
     if not (equals and inside and re.fullmatch(r"[ -~]{1,200}", value)):
         raise Refused(f"not a knob: {text[:200]!r} (for example /proc/sys/vm/swappiness=10)")
     return path, value
-
-
-def remedy(text: str) -> str:
-    """The name of a remedy: which there are, contract.remedy knows."""
-    if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", text):
-        raise Refused(f"not a remedy: {text[:200]!r}")
-    return text
-
-
-def daemon(text: str) -> str:
-    """The command line of a daemon: words with spaces between them, printable."""
-    if not re.fullmatch(r"[!-~]+( [!-~]+)*", text) or len(text) > 400:
-        raise Refused(f"not a daemon's command line: {text[:200]!r}")
-    return text
 
 
 def slice(text: str) -> tuple[str, str]:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a run says of its workload, `workload` of meta.json (docs/reference/results-format.md).
 
-A run without it is of the desktop, the only workload that there was before; unless its parameters
-name another one, which then did not live to say what it is.
+A run without it is of the desktop, unless its parameters name another workload, which then did not
+live to say what it is.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 Better = Literal["lower", "higher"]
 KEY, FIGURES = "workload", "figures"  # of meta.json: a description, and the numbers of the run
@@ -30,8 +30,25 @@ def is_described(meta: Mapping[str, Any]) -> bool:
     return isinstance(meta.get(KEY), dict) or named(meta) == DESKTOP
 
 
+class InMeta:
+    """A part of it: meta.json has its fields, those in `optional` only where they say something."""
+
+    optional: ClassVar[tuple[str, ...]] = ()
+
+    def as_meta(self) -> dict[str, Any]:
+        """As it stands in meta.json."""
+        said = vars(self).items()
+        return {key: _in_meta(one) for key, one in said if one or key not in self.optional}
+
+
+def _in_meta(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_in_meta(one) for one in value]
+    return value.as_meta() if isinstance(value, InMeta) else value
+
+
 @dataclass(frozen=True)
-class Figure:
+class Figure(InMeta):
     """A number that the workload measures by itself, once a run; digits: its decimals."""
 
     key: str
@@ -40,19 +57,9 @@ class Figure:
     digits: int
     better: Better
 
-    def as_meta(self) -> dict[str, Any]:
-        """As it stands in meta.json."""
-        return {
-            "key": self.key,
-            "title": self.title,
-            "unit": self.unit,
-            "digits": self.digits,
-            "better": self.better,
-        }
-
 
 @dataclass(frozen=True)
-class Recorded:
+class Recorded(InMeta):
     """A figure that the observers recorded: by how much columns of trace.tsv grew, added up.
 
     columns: names, with `*` for any part of one; none of them there: not available. since, until:
@@ -67,20 +74,9 @@ class Recorded:
     divisor: int = 1
     share_of: tuple[str, ...] = ()
 
-    def as_meta(self) -> dict[str, Any]:
-        """As it stands in meta.json."""
-        return {
-            "key": self.key,
-            "columns": list(self.columns),
-            "since": self.since,
-            "until": self.until,
-            "divisor": self.divisor,
-            "share_of": list(self.share_of),
-        }
-
 
 @dataclass(frozen=True)
-class Late:
+class Late(InMeta):
     """A figure of a stream whose lines say how late they were (`late S`).
 
     of: `worst`, the latest one's seconds; `missed`, how many were later than its kind may be;
@@ -88,31 +84,24 @@ class Late:
     moment) until none was late by a stall any more.
     """
 
+    optional = ("since",)
+
     key: str
     stream: str
     of: Literal["worst", "missed", "again"]
     since: str = ""
 
-    def as_meta(self) -> dict[str, Any]:
-        """As it stands in meta.json."""
-        since = {"since": self.since} if self.since else {}
-        return {"key": self.key, "stream": self.stream, "of": self.of, **since}
-
 
 @dataclass(frozen=True)
-class TableRow:
+class TableRow(InMeta):
     """A row of a table: the key of a figure for each column; "": an empty cell."""
 
     title: str
     figures: tuple[str, ...]
 
-    def as_meta(self) -> dict[str, Any]:
-        """As it stands in meta.json."""
-        return {"title": self.title, "figures": list(self.figures)}
-
 
 @dataclass(frozen=True)
-class FigureTable:
+class FigureTable(InMeta):
     """The figures in the form in which they are told: rows under a title.
 
     `better`: of each column "lower", "higher", or "" where neither is; (): of none. A comparison
@@ -120,30 +109,24 @@ class FigureTable:
     runs that failed, too, as far as they got: for what only a failed run has, such as a kill.
     """
 
+    optional = ("better", "of_failed")
+
     title: str
     columns: tuple[str, ...]
     rows: tuple[TableRow, ...]
     better: tuple[str, ...] = ()
     of_failed: bool = False
 
-    def as_meta(self) -> dict[str, Any]:
-        """As it stands in meta.json."""
-        return {
-            "title": self.title,
-            "columns": list(self.columns),
-            "rows": [row.as_meta() for row in self.rows],
-            **({"better": list(self.better)} if self.better else {}),
-            **({"of_failed": True} if self.of_failed else {}),
-        }
-
 
 @dataclass(frozen=True)
-class Curve:
+class Curve(InMeta):
     """What is drawn over time: a column of a sampled table, or a number that a stream prints.
 
     table: `vmstat` of vmstat.tsv; or stream: one whose lines have the words `COLUMN=NUMBER`. per:
     what a value is divided by; rate: how much it grows a second, not the value.
     """
+
+    optional = ("table", "stream")
 
     title: str
     column: str
@@ -152,37 +135,18 @@ class Curve:
     rate: bool = False
     per: float = 1.0
 
-    def as_meta(self) -> dict[str, Any]:
-        """As it stands in meta.json."""
-        source = {"table": self.table} if self.table else {"stream": self.stream}
-        return {
-            "title": self.title,
-            "column": self.column,
-            **source,
-            "rate": self.rate,
-            "per": self.per,
-        }
-
 
 @dataclass(frozen=True)
-class Panel:
+class Panel(InMeta):
     """Curves of one unit over one another."""
 
     title: str
     unit: str
     curves: tuple[Curve, ...]
 
-    def as_meta(self) -> dict[str, Any]:
-        """As it stands in meta.json."""
-        return {
-            "title": self.title,
-            "unit": self.unit,
-            "curves": [curve.as_meta() for curve in self.curves],
-        }
-
 
 @dataclass(frozen=True)
-class Description:
+class Description(InMeta):
     """A workload: its streams whose silences count, and what it measures by itself.
 
     `subject`: what one of these streams is called; `primary`: key of the metric that the verdicts
@@ -191,6 +155,8 @@ class Description:
     decided it: runs that differ in it are not compared; `panels`: what is drawn over time;
     `phases`: the stream whose lines begin with `PHASE: `, "" if none does.
     """
+
+    optional = ("late", "settled", "panels", "phases")
 
     name: str
     summary: str
@@ -204,20 +170,3 @@ class Description:
     settled: str = ""
     panels: tuple[Panel, ...] = ()
     phases: str = ""
-
-    def as_meta(self) -> dict[str, Any]:
-        """As it stands in meta.json."""
-        return {
-            "name": self.name,
-            "summary": self.summary,
-            "subject": self.subject,
-            "subjects": list(self.subjects),
-            "primary": self.primary,
-            "figures": [figure.as_meta() for figure in self.figures],
-            "tables": [table.as_meta() for table in self.tables],
-            "recorded": [one.as_meta() for one in self.recorded],
-            **({"late": [one.as_meta() for one in self.late]} if self.late else {}),
-            **({"settled": self.settled} if self.settled else {}),
-            **({"panels": [panel.as_meta() for panel in self.panels]} if self.panels else {}),
-            **({"phases": self.phases} if self.phases else {}),
-        }

@@ -3,18 +3,19 @@
 
 import argparse
 import sys
+from collections import ChainMap
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from contract import values
 from contract.checkout import ShowVersion
-from contract.command_line import Parser, build_parser, check, filled
+from contract.command_line import Parser, build_parser, check, filled, given, usual
 from contract.levels import looks as looks_up_to
 from contract.option_table import ROWS
-from contract.options import Options
+from contract.options import Options, flag
 from contract.run_files import PLAN_FILE
-from contract.spelling import flag
 from contract.variant import Variant
 from errors import Exit, UserError, run_command
 from run.bisect import options as bisect
@@ -35,15 +36,16 @@ from workloads.registry import resolved, with_gitks
 
 
 class Said(NamedTuple):
-    """A command line, alone and after its plans: of what is said twice the later word wins.
+    """A command line and its plans, each a table of what it gave; the earlier ones win.
 
-    First comes the plan of the campaign that it goes on with, then the one that it names, then its
-    own words. What does not fit the runs that a campaign holds is refused later, by the campaign.
+    First come its own words, then the plan that it names, then that of the campaign that it goes on
+    with. What does not fit the runs that a campaign holds is refused later, by the campaign.
     """
 
-    alone: argparse.Namespace
-    now: argparse.Namespace  # with the plan that it names
-    in_all: argparse.Namespace  # and with the campaign's own
+    words: argparse.Namespace  # its own, with those that are in no table of options
+    alone: Mapping[str, Any]  # its own
+    now: Mapping[str, Any]  # with the plan that it names
+    in_all: Mapping[str, Any]  # and with the campaign's own
     named: AskedPlan
     stored: AskedPlan
 
@@ -60,55 +62,55 @@ def parse(argv: list[str]) -> Options:
             parser.error(f"not UTF-8, as a plan.toml has to be: {word!r}")
     parser.refuse_lost(argv)
     said = _said(parser, argv)
-    bisect.refuse_alone(parser, said.alone)
+    bisect.refuse_alone(parser, said.words)
     _check_on(parser, said)
-    check_variants(parser, said.alone)
-    asked = [*said.named.variants, *said_variants(parser, said.alone)]
+    check_variants(parser, said.words)
+    asked = [*said.named.variants, *said_variants(parser, said.words)]
     check(parser, said.in_all, with_gitks(), [*said.stored.variants, *asked])
     options = filled(said.in_all, with_gitks=with_gitks())
-    options = resolved(options, memory_said=said.in_all.memory is not None)
+    options = resolved(options, memory_said="memory" in said.in_all)
     kept = loaded(said.stored.variants, options, None)
     variants = asked_plan.merged(kept, loaded(asked, options, _unsaid_memory(said), kept))
     options = replace(options, variants=variants or (Variant("debian:stable"),))
     check_all(parser, options.variants)
     check_loads(options)
-    if said.now.fs is None:
+    if "fs" not in said.now:
         options = with_fs(options, kept)
     looks = _looks(parser, said, options)
-    options = replace(options, looks=looks, runs=looks[-1] if looks else said.in_all.runs or 1)
+    options = replace(options, looks=looks, runs=looks[-1] if looks else said.in_all.get("runs", 1))
     if options.device is None:
         _check_machine(parser, options)
     _check_fail_on(parser, options)
-    if said.alone.cpu_mips and (options.clock == "host" or options.accel == "kvm"):
+    if "cpu_mips" in said.alone and (options.clock == "host" or options.accel == "kvm"):
         parser.error("--cpu-mips is of a clock of the guest's own, and this one is the host's")
     return options
 
 
 def _said(parser: Parser, argv: list[str]) -> Said:
-    """Its own words are read first: each plan yields to what comes after it."""
-    alone = parser.parse_args(argv)
-    if alone.resume is not None and alone.out not in (None, alone.resume):
+    """Each is read once; a plan yields to what was given after it."""
+    words = parser.parse_args(argv)
+    if words.resume is not None and words.out not in (None, words.resume):
         parser.error("--resume DIR and --out are two folders: results go to DIR")
-    stored, named = _plans(parser, alone)
+    stored, named = _plans(parser, words)
+    alone = given(words)
     named = _yielding(parser, named, alone)
-    now = parser.parse_args([*named.argv, *argv])
+    now = ChainMap(alone, dict(named.options))
     stored = _yielding(parser, stored, now)
-    in_all = parser.parse_args([*stored.argv, *named.argv, *argv])
-    return Said(alone, now, in_all, named, stored)
+    return Said(words, alone, now, ChainMap(*now.maps, dict(stored.options)), named, stored)
 
 
-def _yielding(parser: Parser, plan: AskedPlan, later: argparse.Namespace) -> AskedPlan:
+def _yielding(parser: Parser, plan: AskedPlan, later: Mapping[str, Any]) -> AskedPlan:
     """The plan as far as what comes after it lets it; a usage error if its machine is gone."""
-    if plan.edited and later.machine is None:
+    if plan.edited and "machine" not in later:
         parser.error(plan.edited)
-    return yielding(parser, plan, later)
+    return yielding(plan, later)
 
 
 def _unsaid_memory(said: Said) -> int | None:
     """Bytes that a workload has which needs no more, unless somebody said so many just now."""
-    if said.now.memory is not None or said.in_all.device is not None:
+    if "memory" in said.now or "device" in said.in_all:
         return None
-    return filled(argparse.Namespace(**{**vars(said.in_all), "memory": None})).memory
+    return int(usual(said.in_all)["memory"])
 
 
 def _check_machine(parser: Parser, options: Options) -> None:
@@ -122,16 +124,16 @@ def _check_machine(parser: Parser, options: Options) -> None:
         parser.error(f"a disk without {missing} is no model (or take a --machine that says it)")
 
 
-def _plans(parser: Parser, given: argparse.Namespace) -> tuple[AskedPlan, AskedPlan]:
+def _plans(parser: Parser, words: argparse.Namespace) -> tuple[AskedPlan, AskedPlan]:
     """The campaign's own plan, and the one that is named; empty ones without either."""
     stored, named = AskedPlan(), AskedPlan()
-    if given.resume is not None:
-        path = Path(given.resume) / PLAN_FILE
+    if words.resume is not None:
+        path = Path(words.resume) / PLAN_FILE
         if not path.is_file():
-            parser.error(f"--resume {given.resume}: no campaign there (it has no plan.toml)")
+            parser.error(f"--resume {words.resume}: no campaign there (it has no plan.toml)")
         stored = _read(parser, path, resumed=True)
-    if given.plan is not None:
-        named = _read(parser, Path(given.plan))
+    if words.plan is not None:
+        named = _read(parser, Path(words.plan))
     return stored, named
 
 
@@ -143,18 +145,18 @@ def _read(parser: Parser, path: Path, *, resumed: bool = False) -> AskedPlan:
     # Said in the plan's own name: argparse knows only its own words.
     parser.prefix = f"{path}: "
     parser.refuse_lost(found.argv)
-    parser.parse_args(list(found.argv))
+    options = given(parser.parse_args(found.argv))
     parser.prefix = ""
-    return found
+    return replace(found, options=options)
 
 
 def _check_on(parser: Parser, said: Said) -> None:
     """A usage error for what does not go with runs on other hosts."""
-    if (said.alone.on or host_list.LOCAL) == host_list.LOCAL:
+    if (said.words.on or host_list.LOCAL) == host_list.LOCAL:
         return
-    if said.in_all.device is not None:
+    if "device" in said.in_all:
         parser.error("--on is for VMs, not for --device")
-    if said.alone.jobs is not None:
+    if "jobs" in said.alone:
         parser.error("--jobs is of this machine: with --on give each host its slots, HOST=SLOTS")
 
 
@@ -175,12 +177,12 @@ def _check_fail_on(parser: Parser, options: Options) -> None:
 
 def _looks(parser: Parser, said: Said, options: Options) -> tuple[int, ...]:
     """The looks that are due: of the limit given now, else those that were planned."""
-    runs, limit = said.alone.runs, said.in_all.stop_when_sure
-    if runs is not None and said.alone.stop_when_sure is not None:
+    limit = said.in_all.get("stop_when_sure")
+    if "runs" in said.alone and "stop_when_sure" in said.alone:
         parser.error("--runs and --stop-when-sure do not go together")
-    if runs is not None and said.stored.looks:
+    if "runs" in said.alone and said.stored.looks:
         parser.error("--runs: this campaign stops when sure (raise --stop-when-sure)")
-    if runs is not None or limit is None:
+    if "runs" in said.alone or limit is None:
         return said.stored.looks
     # Each workload has a baseline of its own.
     comparisons = len(options.variants) - len(options.workloads)

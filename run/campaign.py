@@ -16,8 +16,9 @@ from typing import Any
 from contract import checkout
 from contract.levels import can_decide
 from contract.options import Options
-from contract.plan import CHANGES
+from contract.plan import CHANGES, variants_of
 from contract.run_files import ABORTED, CONFIG, RUN_NUMBER
+from contract.run_record import write_whole
 from contract.variant import Variant, exactly
 from errors import Exit, UserError
 from run.hosts import host_list
@@ -25,8 +26,8 @@ from run.plans import machine_file, written
 from run.plans.entries import entry_of, refuse_another, times_before
 from run.plans.fitting import refuse_misfits
 from run.plans.journal import Journal
-from run.plans.stored import by_workload, read_plan, variants_of
-from run.run_folders import completed, ended, folder, numbered, schedule, targets
+from run.plans.stored import by_workload, read_plan
+from run.run_folders import completed, ended, folder, numbered, schedule, targets, writing
 from setup.kernels import Kernel
 from setup.trees import specs
 from vm.results_memory import recover
@@ -72,7 +73,7 @@ class Campaign:
         self._entries: list[dict[str, Any]] = list(self._plan.get("variant", []))
         self._runs: list[dict[str, Any]] = list(self._plan.get("run", []))
         self._journal = Journal(self.path / JOURNAL, len(self._runs))
-        orders = {one.get("order") for one in self._runs}
+        orders = {one["order"] for one in self._runs}
         self._runs += [one for one in self._journal.read() if one.get("order") not in orders]
         self._is_written = True  # but for what the journal has
         self._done: dict[str, set[int]] = {}  # by variant: runs that have a result
@@ -91,18 +92,17 @@ class Campaign:
 
     def stored(self) -> list[Variant]:
         """The variants that the folder's plan holds."""
-        return variants_of(self._entries)
+        return list(variants_of(self._entries, []))
 
     def pinned(self, variant: Variant) -> str:
         """The kernel to resolve: of a stored variant the very package that its runs had."""
         for entry, stored in zip(self._entries, self.stored(), strict=True):
             known = variant.label and stored.same_machine(variant)
-            # Plans before `package` was kept have the version alone: two suites may share it.
-            exact = entry.get("package") or entry.get("version")
-            if known and variant.kernel.startswith("debian:") and exact:
-                return exactly(variant.kernel, exact)
-            if known and specs.is_tree(variant.kernel) and entry.get("package"):
-                return specs.pinned(variant.kernel, entry["package"])
+            package = entry.get("package")
+            if known and variant.kernel.startswith("debian:") and package:
+                return exactly(variant.kernel, package)
+            if known and specs.is_tree(variant.kernel) and package:
+                return specs.pinned(variant.kernel, package)
         return variant.kernel
 
     def enter(self, found: Sequence[tuple[Variant, Kernel | None]]) -> list[Variant]:
@@ -135,13 +135,9 @@ class Campaign:
 
     def make_folders(self, labels: list[str]) -> None:
         """UserError if results cannot be written there."""
-        try:
+        with writing():
             for label in labels:
                 (self.path / label).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(
-                f"cannot write results: {error}", hint="name a folder that can be: --out"
-            ) from error
 
     def left(self, up_to: int | None = None) -> list[tuple[str, int]]:
         """(label, number) of the runs still to do, in order; up to so many of each variant."""
@@ -169,7 +165,7 @@ class Campaign:
         known = [one["order"] for one in self._runs if _is_of(one, label, number)]
         if known and not make:
             return self.path / label / str(number), known[-1]
-        order = 1 + max([len(self._runs), *(entry.get("order", 0) for entry in self._runs)])
+        order = 1 + max((entry["order"] for entry in self._runs), default=0)
         run = self.path / label / str(number)
         entry = {
             "variant": label,
@@ -179,15 +175,11 @@ class Campaign:
             "suite": checkout.commit(),
         }
         self._runs.append(entry)
-        try:
+        with writing():
             if make:
                 run.mkdir(parents=True)
             if not (self._is_written and self._journal.append(entry)):
                 self._write()
-        except OSError as error:
-            raise UserError(
-                f"cannot write results: {error}", hint="name a folder that can be: --out"
-            ) from error
         return run, order
 
     def keep(self) -> None:
@@ -255,9 +247,7 @@ class Campaign:
         for name, content in ((CONFIG, config), (CHANGES, kernel.changes)):
             kept = self.path / label / name
             if content and not kept.exists():
-                aside = kept.with_name(f".{name}.new")
-                aside.write_bytes(content)
-                aside.rename(kept)
+                write_whole(kept, content)
 
     def _note_extension(self) -> None:
         """Note the look that was taken before a campaign grew: each later look costs level."""
@@ -301,4 +291,4 @@ class Campaign:
 def _is_of(entry: Mapping[str, Any], label: str, number: int) -> bool:
     """Whether an entry of plan.toml is that run, and was not cut short."""
     same = (entry.get("variant"), entry.get("number")) == (label, number)
-    return same and "cut" not in entry and "order" in entry
+    return same and "cut" not in entry

@@ -17,6 +17,7 @@ from run.run_folders import folder
 from setup import cache, history, kconfig, kernels, mirrors
 from setup.crypt_lvm import activation, ownership, stack
 from setup.devices.check import check_device, refuse_other_name
+from setup.kernels import Kernel
 from setup.trees import specs
 from vm import emulator, probe, room
 from workloads import registry
@@ -89,18 +90,19 @@ def _check_device(device: str, destroy_data: str | None) -> None:
 
 def _check_kernel(options: Options, variant: Variant, spec: str) -> None:
     kernel = kernels.as_it_is(spec)
-    if kernel is None:
-        return
-    if kconfig.remedy_lacks(kernel, variant):
-        return  # it is left out
-    needs = registry.find(options.workload)
+    if kernel is not None and not kconfig.remedy_lacks(kernel, variant):  # else it is left out
+        check_config(options, variant, kernel)
+
+
+def check_config(options: Options, variant: Variant, kernel: Kernel) -> None:
+    """UserError if the kernel's configuration lacks what the variant needs; options: its own."""
     kconfig.check(
         kernel,
         options.fs,
         options.crypt,
         variant.swap,
         workload=options.workload,
-        needs=needs.config,
+        needs=registry.find(options.workload).config,
     )
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from errors import UserError
+from run.run_folders import writing
 
 NAME = "desktop-freeze.lock"
 READYING = "desktop-freeze-ready.lock"  # of who may share the machine, until it is known
@@ -132,13 +133,9 @@ def campaign(path: Path) -> Iterator[None]:
     The lock is the folder's own: users with caches of their own may share it. Empty it goes again.
     """
     while True:
-        try:
+        with writing():
             path.mkdir(parents=True, exist_ok=True)
             fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except OSError as error:
-            raise UserError(
-                f"cannot write results: {error}", hint="name a folder that can be: --out"
-            ) from error
         try:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

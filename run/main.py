@@ -72,6 +72,21 @@ def in_vms(
     return outcome
 
 
+def begin(options: Options, *, elsewhere: bool = False) -> None:
+    """Sweep what killed commands left, check what the options name; signals are as Ctrl-C then.
+
+    elsewhere: other machines do the runs.
+    """
+    # Before it is asked whether there is room for more.
+    for kind in (session.SCRATCH, probe.SCRATCH):
+        cache.sweep(kind)
+    cache.sweep_unfinished()
+    if options.device is None:
+        checks.check(options, elsewhere=elsewhere)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+
+
 def report(folder: Path, fail_on: Sequence[str] = ()) -> int:
     """Draw the campaign's pictures and print its summary; the status of the process that does it.
 
@@ -117,16 +132,8 @@ def main() -> int:
     options = identified(options)
     # Named once: it has the second of its beginning in its name.
     options = replace(options, out=options.out or str(folder(options)))
-    # Before it is asked whether there is room for more.
-    for kind in (session.SCRATCH, probe.SCRATCH):
-        cache.sweep(kind)
-    cache.sweep_unfinished()
-    elsewhere = False
-    if options.device is None:
-        elsewhere = opening.chosen(argv, folder(options)) != host_list.LOCAL
-        checks.check(options, elsewhere=elsewhere)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
+    elsewhere = options.device is None and opening.chosen(argv, folder(options)) != host_list.LOCAL
+    begin(options, elsewhere=elsewhere)
     stopped = Stopped()
     may_share = elsewhere or clock.wanted(options) == GUEST
     with machine_lock.held(may_share, say) as machine:

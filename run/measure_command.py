@@ -4,11 +4,10 @@
 import shlex
 from pathlib import Path
 
-from contract.option_rows import IN_MACHINE, PARAMETERS
+from contract.option_rows import IN_MACHINE, PARAMETERS, VM
 from contract.option_table import ROWS
-from contract.options import Options
+from contract.options import Options, spelled
 from contract.run_files import appended_files
-from contract.spelling import spelled
 from contract.variant import Variant
 from vm.guest import Errand
 from vm.qemu import GUEST, HOST, MUSIC_ADDRESS
@@ -26,7 +25,7 @@ def measure_argv(
     argv = ["--bare", "--run-dir", str(run_dir), "--no-install"]
     instead = {"repo": str(repo), "music": music}
     for name, row in ROWS.items():
-        told = not row.vm_only and row.heeded(options.gitks)
+        told = row.only != VM and row.heeded(options.gitks)
         if row.table in (PARAMETERS, IN_MACHINE) and told:
             argv += spelled(name, instead.get(name, getattr(options, name)))
     argv += spelled("swap", (variant.swap,))

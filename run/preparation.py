@@ -62,6 +62,11 @@ class Asked(NamedTuple):
         treated = remedy.of_variant(self.variant)
         return (*self.workload.modules, *(treated.modules if treated else ()))
 
+    def initrd(self) -> Path:
+        """Its initramfs, built if it is not in the cache."""
+        fs, crypt, swap = self.options.fs, self.options.crypt, self.variant.swap
+        return initramfs.build(self.kernel, fs=fs, crypt=crypt, swap=swap, more=self.modules)
+
 
 class Made(NamedTuple):
     """What the variants' guests are put together from; images: by their packages."""
@@ -190,11 +195,8 @@ def another(
     alone = options.of(variant)
     kernel = kernels.resolve(variant.kernel, mirror=options.mirror, progress=progress)
     asked = Asked(variant, alone, registry.find(alone.workload), variant.kernel, kernel)
-    _check_kernel(asked)
-    initrd = initramfs.build(
-        kernel, fs=alone.fs, crypt=alone.crypt, swap=variant.swap, more=asked.modules
-    )
-    return Ready(variant, replace(base.guest, kernel=kernel, initrd=initrd))
+    checks.check_config(alone, variant, kernel)
+    return Ready(variant, replace(base.guest, kernel=kernel, initrd=asked.initrd()))
 
 
 def chosen_accelerator(
@@ -233,7 +235,7 @@ def _resolved(options: Options, pinned: Callable[[Variant], str]) -> list[Asked]
         if lacking := kconfig.remedy_lacks(one.kernel, one.variant):
             say(f"  left out: {one.variant.remedy}: {one.kernel.label} lacks {lacking}")
             continue
-        _check_kernel(one)
+        checks.check_config(one.options, one.variant, one.kernel)
         able.append(one)
     return able
 
@@ -248,18 +250,6 @@ def images_packages(options: Options) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(image_packages(options, one) for one in options.workloads))
 
 
-def _check_kernel(asked: Asked) -> None:
-    """UserError if the kernel's configuration lacks what the variant needs."""
-    kconfig.check(
-        asked.kernel,
-        asked.options.fs,
-        asked.options.crypt,
-        asked.variant.swap,
-        workload=asked.workload.name,
-        needs=asked.workload.config,
-    )
-
-
 def _made(
     options: Options, pinned: Callable[[Variant], str], repo: Path | None, elsewhere: bool
 ) -> tuple[list[Asked], Made]:
@@ -268,7 +258,7 @@ def _made(
     def initrds_and_accelerator() -> tuple[dict[Boot, Path], str, str]:
         asked = kernels_job.result()
         tools_job.result()
-        initrds = _initrds(options, asked)
+        initrds = _initrds(asked)
         first = asked[0].kernel.image, initrds[asked[0].boot]
         return initrds, *chosen_accelerator(options, *first, elsewhere)
 
@@ -312,19 +302,9 @@ def _wait_for(jobs: list[concurrent.futures.Future[Any]]) -> None:
         failed.result()
 
 
-def _initrds(options: Options, asked: list[Asked]) -> dict[Boot, Path]:
+def _initrds(asked: list[Asked]) -> dict[Boot, Path]:
     """The initramfs of each kernel with what is to be loaded there, each once."""
     return {
-        boot: timed(
-            f"initramfs of {one.kernel.label}",
-            functools.partial(
-                initramfs.build,
-                one.kernel,
-                fs=options.fs,
-                crypt=options.crypt,
-                swap=one.variant.swap,
-                more=one.modules,
-            ),
-        )
+        boot: timed(f"initramfs of {one.kernel.label}", one.initrd)
         for boot, one in {one.boot: one for one in asked}.items()
     }

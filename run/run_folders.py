@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The run folders of a campaign: which runs they hold, and which are still to do."""
 
+import contextlib
 import os
 import re
 import time
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from contract import checkout
+from contract.key_facts import CLOCK, HOSTS_CPU, IMAGE, OF_THE_HOST
 from contract.options import Options
 from contract.run_files import ABORTED, META, RUN_NUMBER, STATUS
 from contract.untrusted import json_object
@@ -17,16 +19,6 @@ from errors import UserError
 from vm.qemu import GUEST
 
 ELSEWHERE = "begin a campaign of its own: --out DIR, without --resume"
-CPU = ("host", "cpu_model")  # which a clock of the guest's own does not heed
-OF_THE_HOST = (
-    ("accelerator",),
-    ("clock", "kind"),
-    *(("machine", key) for key in ("type", "cpu", "mips")),
-    ("disk", "model"),
-    CPU,
-    ("guest", "suite"),
-)
-IMAGE = ("guest", "image")  # which a workload may have of its own
 
 
 def folder(options: Options) -> Path:
@@ -38,23 +30,33 @@ def folder(options: Options) -> Path:
     return checkout.ROOT / "results" / f"{stamp}-{options.profile}"
 
 
+@contextlib.contextmanager
+def writing() -> Iterator[None]:
+    """Within: what cannot be written is a UserError."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"cannot write results: {error}", hint="name a folder that can be: --out"
+        ) from error
+
+
 def ended(run: Path) -> str | None:
     """How a run ended (a state of docs/reference/results-format.md); None if it was cut short."""
-    try:
-        status = json_object((run / STATUS).read_bytes()) or {}
-    except OSError:
-        return None
-    state = status.get("state")
-    return state if isinstance(state, str) else None
+    return _of_status(run, "state")
 
 
 def why_of(run: Path) -> str:
     """Why a run ended so, in the words of its status.json; empty if it does not say."""
+    return _of_status(run, "why") or ""
+
+
+def _of_status(run: Path, key: str) -> str | None:
     try:
-        why = (json_object((run / STATUS).read_bytes()) or {}).get("why")
+        found = (json_object((run / STATUS).read_bytes()) or {}).get(key)
     except OSError:
-        return ""
-    return why if isinstance(why, str) else ""
+        return None
+    return found if isinstance(found, str) else None
 
 
 def refuse_another_host(
@@ -72,10 +74,10 @@ def refuse_another_host(
                 before = json_object((run / META).read_bytes())
             except OSError:
                 continue  # the report says what is damaged
-            same = (_at(before, ("parameters", "workload")) or DESKTOP) == workload
+            same = _at(before, ("parameters", "workload")) == workload
             for keys in (*OF_THE_HOST, *([IMAGE] if same else [])):
                 was, now = (_at(one, keys) for one in (before, facts))
-                if keys == CPU and _at(facts, ("clock", "kind")) == GUEST:
+                if keys == HOSTS_CPU and _at(facts, CLOCK) == GUEST:
                     continue
                 if None not in (was, now) and was != now:
                     raise UserError(

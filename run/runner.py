@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from contract import checkout
 from contract.options import Options
@@ -26,8 +26,13 @@ from workloads.registry import stream_names
 LOOK_S = 0.5  # between two looks whether a run is over, or Ctrl-C came
 
 
-class Oversight(Protocol):
-    """What may decide which runs a campaign has, and with how much memory each is done."""
+class Oversight:
+    """What may decide which runs a campaign has, and with how much memory each is done.
+
+    This one does those that the campaign lacks, each with the guest that was made ready.
+    """
+
+    says_that_nothing_is_missing = True
 
     def todo(
         self, left: list[tuple[str, int]], busy: Collection[tuple[str, int]]
@@ -36,24 +41,30 @@ class Oversight(Protocol):
 
         None if there will be no more, an empty list if it is too early to say.
         """
+        return left or None
 
     def fitted(self, label: str, guest: Guest) -> Guest:
         """The guest for the next run of this variant."""
+        return guest
 
     def misfits(self, label: str, run: Path) -> bool:
         """Whether a run that goes on is to be cut short, and repeated with another guest."""
+        return False
 
     def over(self, label: str, number: int, run: Path, state: str) -> None:
         """A run is over that will not be repeated."""
 
     def runs_left(self, left: int) -> int:
         """About how many runs are still to do; left: those that the campaign lacks."""
+        return left
 
     def shown(self) -> Shown | None:
         """What is on the screen beside the runs."""
+        return None
 
     def words(self, place: str) -> str:
         """How far it is, beside a run's name; place: of the run among all, "" if it is alone."""
+        return place
 
 
 @dataclass
@@ -81,7 +92,7 @@ class Runner:
         oversight: Oversight | None = None,
     ) -> None:
         self._options = options
-        self._oversight = oversight
+        self._oversight = oversight or Oversight()
         self._campaign = campaign
         self._ready = ready
         self._asked_to_stop = stopped
@@ -100,13 +111,13 @@ class Runner:
         """Every run that is missing, interleaved; or up to the look at which all is decided."""
         outcome = Outcome(self._campaign.path)
         total = len(self._campaign.left())
-        if not total and self._oversight is None:
+        if not total and self._oversight.says_that_nothing_is_missing:
             say(f"{self._campaign.path}: nothing is missing")
         elif self._workers.here and self._workers.slots < (self._options.jobs or 1):
             say("one run at a time: on the host's clock two would measure each other")
         with Screen() as screen:
             for one in (self._oversight, self._workers):
-                if one is not None and (shown := one.shown()):
+                if shown := one.shown():
                     screen.add(shown)
             try:
                 for look in self._campaign.looks or (None,):
@@ -158,18 +169,15 @@ class Runner:
         up_to = everything if look is None else self._todo(look)
         left = [one for one in up_to if one not in self._busy]
         began = total - sum(one not in self._busy for one in everything)
-        todo: list[tuple[str, int]] | None = left
         self._workers.left = len(everything)
-        if self._oversight is not None:
-            todo = self._oversight.todo(left, list(self._busy))
+        todo = self._oversight.todo(left, list(self._busy))
         for number, one in enumerate((todo or [])[:room], began + 1):
-            place = f"{number} of {total}" if total > 1 else ""
-            labels = [label for label, _ in (*left, *self._busy)]
-            if self._oversight is not None:
-                labels = [one[0]] * self._oversight.runs_left(len(labels))
-                place = self._oversight.words(place)
+            place = self._oversight.words(f"{number} of {total}" if total > 1 else "")
+            known = [label for label, _ in (*left, *self._busy)]
+            number_left = self._oversight.runs_left(len(known))
+            labels = (known + [one[0]] * number_left)[:number_left]
             self._begin(*one, place, labels, screen)
-        return bool(todo) or (todo is not None and self._oversight is not None)
+        return todo is not None
 
     def _todo(self, look: int | None) -> list[tuple[str, int]]:
         return [
@@ -180,9 +188,8 @@ class Runner:
 
     def _begin(self, label: str, number: int, place: str, left: list[str], screen: Screen) -> None:
         """Submit one run."""
-        variant, guest = self._ready[label]
-        if self._oversight is not None:
-            guest = self._oversight.fitted(label, guest)
+        variant, made = self._ready[label]
+        guest = self._oversight.fitted(label, made)
         options = self._options.of(variant)
         run_dir, order = self._campaign.begin(label, number, make=self._workers.here)
         about, a_run = self._about(left, guest), self._about([label], guest)
@@ -198,7 +205,7 @@ class Runner:
             "order": order,
             "parameters": options.parameters,
         }
-        if self._oversight is not None and guest.memory != options.memory:
+        if guest is not made:
             facts["memory_of_vm"] = guest.memory
         seed = self._campaign.seed(label, number)
         job = Job(
@@ -216,9 +223,7 @@ class Runner:
 
     def _is_misfit(self, job: Job, run: Path) -> bool:
         """Whether a run that goes on is to be repeated with another guest."""
-        if job.key in self._misfits or self._oversight is None:
-            return job.key in self._misfits
-        if self._oversight.misfits(job.label, run):
+        if job.key not in self._misfits and self._oversight.misfits(job.label, run):
             self._misfits.add(job.key)
         return job.key in self._misfits
 
@@ -240,7 +245,7 @@ class Runner:
             self._campaign.set_aside(run)
             return None
         final = self._repeated(ended, screen)
-        if final is not None and self._oversight is not None and not self._stopped():
+        if final is not None and not self._stopped():
             self._oversight.over(job.label, job.number, run, final)
         return final
 

@@ -5,12 +5,11 @@ import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from contract import remedy
+from contract import command_line, remedy
 from contract.command_line import Parser, running
 from contract.option_table import ROWS
-from contract.options import Options
+from contract.options import Options, flag
 from contract.remedy import Remedy
-from contract.spelling import flag
 from contract.swap import NONE, ON_DISK, Swap
 from contract.values import Refused
 from contract.variant import Variant
@@ -29,13 +28,10 @@ def check_variants(parser: Parser, given: argparse.Namespace) -> None:
         parser.error(f"{flag(own[0])} does not go with --plan: write it there")
     if given.resume is not None and own and not given.kernel:
         parser.error(f"{flag(own[0])} needs the --kernel that it is for")
-    swaps = given.swap or []
-    if len(set(swaps)) < len(swaps):
-        parser.error(f"a swap is given twice: {max(swaps, key=swaps.count)}")
-    names = given.remedy or []
-    if len(set(names)) < len(names):
-        parser.error(f"a remedy is given twice: {max(names, key=names.count)}")
-    if names and given.remedies:
+    for name, each in (("swap", given.swap or []), ("remedy", given.remedy or [])):
+        if len(set(each)) < len(each):
+            parser.error(f"a {name} is given twice: {max(each, key=each.count)}")
+    if given.remedy and given.remedies:
         parser.error("--remedies are all of them: leave --remedy out")
     _remedies(parser, given)
 
@@ -62,7 +58,7 @@ def said_variants(parser: Parser, given: argparse.Namespace) -> list[Variant]:
         of += f", {len(each)} variants with the remedies" if given.remedy or given.remedies else ""
         parser.error(f"{len(labels)} --label for {of}: as many, or none")
     if given.device is not None:
-        alone = running(given)
+        alone = running(command_line.given(given))
         return [one.applied(alone) for one in _remedies(parser, given)] or [alone]
     if given.plan is not None or (given.resume is not None and not given.kernel):
         return []

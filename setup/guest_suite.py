@@ -22,7 +22,7 @@ IN_GUEST = (
     *("contract/__init__.py", "contract/command_line.py", "contract/machine_model.py"),
     *("contract/option_rows.py", "contract/option_table.py", "contract/options.py"),
     *("contract/results_memory.py", "contract/run_files.py", "contract/run_record.py"),
-    *("contract/spelling.py", "contract/start_up.py", "contract/swap.py", "contract/untrusted.py"),
+    *("contract/start_up.py", "contract/swap.py", "contract/untrusted.py"),
     *("contract/values.py", "contract/variant.py", "contract/workload.py"),
     *("echo_load", "errors.py", "fake_gitk", "fake_player", "measure"),
     *("monitors/__init__.py", "monitors/beacon.py", "monitors/launch.py", "monitors/streams.py"),

@@ -61,7 +61,7 @@ def meta(label: str, **facts: Any) -> dict[str, Any]:
         "accelerator": "tcg",
         "machine": {"qemu": "7.2.22", "type": "q35", "cpu": "max"},
         "disk": {"size_bytes": 8 * 2**30, "cache": "none", "iops": 400, "bps": None},
-        "swap": {"device": "/dev/crypt-volume/crypt-swap", "size_kib": 2097152},
+        "swap": {"kind": "disk", "device": "/dev/crypt-volume/crypt-swap", "size_kib": 2097152},
         "crypt": "aes-xts-plain64",
         "fs": "ext4",
         "parameters": {"profile": "standard", "gitk": 4, "commits": 165000, "every": 100},
@@ -165,8 +165,11 @@ def make_campaign(
         "runs": runs,
         "command": f"./run_test.sh --kernel debian:6.1 --runs {runs}",
         "suite": "synthetic",
-        "parameters": meta("")["parameters"],
-        "machine": {"accel": "tcg", "cpus": 2, "disk_iops": 400, "disk_bps": 0, "timeout": 1800},
+        "parameters": meta("")["parameters"] | {"step": 12288},
+        "machine": {
+            **{"accel": "tcg", "machine": "host", "clock": "host", "cpus": 2, "evidence": False},
+            **{"disk_iops": 400, "disk_bps": 0, "timeout": 1800},
+        },
         "variant": [],
         "run": [],
     }

@@ -11,38 +11,13 @@ from typing import Any
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
 from analysis.reading.words import plain, plural, some
-from contract.option_rows import IN_MACHINE, PARAMETERS
-from contract.spelling import absent
+from contract import key_facts
+from contract.key_facts import CLOCK, HOSTS_CPU, SWAP_SIZE, WORKLOAD
 from contract.swap import DISK, KINDS, ZSWAP
-from contract.workload import DESKTOP, KEY, STALLED, is_described
+from contract.workload import DESKTOP, STALLED, is_described
 
-EVIDENCE_ASKED = ("evidence", "asked")  # noted before t0, by every suite that has the observer
-CLOCK = ("clock", "kind")
-HOSTS_CPU = ("host", "cpu_model")
-# A machine type with a version is the same machine with every QEMU; before there was one, it was
-# whichever machine that QEMU made of this name.
-QEMU, UNVERSIONED = ("machine", "qemu"), "q35"
-WORKLOAD = ((KEY, "name"), (KEY, "primary"), (KEY, "settled"))
-SWAP_SIZE = ("swap", "size_kib")  # of the volume everywhere the same; of zram a variant's own
+EVERYWHERE = tuple(fact.keys for fact in key_facts.EVERYWHERE)
 REMEDY = (("remedy", "daemon"), ("remedy", "slice"))  # its swap and knobs are the variant's
-EVERYWHERE = (
-    *WORKLOAD,
-    ("accelerator",),
-    CLOCK,
-    ("mem_total_kib",),
-    ("cpus",),
-    ("cpu_model",),
-    *(("machine", key) for key in ("qemu", "type", "cpu", "mips")),
-    HOSTS_CPU,
-    ("guest", "image"),
-    ("guest", "suite"),
-    *(("disk", key) for key in ("size_bytes", "cache", "iops", "bps", "model")),
-    *(("disk", key) for key in ("kind", "parallel", "depth", "queues")),
-    SWAP_SIZE,
-    ("crypt",),
-    ("fs",),
-    EVIDENCE_ASKED,
-)
 ON_A_HOST = (HOSTS_CPU, ("cpu_model",))  # of hosts' own clocks each host has its own
 IN_A_VARIANT = (
     *(("kernel", key) for key in ("release", "image_digest", "config_digest")),
@@ -55,14 +30,13 @@ MEMORY_TOLERANCE = 0.1  # kernels leave some MiB more or less of the same memory
 NAMED = 3  # runs of those that share a value
 BUSY = 0.1  # share of the host's CPU time taken by others from which it is said
 UNKNOWN = object()
-# Of results of before there were other workloads, other clocks, other machines than their host,
-# models of a disk, other swap than the disk's; and of those without a remedy.
-BEFORE: dict[tuple[str, ...], Any] = {
+# What a fact is of a run that does not say it: of the desktop, on the host's clock, without a model
+# of a disk, with the disk's swap alone, without a remedy.
+UNSAID: dict[tuple[str, ...], Any] = {
     **dict(zip(WORKLOAD, (DESKTOP, STALLED, ""), strict=True)),
-    ("parameters", "workload"): DESKTOP,
     CLOCK: "host",
     ("machine", "mips"): None,
-    **{("swap", "kind"): DISK, ("swap", "algorithm"): None, ("swap", "pool"): None},
+    **{("swap", "algorithm"): None, ("swap", "pool"): None},
     **dict.fromkeys(REMEDY),
     **{("disk", key): None for key in ("kind", "parallel", "depth", "queues")},
 }
@@ -111,7 +85,7 @@ def busy_by_others(run: Run) -> float | None:
 
 
 def swap_kind(run: Run) -> str:
-    """Where the run swapped to (contract.swap); what says nothing is older, and was on the disk."""
+    """Where the run swapped to (contract.swap): the disk if it does not say."""
     kind = run.fact("swap", "kind")
     return kind if kind in KINDS else DISK
 
@@ -170,20 +144,12 @@ def _value(run: Run, keys: tuple[str, ...]) -> Any:
     """The fact; UNKNOWN if the run does not say, None if it says that there is none (a limit)."""
     if keys == HOSTS_CPU and own_clock(run):
         return UNKNOWN
-    if keys == QEMU and run.fact("machine", "type") != UNVERSIONED:
-        return UNKNOWN
     holder = run.fact(*keys[:-1]) if len(keys) > 1 else run.meta
     if keys in WORKLOAD and not is_described(run.meta):
         return UNKNOWN
     began = keys[0] != "swap" or isinstance(holder, dict)
-    if keys in BEFORE and began and not (isinstance(holder, dict) and keys[-1] in holder):
-        return BEFORE[keys]
-    if keys == EVIDENCE_ASKED and "evidence" not in run.meta and "t0" in run.meta:
-        return absent(IN_MACHINE)["evidence"]
-    if not isinstance(holder, dict):
-        return UNKNOWN
-    if keys[-1] not in holder:
-        return absent(PARAMETERS).get(keys[1], UNKNOWN) if keys[0] == PARAMETERS else UNKNOWN
+    if not isinstance(holder, dict) or keys[-1] not in holder:
+        return UNSAID.get(keys, UNKNOWN) if began else UNKNOWN
     value = holder[keys[-1]]
     if value is None:
         return None if keys[0] in ("disk", "parameters") else UNKNOWN

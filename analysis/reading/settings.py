@@ -8,8 +8,7 @@ from typing import Any
 from contract import machine_model
 from contract.option_rows import PROFILES
 from contract.option_table import NOTED, ROWS
-from contract.options import Options
-from contract.spelling import defaults
+from contract.options import Options, defaults
 
 NO_OPTION: dict[str, Any] = {
     field.name: field.default for field in fields(Options) if field.name in NOTED

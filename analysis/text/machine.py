@@ -11,7 +11,7 @@ from analysis.reading.words import NOT_AVAILABLE, plain, some
 from analysis.text.layout import entry
 from contract import values
 from contract.option_table import ROWS
-from contract.spelling import flag
+from contract.options import flag
 from contract.swap import DISK, NONE, ZRAM
 
 SHOWN = 6  # variants that are named of those with one swap

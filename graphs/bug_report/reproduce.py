@@ -20,8 +20,8 @@ from contract import values
 from contract.levels import MARGIN
 from contract.option_rows import PARAMETERS
 from contract.option_table import ROWS
+from contract.options import flag, in_table, spelled
 from contract.plan import CHANGES, TABLES, Plan, machine_file
-from contract.spelling import absent, flag, in_table, spelled
 from contract.swap import ON_DISK
 from contract.variant import RUNNING, Variant, exactly
 
@@ -123,12 +123,12 @@ def _options(plan: Plan, machine: str) -> list[str]:
 
 def _settings(plan: Plan, tables: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     """The options of the plan's tables that are not as usual, or that the first command said."""
-    # Of one workload: the desktop, whose name is not said, or another one that reads a history.
-    gitks = "gitk" in tables[PARAMETERS] or "workload" not in tables[PARAMETERS]
-    whole: dict[str, Any] = {}
-    for name, table in tables.items():
-        older = absent(name, gitks) if table and "format" in plan.tables else {}
-        whole |= {key: value for key, value in (older | table).items() if key in in_table(name)}
+    whole = {
+        key: value
+        for name, table in tables.items()
+        for key, value in table.items()
+        if key in in_table(name)
+    }
     usual = as_set(whole.get("profile", ROWS["profile"].default), whole.get("machine"))
     said = {word.partition("=")[0] for word in plan.command.split()}
     own = changed(whole, usual)

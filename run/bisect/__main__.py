@@ -2,7 +2,6 @@
 """run_test.sh --bisect: from two kernels to the commit between them, and to its finding."""
 
 import shlex
-import signal
 import sys
 import time
 from dataclasses import replace
@@ -10,16 +9,15 @@ from dataclasses import replace
 from contract import checkout
 from contract.options import Options
 from errors import Exit, UserError, run_command
-from run import arguments, checks, clock, demands, machine_lock
+from run import arguments, clock, demands, machine_lock
 from run.bisect import opening, report
 from run.bisect.options import Asked, parse
 from run.bisect.state import State
 from run.bisect.whole import Bisect, Interrupted
 from run.identity import identified
 from run.jobs.stop_signals import Stopped
+from run.main import begin
 from run.preparation import say
-from setup import cache
-from vm import probe, session
 from vm.qemu import GUEST
 
 
@@ -50,12 +48,7 @@ def main() -> int:
     folder = (asked.folder or checkout.ROOT / "results" / f"{stamp}-bisect").absolute()
     options = identified(replace(options, out=str(folder)))
     demands.check(options)
-    for kind in (session.SCRATCH, probe.SCRATCH):
-        cache.sweep(kind)
-    cache.sweep_unfinished()
-    checks.check(options)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
+    begin(options)
     stopped = Stopped()
     shared = clock.wanted(options) == GUEST
     with machine_lock.held(shared, say) as machine, machine_lock.campaign(folder):

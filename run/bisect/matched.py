@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The runs of a campaign of a bisect: each kernel with the same memory, and what they came to."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -11,15 +11,17 @@ from run.bisect import results
 from run.bisect.memory import Memory
 from run.bisect.state import REVERT, RunFacts, State
 from run.preparation import say
-from run.screen import Shown
+from run.runner import Oversight
 from vm.guest import Guest
 
 
-class Matched:
+class Matched(Oversight):
     """The runs that a campaign lacks, each kernel with the same memory; what they came to is kept.
 
     save: called when the state has changed; lock: of the state.
     """
+
+    says_that_nothing_is_missing = False
 
     def __init__(
         self,
@@ -33,12 +35,6 @@ class Matched:
         self._save = save
         self._given: dict[str, int] = {}
         self.lock = lock
-
-    def todo(
-        self, left: list[tuple[str, int]], busy: Collection[tuple[str, int]]
-    ) -> list[tuple[str, int]] | None:
-        """Those that the campaign lacks."""
-        return left or None
 
     def fitted(self, label: str, guest: Guest) -> Guest:
         """A VM with so much memory that this kernel leaves what the good end leaves."""
@@ -74,15 +70,3 @@ class Matched:
         """Once."""
         if all(one.place != facts.place for one in self.state.runs):
             self.state.runs.append(facts)
-
-    def runs_left(self, left: int) -> int:
-        """Those that the campaign lacks."""
-        return left
-
-    def shown(self) -> Shown | None:
-        """Nothing."""
-        return None
-
-    def words(self, place: str) -> str:
-        """As it is."""
-        return place

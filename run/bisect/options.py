@@ -144,13 +144,6 @@ def _asked(parser: Parser, argv: Sequence[str], *, resume: bool) -> Asked:
 
 def _without(argv: Sequence[str], name: str) -> list[str]:
     """The words without that option and its value."""
-    found: list[str] = []
-    skip = False
-    for word in argv:
-        if skip:
-            skip = False
-        elif word == name:
-            skip = True
-        elif not word.startswith(f"{name}="):
-            found.append(word)
-    return found
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument(name)
+    return parser.parse_known_args(list(argv))[1]

@@ -3,7 +3,7 @@
 
 import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +33,11 @@ def kind_of(options: Options, jobs: int) -> dict[str, Any]:
     return options.parameters | options.in_machine | {"jobs": jobs}
 
 
-def estimate(kinds: Sequence[Mapping[str, Any]], accel: str, jobs: int) -> float | None:
-    """Seconds that a run of each kind takes, so many at once; None if one never ran here."""
+def estimate(kind: Mapping[str, Any], accel: str) -> float | None:
+    """Seconds that a run of this kind takes; None if none ever ran here."""
     accels = ("kvm", "tcg") if accel == "auto" else (accel,)
-    whole = 0.0
-    for kind in kinds:
-        known = [seconds for one in accels for seconds in _known(_file(kind, one))]
-        if not known:
-            return None
-        whole += sum(known) / len(known)
-    return -(-len(kinds) // jobs) * whole / len(kinds) if kinds else 0.0
+    known = [seconds for one in accels for seconds in _known(_file(kind, one))]
+    return sum(known) / len(known) if known else None
 
 
 def words(seconds: float) -> str:

@@ -39,7 +39,7 @@ def seconds(options: Options, accel: str, jobs: int, clock: str, rate: float | N
 
     rate: instructions a second that are emulated here, as far as it is known.
     """
-    known = durations.estimate([durations.kind_of(options, jobs)], accel, 1)
+    known = durations.estimate(durations.kind_of(options, jobs), accel)
     if known is not None:
         return known, known
     work = instructions(options)

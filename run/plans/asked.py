@@ -5,51 +5,66 @@ Each of its keys is an option of that name. The plan.toml in a campaign's own fo
 too, with what the suite noted in it (docs/reference/plan-toml.md).
 """
 
-import argparse
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from contract import machine_model, remedy, swap, values
-from contract.command_line import Parser
+from contract import remedy, swap, values
+from contract.command_line import usual
 from contract.levels import ALPHA
-from contract.option_rows import IN_MACHINE, MODELLED, PLAN, PROFILED, PROFILES
+from contract.option_rows import IN_MACHINE, MODELLED, PLAN, PROFILED
 from contract.option_table import ROWS
-from contract.plan import ASKED, KEPT, TABLES, are_growing, machine_file
-from contract.spelling import absent, defaults, flag, in_table, spelled
+from contract.options import in_table, spelled
+from contract.plan import ASKED, KEPT, OLDER, TABLES, are_growing, is_older, machine_file
 from contract.untrusted import toml_tables
 from contract.variant import Variant
 from contract.workload import DESKTOP
 from run.plans.machine_file import of_plan
-from workloads.registry import find, with_gitks
+from workloads.registry import find
+from workloads.workload import Workload
 
-T = TypeVar("T")
+# How each key of a [[variant]] is read, and each line of a table in it.
+OF_VARIANT: dict[str, Callable[[str], Any]] = {
+    "kernel": str,
+    "label": values.label,
+    "append": values.append,
+    "swap": swap.read,
+    "workload": values.workload,
+    "load": values.load,
+    "memory": values.memory,
+    "daemon": values.daemon,
+    "remedy": values.remedy,
+}
+TABLES_OF_VARIANT = {"knobs": values.knob, "slice": values.slice}
 
 
 @dataclass(frozen=True)
 class AskedPlan:
     """A plan.toml: its options as a command line, its variants, and if resumed the looks due.
 
-    edited: how its machine's file is no longer the one that its campaign began with.
+    edited: how its machine's file is no longer the one that its campaign began with. options: what
+    the command line gives, once it is read.
     """
 
     argv: tuple[str, ...] = ()
     variants: tuple[Variant, ...] = ()
     looks: tuple[int, ...] = ()
     edited: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read(path: Path, *, resumed: bool = False) -> AskedPlan:
     """The plan in this file; ValueError, in one line, names the key that will not do.
 
-    `resumed`: of the campaign's own folder. Such a plan is what it was when the suite wrote it,
-    also in options that the suite did not have then.
+    `resumed`: of the campaign's own folder.
     """
     try:
         tables = toml_tables(path.read_text(encoding="utf-8"))
         edited = ""
+        if (resumed or "format" in tables) and is_older(tables):
+            raise ValueError(OLDER)
         if name := machine_file(tables):
             file, edited = of_plan(path, name, kept="format" in tables)
             tables[IN_MACHINE]["machine"] = file
@@ -79,9 +94,8 @@ def parse(plan: Mapping[str, Any], *, resumed: bool = False) -> AskedPlan:
     if not isinstance(asked, list):
         raise ValueError("write [[variant]], with two brackets")
     variants = tuple(_variant(one) for one in asked)
-    kept = resumed or "format" in plan
     for table in TABLES:
-        argv += _options(table, plan.get(table, {}), kept, {one.workload for one in variants})
+        argv += _options(table, plan.get(table, {}))
     return AskedPlan(tuple(argv), variants, looks if resumed else ())
 
 
@@ -93,19 +107,12 @@ def _looks(value: dict[str, Any]) -> tuple[int, ...]:
     return tuple(looks)
 
 
-def _options(name: str, table: Any, kept: bool, own: set[str]) -> list[str]:
-    """What one table of options says, as words of a command line; own: the variants' workloads.
-
-    kept: by the suite, so that an absent key is of before its option.
-    """
+def _options(name: str, table: Any) -> list[str]:
+    """What one table of options says, as words of a command line."""
     if not isinstance(table, dict):
         raise ValueError(f"[{name}] is not a table")
     _only_known(table, name)
     argv: list[str] = []
-    campaigns = _text(f"{name}.workload", table.get("workload", DESKTOP))
-    gitks = any(one in with_gitks() for one in ({one or campaigns for one in own} or {campaigns}))
-    if kept and table:
-        table = absent(name, gitks) | table
     for key, row in in_table(name).items():
         value = table.get(key)
         if row.default is True:
@@ -121,45 +128,23 @@ def _variant(table: Any) -> Variant:
     if not isinstance(table, dict):
         raise ValueError("[[variant]] is not a table")
     _only_known(table, "variant")
-    label = table.get("label")
-    knobs = table.get("knobs", {})
-    if not isinstance(knobs, dict):
-        raise ValueError("[variant.knobs] is not a table")
+    found: dict[str, Any] = {"kernel": "debian:stable"}
     try:
-        variant = Variant(
-            kernel=_text("variant.kernel", table.get("kernel", "debian:stable")),
-            label="" if label is None else values.label(_text("variant.label", label)),
-            append=values.append(_text("variant.append", table.get("append", ""))),
-            swap=swap.read(_text("variant.swap", table.get("swap", swap.DISK))),
-            workload=_own(table, "workload", values.workload, ""),
-            load=_own(table, "load", values.load, ""),
-            memory=_own(table, "memory", values.memory, 0),
-            knobs=tuple(
-                values.knob(f"{path}={_text(path, value)}") for path, value in knobs.items()
-            ),
-            daemon=_own(table, "daemon", values.daemon, ""),
-            slice=_slice(table),
-        )
-        name = _own(table, "remedy", values.remedy, "")
-        if not name:
-            return variant
+        for key, read in OF_VARIANT.items():
+            if key in table:
+                found[key] = read(_text(f"variant.{key}", table[key]))
+        for key, read in TABLES_OF_VARIANT.items():
+            inner = table.get(key, {})
+            if not isinstance(inner, dict):
+                raise ValueError(f"[variant.{key}] is not a table")
+            found[key] = tuple(read(f"{name}={_text(name, one)}") for name, one in inner.items())
+        variant = Variant(**found)
         # One that a campaign kept is what it was then, also if the remedy is another one now.
-        kept = "version" in table
-        return replace(variant, remedy=name) if kept else remedy.find(name).applied(variant)
+        if not variant.remedy or "version" in table:
+            return variant
+        return remedy.find(variant.remedy).applied(variant)
     except values.Refused as error:
         raise ValueError(str(error)) from None
-
-
-def _slice(table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    found = table.get("slice", {})
-    if not isinstance(found, dict):
-        raise ValueError("[variant.slice] is not a table")
-    return tuple(values.slice(f"{file}={_text(file, value)}") for file, value in found.items())
-
-
-def _own(table: Mapping[str, Any], key: str, read: Callable[[str], T], unsaid: T) -> T:
-    """What the variant says itself of an option of the campaign's."""
-    return read(_text(f"variant.{key}", table[key])) if key in table else unsaid
 
 
 def _only_known(table: Mapping[str, Any], name: str) -> None:
@@ -197,39 +182,41 @@ def merged(stored: Iterable[Variant], asked: Iterable[Variant]) -> tuple[Variant
     return tuple(result)
 
 
-def yielding(parser: Parser, plan: AskedPlan, later: argparse.Namespace) -> AskedPlan:
-    """The plan without the values of its own machine and profile, if later words name another.
+def yielding(plan: AskedPlan, later: Mapping[str, Any]) -> AskedPlan:
+    """The plan without the values of its own machine and profile, if another is given later.
 
     A campaign's plan holds them all, and would make of another machine the old one by another name.
     What the plan changed stays.
     """
-    said = parser.parse_args(list(plan.argv))
-    own = {key: getattr(said, key) or ROWS[key].default for key in ("machine", "profile")}
-    same = all(getattr(later, key) in (None, value) for key, value in own.items())
+    own = {key: plan.options.get(key, ROWS[key].default) for key in ("machine", "profile")}
+    same = all(later.get(key, value) == value for key, value in own.items())
     if same or plan == AskedPlan():
         return plan
-    profile = own["profile"]
-    by_itself = dict(defaults(PROFILES[profile], machine_model.read(own["machine"])))
-    most = by_itself["memory"]
-    by_itself["memory"] = find(said.workload or DESKTOP).memory_of(most)
-    yields = {
-        flag(name)
-        for name, row in ROWS.items()
-        if row.default in (PROFILED, MODELLED) and getattr(said, name) == by_itself[name]
+    workload = find(plan.options.get("workload", DESKTOP))
+    as_usual = usual(own)
+    memory = as_usual["memory"]
+    as_usual |= {"memory": workload.memory_of(memory)}
+    changed = {
+        name: value
+        for name, value in plan.options.items()
+        if ROWS[name].default not in (PROFILED, MODELLED) or value != as_usual[name]
     }
-    argv = [word for word in plan.argv if word.partition("=")[0] not in {*yields, flag("load")}]
-    argv += spelled("load", _changed(said.workload or DESKTOP, said.load or "", profile))
+    if load := _changed(workload, changed.pop("load", ""), own["profile"]):
+        changed["load"] = load
+    variants = [
+        replace(
+            one,
+            load=_changed(find(one.workload), one.load, own["profile"]),
+            memory=0 if one.memory == find(one.workload).memory_of(memory) else one.memory,
+        )
+        if one.workload
+        else one
+        for one in plan.variants
+    ]
+    return replace(plan, options=changed, variants=tuple(variants))
 
-    def lighter(one: Variant) -> Variant:
-        if not one.workload:
-            return one
-        memory = 0 if one.memory == find(one.workload).memory_of(most) else one.memory
-        return replace(one, load=_changed(one.workload, one.load, profile), memory=memory)
 
-    return replace(plan, argv=tuple(argv), variants=tuple(map(lighter, plan.variants)))
-
-
-def _changed(workload: str, load: str, profile: str) -> str:
+def _changed(workload: Workload, load: str, profile: str) -> str:
     """What of a workload's parameters is not as the profile has it."""
-    usual = find(workload).completed("", profile).split(",")
-    return ",".join(word for word in load.split(",") if word not in usual)
+    usual_words = workload.completed("", profile).split(",")
+    return ",".join(word for word in load.split(",") if word not in usual_words)

@@ -8,25 +8,16 @@ from typing import Any
 from contract.option_table import ROWS
 from contract.options import Options
 from contract.plan import TABLES
-from contract.spelling import absent
 from errors import UserError
-from run.plans.stored import by_workload
 from run.run_folders import ELSEWHERE
 
 
 def refuse_misfits(place: Path, options: Options, plan: Mapping[str, Any]) -> None:
     """UserError for what differs: it could not be compared. Better said now than after hours."""
-    entries: list[dict[str, Any]] = plan.get("variant", [])
-    if options.resume is None and entries:
+    if options.resume is None and plan.get("variant"):
         _refuse_new_rules(place, options, plan)
-    # An option that says nothing of what it is by itself asks for that.
-    silent = {name: row.before for name, row in ROWS.items() if row.silent}
-    asked = silent | options.parameters | ({} if options.device else options.in_machine)
-    gitks = any(one in options.with_gitks for one in by_workload(plan, entries))
-    stored: dict[str, Any] = {}
-    for name in TABLES:
-        if table := plan.get(name):
-            stored |= absent(name, gitks) | table
+    asked = options.parameters | ({} if options.device else options.in_machine)
+    stored = {key: value for name in TABLES for key, value in plan.get(name, {}).items()}
     for key, value in asked.items():
         may_differ = key in ROWS and ROWS[key].may_differ
         # What a machine's file says is in the other keys, wherever it lies.

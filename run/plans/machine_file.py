@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from contract import machine_model, values
+from contract.run_record import write_whole
 from errors import UserError
 from run.run_folders import ELSEWHERE
 
@@ -33,9 +34,7 @@ def keep(folder: Path, machine: str) -> None:
     copy = folder / Path(machine).name
     try:
         if not copy.exists():
-            aside = copy.with_name(f".{copy.name}.new")
-            aside.write_bytes(Path(machine).read_bytes())
-            aside.rename(copy)
+            write_whole(copy, Path(machine).read_bytes())
         other = _difference(copy, Path(machine))
     except OSError as error:
         raise UserError(f"{error.filename}: {error.strerror}") from error

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from contract.command_line import Parser
-from contract.option_rows import MODELLED, PROFILED, PROFILES, Row
+from contract.option_rows import DEVICE, MODELLED, PROFILED, PROFILES, VM, Row
 from contract.option_table import ROWS
-from contract.spelling import flag
+from contract.options import flag
 from run.bisect import options as bisect
 from run.changed_kernels import change_options
 from run.hosts import host_list
@@ -87,7 +87,8 @@ def _details(row: Row) -> str:
             words.append("the machine's")
         elif row.default and not isinstance(row.default, bool):
             words.append(str(row.default))
-    words += ["VM"] * (row.vm_only and row.default is not MODELLED) + ["device"] * row.device_only
+    if row.only == DEVICE or (row.only == VM and row.default is not MODELLED):
+        words.append(row.only)
     return f"[{', '.join(words)}]" if words else ""
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The plan.toml that a campaign keeps in its folder, as it is written: whole, or not at all."""
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from contract.levels import ALPHA, MARGIN
 from contract.option_rows import IN_MACHINE, PARAMETERS
 from contract.options import Options
 from contract.run_files import FORMAT_VERSION, PLAN_FILE
+from contract.run_record import write_whole
 
 
 def plan_of(
@@ -55,10 +55,4 @@ def write(place: Path, plan: Mapping[str, Any]) -> None:
     """Put it into the campaign's folder, by a rename."""
     import tomli_w  # --dry-run reads plans too, and has no .venv yet
 
-    path = place / PLAN_FILE
-    aside = path.with_name(".plan.toml.new")
-    with open(aside, "wb") as file:
-        tomli_w.dump(plan, file)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.rename(path)
+    write_whole(place / PLAN_FILE, tomli_w.dumps(plan).encode())

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from contract import machine_model
 from contract.option_rows import PROFILES
+from errors import UserError
 from run.arguments import parse
-from run.plans.asked import read as read_plan
+from run.plans.stored import read_plan
 
 SUITE = Path(__file__).resolve().parents[2]
 WHOLE = """\
@@ -59,13 +60,26 @@ def test_the_option_comes_before_the_profile_and_that_before_the_machine(tmp_pat
     assert parse(["--machine", str(mine), "--profile", "quick", "--memory", "1G"]).memory == 1 << 30
 
 
-def test_a_plan_of_before_there_were_machines_goes_on_as_it_was(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        'format = 1\n[machine]\naccel = "tcg"\ncpus = 2\n[[variant]]\nlabel = "a"\n',
+        'format = 1\n[[run]]\nvariant = "6.12"\nnumber = 1\nkernel = "debian:6.12"\n',
+    ],
+)
+@pytest.mark.parametrize("option", ["--plan", "--resume"])
+def test_an_older_campaigns_plan_is_refused_in_one_line(
+    tmp_path: Path, text: str, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "plan.toml"
-    path.write_text('[machine]\naccel = "tcg"\ncpus = 2\ndisk_iops = 0\ndisk_bps = 0\n')
-    old = parse(list(read_plan(path, resumed=True).argv))
-    assert (old.machine, old.clock, old.cpus) == ("host", "host", 2)
-    assert not old.disk_iops and not old.disk_kind and not old.cpu_mips
-    assert parse(list(read_plan(path).argv)).machine == "laptop"
+    path.write_text(text)
+    with pytest.raises(SystemExit) as ended:
+        parse([option, str(path if option == "--plan" else tmp_path)])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2 and said.count("\n") == 1
+    assert f"{path}: a suite before version 0.1.0 wrote it" in said
+    with pytest.raises(UserError, match=r"a suite before version 0\.1\.0 wrote it"):
+        read_plan(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["quick", "standard", "twice", "mglru"])

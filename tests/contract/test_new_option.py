@@ -13,9 +13,7 @@ from tests.support.suite_copy import copied_to
 
 SUITE = Path(__file__).resolve().parents[2]
 ROW = """
-    tabs: int = option(
-        LOAD, "tabs of a browser (default: 3)", values.up_to(50), "N", default=3, table=PARAMETERS
-    )
+    tabs: int = parameter("tabs of a browser (default: 3)", values.up_to(50), "N", default=3)
 """
 # What derives from the row, each asked for in its own words.
 PRINTED = """

@@ -67,19 +67,6 @@ def test_every_part_of_a_plan_is_read() -> None:
     assert plan.text == WHOLE
 
 
-def test_an_old_plan_has_its_runs_alone() -> None:
-    old = "".join(
-        f'[[run]]\nvariant = "{label}"\nnumber = {n}\nkernel = "debian:{label}"\n'
-        for n in (1, 2)
-        for label in ("6.12", "6.1")
-    )
-    plan, problems = parse_plan(old.encode())
-    assert problems == [] and plan.format == 1
-    assert plan.variants == (Variant("debian:6.12", "6.12"), Variant("debian:6.1", "6.1"))
-    assert plan.orders == {("6.12", 1): 1, ("6.1", 1): 2, ("6.12", 2): 3, ("6.1", 2): 4}
-    assert (plan.baseline, plan.margin, plan.alpha, plan.runs) == (None, 0.1, 0.05, None)
-
-
 @pytest.mark.parametrize(
     ("line", "bad", "named"),
     [

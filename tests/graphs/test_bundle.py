@@ -546,7 +546,8 @@ def test_a_machines_own_file_is_in_it(tmp_path: Path) -> None:
     folder = make_campaign(tmp_path, 2)
     plan = folder / "plan.toml"
     tables = tomllib.loads(plan.read_text())
-    tables["machine"] = {"machine": f"{HOME}/mine.toml", "cpus": 1, "disk_iops": 9000}
+    machine = {"machine": f"{HOME}/mine.toml", "clock": "auto"}
+    tables["machine"] = machine | {"cpus": 1, "disk_iops": 9000}
     plan.write_text(tomli_w.dumps(tables))
     (folder / "mine.toml").write_text(f"# {ALL}\n{WHOLE}")
     _, path = packed(folder)

@@ -37,7 +37,8 @@ KERNELS = {  # label: which of make_campaign's it is made of, and what the kerne
 PARAMETERS = {
     **{"profile": "quick", "memory": PROFILES["quick"].memory, "gitk": 4, "commits": 40_000},
     **{"every": 100, "passes": 1, "touch": 0.12, "step": 512, "fs": "ext4", "crypt": True},
-    **{"atomic_order": 0, "atomic_rate": 0, "history": "made, uncompressed", "music_kind": "made"},
+    **{"workload": "desktop", "load": "", "atomic_order": 0, "atomic_rate": 0},
+    **{"history": "made, uncompressed", "music_kind": "made"},
 }
 MACHINE = {
     **{"accel": "auto", "machine": "laptop", "qemu": "suite", "clock": "auto", "cpus": 1},

@@ -160,8 +160,14 @@ def test_the_command_is_that_of_the_whole_plan_and_is_understood(tmp_path: Path)
         folder,
         runs=7,
         command="./run_test.sh --kernel debian:6.1 --runs 3 --out /data/mine --plan x.toml",
-        parameters={"profile": "quick", "memory": 384 << 20, "touch": 0.0, "crypt": False},
-        machine={"accel": "kvm", "cpus": 3, "disk_iops": 0, "disk_bps": 80 << 20, "timeout": 900},
+        parameters={
+            **{"profile": "quick", "memory": 384 << 20, "touch": 0.0, "step": 12288},
+            "crypt": False,
+        },
+        machine={
+            **{"accel": "kvm", "machine": "host", "clock": "host", "cpus": 3, "evidence": False},
+            **{"disk_iops": 0, "disk_bps": 80 << 20, "timeout": 900},
+        },
     )
     _, text = report(folder)
     assert max(map(len, text.splitlines())) <= 75
@@ -173,7 +179,6 @@ def test_the_command_is_that_of_the_whole_plan_and_is_understood(tmp_path: Path)
     assert not {"--baseline", "--margin", "--gitk", "--profile=standard", "--fs"} & set(words)
     assert [one.kernel for one in asked.variants] == ["debian:6.1", "debian:6.12", "debian:7.2"]
     assert (asked.runs, asked.disk_bps, asked.memory) == (7, 80 << 20, 384 << 20)
-    # This plan is older than machines, clocks and the evidence.
     assert (asked.machine, asked.clock, asked.evidence, asked.step) == (
         "host",
         "host",

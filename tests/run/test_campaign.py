@@ -5,6 +5,7 @@ import json
 import random
 import subprocess
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,22 +92,6 @@ def test_the_same_command_with_resume_repeats_nothing(tmp_path: Path) -> None:
     finish(campaign)
     assert opened(out, "--resume", str(out)).left() == []
     assert [r.get("cut") for r in plan(out)["run"]] == [None, None, "2.cut-1", None, None]
-
-
-def test_a_campaign_of_before_there_was_evidence_goes_on_without(tmp_path: Path) -> None:
-    out = tmp_path / "mine"
-    finish(opened(out, "--out", str(out), *TWO, "--runs", "1"))
-    text = (out / "plan.toml").read_text()
-    assert text.count("evidence = true\n") == 1
-    (out / "plan.toml").write_text(text.replace("evidence = true\n", ""))
-    assert not parse(["--resume", str(out), "--runs", "2"]).evidence
-    with pytest.raises(UserError, match="holds runs with evidence False, and this asks for True"):
-        opened(out, "--out", str(out), *TWO, "--runs", "1")
-    assert len(opened(out, "--resume", str(out), "--runs", "2").left()) == 2
-    assert plan(out)["machine"]["evidence"] is False
-    # A new campaign by the old plan is as the old one was.
-    (out / "plan.toml").write_text(text.replace("evidence = true\n", ""))
-    assert parse(["--plan", str(out / "plan.toml")]).evidence is False
 
 
 def test_killed_anywhere_it_ends_as_one_that_ran_through(tmp_path: Path) -> None:
@@ -314,11 +299,14 @@ def test_a_stored_kernel_is_resolved_as_the_version_it_was(tmp_path: Path) -> No
     out = tmp_path / "mine"
     argv = ["--out", str(out), "--kernel", "debian:6", "--kernel", "/boot/vmlinuz"]
     options = parse(argv)
-    found = [(one, kernel(f"6.1.{n}")) for n, one in enumerate(options.variants)]
+    found = [
+        (one, replace(kernel(f"6.1.{n}"), package=f"6.1.{n}-1"))
+        for n, one in enumerate(options.variants)
+    ]
     Campaign(options, argv).enter(found)
     options = parse(["--resume", str(out), "--kernel", "debian:7"])
     pins = [Campaign(options, []).pinned(one) for one in options.variants]
-    assert pins == ["debian:6.1.0", "/boot/vmlinuz", "debian:7"]
+    assert pins == ["debian:6.1.0-1", "/boot/vmlinuz", "debian:7"]
 
 
 def test_another_repository_or_music_is_another_test(tmp_path: Path) -> None:
@@ -376,7 +364,11 @@ def test_another_host_is_said_before_hours_of_runs(tmp_path: Path) -> None:
 
 def test_what_a_guest_has_is_known_by_its_bytes(tmp_path: Path) -> None:
     found = opened(tmp_path, "--kernel", "debian:6.1", "--out", str(tmp_path))
-    facts = {"machine": {"qemu": "7.2"}, "guest": {"image": "a", "suite": "b"}}
+    facts = {
+        "parameters": {"workload": "desktop"},
+        "machine": {"qemu": "7.2"},
+        "guest": {"image": "a", "suite": "b"},
+    }
     run, _ = found.begin("6.1", 1)
     (run / "meta.json").write_text(json.dumps(facts))
     end(run, "completed")

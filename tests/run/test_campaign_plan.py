@@ -27,6 +27,7 @@ memory = "300M"
 crypt = false
 
 [machine]
+clock = "auto"
 disk_iops = 150
 
 [[variant]]

@@ -211,7 +211,8 @@ def test_a_mixed_campaign_is_stored_resumed_and_grown(tmp_path: Path) -> None:
     assert stored["variant"][0].keys().isdisjoint({"workload", "load", "memory"})
     own = {key: stored["variant"][2][key] for key in ("workload", "load", "memory")}
     assert own == {"workload": "memcg-dirty", "load": WHOLE, "memory": 1 << 30}
-    assert "workload" not in stored["parameters"] and stored["parameters"]["commits"] == 3000
+    assert stored["parameters"]["workload"] == "desktop"
+    assert stored["parameters"]["commits"] == 3000
     # A variant more takes the memory of the others of its workload, not the desktop's.
     named.write_text(MIXED + ONE_MORE)
     more = ["--resume", str(out), "--plan", str(named)]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from contract.command_line import build_parser
 from contract.option_table import ROWS
-from contract.spelling import flag
+from contract.options import flag
 from run.plans import options_document
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "options.md"

@@ -8,6 +8,7 @@ import tomli_w
 
 from contract import machine_model
 from contract.options import Options
+from errors import UserError
 from run.arguments import parse
 
 
@@ -102,3 +103,12 @@ def test_a_campaign_goes_on_with_its_own_machine_alone(tmp_path: Path) -> None:
     assert (alone.machine, alone.disk_iops, alone.disk_parallel) == ("ssd", 5000, 3)
     same = parse(["--resume", str(tmp_path), "--machine", "ssd"])
     assert fields(same) == fields(alone)
+
+
+def test_a_workload_that_a_plan_names_is_given_also_if_it_is_the_default(tmp_path: Path) -> None:
+    stored(tmp_path, "--workload", "memcg-dirty")
+    named = tmp_path / "asked.toml"
+    named.write_text('[parameters]\nworkload = "desktop"\nload = ""\n')
+    assert parse(["--resume", str(tmp_path)]).workload == "memcg-dirty"
+    with pytest.raises(UserError, match="desktop has no parameter"):  # the load is the campaign's
+        parse(["--resume", str(tmp_path), "--plan", str(named)])

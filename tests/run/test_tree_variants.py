@@ -159,7 +159,7 @@ def test_preparing_leaves_out_what_cannot_be_built(
 
     kernels_resolve = kernels.resolve
     monkeypatch.setattr("setup.kernels.resolve", resolve)
-    monkeypatch.setattr(preparation, "_check_kernel", lambda one: None)
+    monkeypatch.setattr("run.checks.check_config", lambda *_: None)
     argv = ["--kernel", f"git:{tree.path}@v7.2", "--patch", "x.patch", "--out", str(tmp_path / "c")]
     found = preparation._resolved(parse(argv), lambda variant: variant.kernel)
     assert [one.kernel.label for one in found] == ["v7.2"]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A runner whose runs are done elsewhere: what ends there comes as a whole folder (played)."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,7 +16,7 @@ from run.jobs.workers import Ended
 from run.live import Display
 from run.main import exit_status
 from run.preparation import Ready
-from run.runner import Outcome, Runner
+from run.runner import Outcome, Oversight, Runner
 from tests.make_results import write_run
 from tests.run.test_campaign import kernel
 from vm.guest import Guest
@@ -59,20 +59,12 @@ class Elsewhere:
         assert not self._busy
 
 
-class Overseen:
+class Overseen(Oversight):
     """An oversight that has each run of `misfits` repeated, once."""
 
     def __init__(self, *misfits: int) -> None:
         self._misfits = list(misfits)
         self.ended: list[int] = []
-
-    def todo(
-        self, left: list[tuple[str, int]], busy: Collection[tuple[str, int]]
-    ) -> list[tuple[str, int]] | None:
-        return left or None
-
-    def fitted(self, label: str, guest: Guest) -> Guest:
-        return guest
 
     def misfits(self, label: str, run: Path) -> bool:
         number = int(run.name)
@@ -83,15 +75,6 @@ class Overseen:
 
     def over(self, label: str, number: int, run: Path, state: str) -> None:
         self.ended.append(number)
-
-    def runs_left(self, left: int) -> int:
-        return left
-
-    def shown(self) -> None:
-        return None
-
-    def words(self, place: str) -> str:
-        return place
 
 
 def go(

@@ -14,7 +14,6 @@ import pytest
 
 from contract.option_rows import PROFILES
 from contract.option_table import ROWS
-from contract.spelling import absent
 from errors import UserError
 from fake_gitk import history as history_module
 from fake_gitk.__main__ import LOG
@@ -237,8 +236,6 @@ def test_its_defaults_are_the_suites() -> None:
     alone = parse_gitk(["--repo", "x"])
     assert ROWS["step"].default == STEP == alone.step
     assert {profile.touch for profile in PROFILES.values()} == {alone.touch}
-    # What a run did of before there was the option.
-    assert absent("parameters")["step"] == 12288
     for few in ("1", "0", "x"):
         with pytest.raises(SystemExit):
             parse(["--step", few])
