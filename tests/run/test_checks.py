@@ -42,7 +42,7 @@ def lines_of(argv: list[str]) -> list[str]:
         (["--out", "/etc/passwd"], 3, "/etc/passwd is no folder"),
         (["--out", "/etc/passwd/x"], 3, "/etc/passwd is no folder"),
         (["--kernel", "debian:"], 2, "not a suite or version"),
-        (["--kernel", "/nonexistent"], 2, "no such kernel"),
+        (["--kernel", "/nonexistent"], 2, "unknown kernel"),
         (["--kernel", "/etc/passwd"], 3, "not a Linux kernel image"),
         (["--qemu", "/nonexistent"], 3, "/nonexistent does not run"),
         (["--device", "/nonexistent"], 3, "/nonexistent: No such file"),

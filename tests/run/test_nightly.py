@@ -132,7 +132,7 @@ def test_what_cannot_be_measured_is_the_status(
     assert main([str(tmp_path / "b"), "--kernel", str(built)]) == 0
     missing = str(tmp_path / "none")
     assert main([str(tmp_path / "b"), "--kernel", missing]) == Exit.USAGE
-    assert f"{missing}: left out this night: no such kernel" in capfd.readouterr().out
+    assert f"{missing}: left out this night: unknown kernel" in capfd.readouterr().out
     with pytest.raises(UserError, match="no night has measured"):
         nightly._trend(tmp_path / "c")
 
