@@ -18,7 +18,7 @@ from typing import Any
 
 from contract.variant import Variant
 from errors import UserError
-from monitors.streams import Stream
+from monitors.streams import AnyProgram
 from setup.crypt_lvm import mapper
 from workloads import memcg
 
@@ -36,10 +36,10 @@ def group() -> memcg.Memcg:
     return memcg.Memcg(memcg.hierarchy(2)[0] / SLICE, old=False)
 
 
-def inside(streams: Sequence[Stream], variant: Variant) -> list[Stream]:
+def inside(programs: Sequence[AnyProgram]) -> list[AnyProgram]:
     """The programs, executed in the variant's control group."""
     joining = list(group().joining())
-    return [replace(one, argv=[*joining, *one.argv]) for one in streams]
+    return [replace(one, argv=[*joining, *one.argv]) for one in programs]
 
 
 @contextlib.contextmanager

@@ -33,6 +33,11 @@ def program() -> Path:
     return cache.built("observers", cache.key(*words, *text), lambda made: _compile(files, made))
 
 
+def busybox() -> Path:
+    """The editor that the keys' observer types at: of the same tools."""
+    return tools.root() / "usr/bin/busybox"
+
+
 def copy_sources(files: Sequence[Path], place: tools.Workplace) -> list[str]:
     """The sources as monitors/ in that folder; names of those that are programs of their own."""
     for path in files:
