@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analysis.figures import counters, failed_allocations
+from analysis.figures.keys import IDLE_S, KeyFigures, key_figures
 from analysis.figures.lost_programs import at_its_limit, lives_on
 from analysis.figures.stalls import (
     BEAT_TOLERANCE,
@@ -82,6 +83,11 @@ def _elapsed(subject: str) -> Metric:
     return Metric("elapsed", title, "s", 1, row=row)
 
 
+def _keys(took: str) -> Metric:
+    title = f"share of keys that took >= {took} s"
+    return Metric(f"keys-{took}", title, "%", 1, row=f"% of keys that took >= {took} s")
+
+
 # What prints on a clock is never done: it is ended with the workload.
 UNTIL_ENDED = Metric(
     "elapsed", "elapsed until the workload ended", "s", 1, row="workload ended after s"
@@ -112,6 +118,11 @@ METRICS = (
         row="% of 10 s windows p95 >= 1 s",
     ),
     _elapsed("gitk"),
+    _keys("0.1"),
+    _keys("1"),
+    _keys("10"),
+    Metric("key-worst", "worst key", "s", 1),
+    Metric("key-first", f"first key after {IDLE_S:.0f} s of idleness, mean", "s", 2),
     Metric("beats", "heartbeat deadlines missed", "", 0),
     Metric("skips", "audio skips", "", 0),
     Metric("skipped", "audio skips, seconds", "s", 1, row="audio skips s"),
@@ -127,7 +138,7 @@ METRICS = (
 # share or a typical value may become either; and of a workload's own figures nobody knows.
 GROWING = frozenset(
     {
-        *(STALLED, "worst", "elapsed", "beats", "skips", "skipped"),
+        *(STALLED, "worst", "elapsed", "key-worst", "beats", "skips", "skipped"),
         *("swap-in", "swap-out", "page-in", "page-out", "allocation", "unlogged", "echo-lost"),
     }
 )
@@ -208,6 +219,8 @@ def measure(run: Run, metrics: Sequence[Metric] = METRICS) -> dict[str, float | 
     }
     values: dict[str, float | None] = dict.fromkeys(BY_KEY)
     values.update(_silences(run))
+    if run.keys and (keys := key_figures(run.keys)):
+        values.update(_key_values(keys))
     if beats := deadlines(run, HEARTBEAT):
         values["beats"] = float(beats.missed)
     if chunks := deadlines(run, PLAYER):
@@ -228,6 +241,11 @@ def measure(run: Run, metrics: Sequence[Metric] = METRICS) -> dict[str, float | 
     if unfinished(run):
         return {key: value if key in GROWING else None for key, value in values.items()}
     return values
+
+
+def _key_values(keys: KeyFigures) -> dict[str, float | None]:
+    shares: dict[str, float | None] = {f"keys-{took:g}": s for took, s in keys.shares.items()}
+    return {**shares, "key-worst": keys.worst.late, "key-first": keys.first}
 
 
 def deadlines(run: Run, name: str) -> Lateness | None:

@@ -24,6 +24,7 @@ from analysis.reading.campaign_files import check_format, load_hosts, load_machi
 from analysis.reading.copies import without_copies
 from analysis.reading.counter_tables import Table, load_table
 from analysis.reading.files import LARGEST_LOG, names_in, read_file, read_lines
+from analysis.reading.keys import Keys, read_keys
 from analysis.reading.latency_log import (
     Floats,
     Lines,
@@ -41,6 +42,7 @@ from contract.plan import Plan
 from contract.run_files import (
     EVENTS,
     KERN_LOG,
+    KEYS,
     META,
     STAMP,
     STATUS,
@@ -73,6 +75,7 @@ class Run:
     warnings: list[str]
     order: int | None = None  # its place among all runs of the campaign, from 1
     treated: bool = False  # a variant of its campaign has a remedy (analysis.verdicts.felt)
+    key_stream: Stream | None = None  # no program's: it is none of `streams`
 
     @property
     def state(self) -> str:
@@ -102,6 +105,15 @@ class Run:
         t0 = number(self.meta.get("t0"))
         late = answered(list(self.streams.values()), self.workload.late, told, t0)
         return recorded(self.path, self.workload.recorded, told, t0) | late | told
+
+    @cached_property
+    def keys(self) -> Keys | None:
+        """The keys that were pressed; None if there were none, or the run does not say."""
+        if self.key_stream is None or not len(self.key_stream.elapsed):
+            return None
+        ends = (one.get("elapsed") for one in self.events if one["event"] == "end")
+        over = next((elapsed_time(end) for end in ends), None)
+        return read_keys(self.key_stream, self.key_stream.until if over is None else over)
 
     @property
     def subjects(self) -> list[Stream]:
@@ -272,6 +284,7 @@ def _load_run(place: Place, status: dict[str, Any], planned: int | None) -> Run:
         stream = make_stream(logs[name], name, one, events, began, last_sent, warnings)
         if stream is not None:
             streams[name] = stream
+    key_stream = streams.pop(KEYS, None)
     read_figures(meta, warnings)
     _expect_subjects(meta, streams, began, warnings)
     return Run(
@@ -286,6 +299,7 @@ def _load_run(place: Place, status: dict[str, Any], planned: int | None) -> Run:
         last_sent,
         warnings,
         _order(meta, planned),
+        key_stream=key_stream,
     )
 
 

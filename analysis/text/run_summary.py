@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from analysis.figures import counters, failed_allocations, observer_faults
+from analysis.figures import counters, failed_allocations, keys, observer_faults
 from analysis.figures.echo import echoes
 from analysis.figures.metrics import BY_KEY, frozen_share, metrics_of, unfinished
 from analysis.figures.stalls import (
@@ -57,6 +57,7 @@ def section(run: Run, runs: int, why: RunCauses | None) -> Iterator[str]:
     yield from causes_text.summary_lines(run, why)
     yield from lost_programs.lines(run)
     yield from _sound(run)
+    yield from _keys(run)
     yield from _echo(run)
     yield from _counters(run)
     yield from _kernel_log(run)
@@ -203,6 +204,14 @@ def _sound(run: Run) -> Iterator[str]:
         if found.unread:
             text += f"; {plural(found.unread, 'line')} without a lateness not counted"
         yield from entry(name, text)
+
+
+def _keys(run: Run) -> Iterator[str]:
+    found = keys.key_figures(run.keys) if run.keys else None
+    if found is not None:
+        yield from entry("keys", keys.words(found))
+    elif run.fact("keys") is not None:
+        yield from entry("keys", NOT_AVAILABLE)
 
 
 def _echo(run: Run) -> Iterator[str]:
