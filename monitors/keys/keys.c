@@ -29,6 +29,10 @@
 #define REAP (100 * MS)
 #define PATIENCE (10 * NS)
 #define MOST 8   /* programs */
+#define USAGE                                              \
+	"usage: keys OUT PRIORITY STEP GAP "               \
+	"NAME BEFORE WORDS WORD… VARIABLES [NAME=VALUE…] " \
+	"[NAME …]…"
 #define ROOM 512 /* of a line, and more */
 /* In no escape sequence that a program sends, and not in a prompt. */
 static const char letters[] = "qwzvkyxj";
@@ -252,8 +256,7 @@ static char **words(char ***next, char **last)
 	char **list = calloc((size > 0 ? size : 0) + 1, sizeof(*list));
 
 	if (size < 0 || last - *next < size || !list)
-		fail("usage: keys OUT PRIORITY STEP GAP [NAME BEFORE WORDS [WORD…] VARIABLES "
-		     "[NAME=VALUE…]]…");
+		fail(USAGE);
 	memcpy(list, *next, size * sizeof(*list));
 	*next += size;
 	return list;
@@ -318,8 +321,8 @@ int keys_main(int argc, char **argv)
 {
 	static struct list missing;
 
-	if (argc < 5)
-		fail("usage: keys OUT PRIORITY STEP GAP …");
+	if (argc < 10)
+		fail(USAGE);
 	channel_open();
 	step = (int64_t)(strtod(argv[3], NULL) * NS);
 	gap = (int64_t)(strtod(argv[4], NULL) * NS);

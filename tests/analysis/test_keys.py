@@ -20,6 +20,7 @@ from analysis.text.run_summary import section
 from tests.make_results import line_log, meta, write_run
 
 END = "events.jsonl"
+GOLDEN = Path(__file__).parents[1] / "golden" / "keys" / "latency-keys.log"
 # Elapsed of each line; the shell is late once, and the editor never shows its last key.
 LINES = [
     (11.0, "due 1 shell idle 13.000"),
@@ -80,6 +81,19 @@ def test_in_the_summary(tmp_path: Path) -> None:
         "keys 6 keys, of which took at least: 83 % 0.1 s, 67 % 1 s, 40 % 10 s; the worst 12.0 s "
         "(shell); the first after 30 s of idleness 5.7 s on average; 1 never shown" in text
     )
+
+
+def test_a_recorded_stream_reads_as_what_was_done_to_its_programs(tmp_path: Path) -> None:
+    """tests/capture_keys.py recorded it: stopped for 3 s, killed, stopped for good."""
+    run = run_of(tmp_path, GOLDEN.read_text())
+    assert run.keys and run.keys.unread == 0
+    late = {key.number: key.late for key in run.keys.keys if key.late >= 0.1}
+    # Keys 1 to 3 waited for the shell, 13 to 15 for the pager until the end.
+    assert late == pytest.approx({1: 3.0, 2: 2.5, 3: 2.0, 13: 2.503, 14: 2.003, 15: 1.503})
+    assert [key.number for key in run.keys.keys if not key.shown] == [13, 14, 15]
+    assert [key.program for key in run.keys.keys].count("editor") == 3
+    (ended,) = run.keys.ended
+    assert (ended.name, ended.status, ended.at) == ("editor", -9, 12.501)
 
 
 def test_what_comes_after_the_runs_end_is_no_key_of_it(tmp_path: Path) -> None:
