@@ -16,10 +16,15 @@ from analysis.reading.keys import Key, Keys, read_keys
 from analysis.reading.latency_log import parse_lines
 from analysis.reading.load import Run, load_campaign
 from analysis.reading.streams import Stream
+from analysis.text import compare_text
 from analysis.text.run_summary import section
+from analysis.verdicts.compare import compare
+from graphs.page import tables
 from tests.make_results import line_log, meta, write_run
+from tests.support.verdicts import campaign
 
 END = "events.jsonl"
+FIRST = "first key after 30 s of idleness, mean s"
 GOLDEN = Path(__file__).parents[1] / "golden" / "keys" / "latency-keys.log"
 # Elapsed of each line; the shell is late once, and the editor never shows its last key.
 LINES = [
@@ -132,6 +137,21 @@ def test_without_keys_nothing_is_available(tmp_path: Path) -> None:
     run = run_of(tmp_path, "", keys={"programs": {}})
     assert run.keys is None and measure(run)["keys-1"] is None
     assert "keys         not available" in "\n".join(section(run, 1, None))
+
+
+def test_a_comparison_and_the_page_have_them_beside_the_stalls(tmp_path: Path) -> None:
+    campaign(tmp_path, {"6.1": [5.0, 6.0], "7.2": [5.0, 6.0]})
+    for number in (1, 2):
+        (tmp_path / "6.1" / str(number) / "latency-keys.log").write_text(log(LINES[:4], 60.0))
+        (tmp_path / "7.2" / str(number) / "latency-keys.log").write_text(log(LINES, 60.0))
+    compared = compare(load_campaign(tmp_path))
+    rows = dict(tables.metrics(compared))
+    assert [cell.split()[0] for cell in rows["% of keys that took >= 0.1 s"]] == ["50.0", "83.3"]
+    assert [cell.split()[0] for cell in rows["worst key s"]] == ["0.2", "12.0"]
+    # Nobody was idle for so long in the first: not available.
+    assert [cell.split()[0] for cell in rows[FIRST]] == ["-", "5.67"]
+    assert FIRST in compare_text.text(compared)
+    assert compared.metrics[0].key == "stalled"
 
 
 def test_a_run_that_failed_has_the_worst(tmp_path: Path) -> None:
