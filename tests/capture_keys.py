@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TEST HELPER: records the golden file of the keys' stream again, on this machine.
+"""TEST HELPER: records tests/golden/keys/known-delays.log again, on this machine.
 
-usage: python3 -m tests.capture_keys FOLDER
+usage: python3 -m tests.capture_keys FOLDER, which then has it as latency-keys.log
 
 The shell is stopped for 3 s when its first key is due, the editor killed after its third, and the
 pager stopped before its second turn, in which its keys are not shown.

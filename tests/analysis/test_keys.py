@@ -25,7 +25,7 @@ from tests.support.verdicts import campaign
 
 END = "events.jsonl"
 FIRST = "first key after 30 s of idleness, mean s"
-GOLDEN = Path(__file__).parents[1] / "golden" / "keys" / "latency-keys.log"
+GOLDEN = Path(__file__).parents[1] / "golden" / "keys"
 # Elapsed of each line; the shell is late once, and the editor never shows its last key.
 LINES = [
     (11.0, "due 1 shell idle 13.000"),
@@ -90,7 +90,7 @@ def test_in_the_summary(tmp_path: Path) -> None:
 
 def test_a_recorded_stream_reads_as_what_was_done_to_its_programs(tmp_path: Path) -> None:
     """tests/capture_keys.py recorded it: stopped for 3 s, killed, stopped for good."""
-    run = run_of(tmp_path, GOLDEN.read_text())
+    run = run_of(tmp_path, (GOLDEN / "known-delays.log").read_text())
     assert run.keys and run.keys.unread == 0
     late = {key.number: key.late for key in run.keys.keys if key.late >= 0.1}
     # Keys 1 to 3 waited for the shell, 13 to 15 for the pager until the end.
@@ -99,6 +99,21 @@ def test_a_recorded_stream_reads_as_what_was_done_to_its_programs(tmp_path: Path
     assert [key.program for key in run.keys.keys].count("editor") == 3
     (ended,) = run.keys.ended
     assert (ended.name, ended.status, ended.at) == ("editor", -9, 12.501)
+
+
+def test_a_real_runs_keys_by_hand(tmp_path: Path) -> None:
+    """6.12.118 in 230 MiB, while a program ate memory until 48.7 s; the run ended at 112.9 s."""
+    over = json.dumps({"t": 1.0, "event": "end", "elapsed": 112.9}) + "\n"
+    run = run_of(tmp_path, (GOLDEN / "6.12-runaway.log").read_text(), over)
+    assert run.keys and run.keys.unread == 0 and not run.keys.ended
+    assert len(run.keys.keys) == 30 and all(key.shown for key in run.keys.keys)
+    found = measure(run)
+    # 1 to 6, 10 to 13; and 7, 14, 16, 19.
+    assert found["keys-1"] == pytest.approx(100 * 10 / 30)
+    assert found["keys-0.1"] == pytest.approx(100 * 14 / 30)
+    assert (found["keys-10"], found["key-worst"]) == (0.0, 6.2)
+    firsts = (0.467, 4.629, 1.361, 0.521, 0.459, 0.002, 0.002, 0.002)
+    assert found["key-first"] == pytest.approx(sum(firsts) / len(firsts))
 
 
 def test_what_comes_after_the_runs_end_is_no_key_of_it(tmp_path: Path) -> None:
