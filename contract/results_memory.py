@@ -23,9 +23,9 @@ from typing import Any
 
 # In the results' folder of a guest: a link to the device's memory.
 LINK = ".results-memory"
-LANES = ("runner", "sampler", "recorder", "evidence")
+LANES = ("runner", "sampler", "recorder", "evidence", "keys")
 LANE_BYTES = 4 << 20
-MEMORY_BYTES = LANE_BYTES * len(LANES)
+MEMORY_BYTES = LANE_BYTES << (len(LANES) - 1).bit_length()  # of PCI memory: a power of two
 PUT, TAKEN, NAMES, DATA = 0, 64, 128, 4096
 NAME_BYTES = 64
 FILES = (DATA - NAMES) // NAME_BYTES  # at the most

@@ -28,6 +28,7 @@ GITK = "gitk-"  # and a number from 1 on
 HEARTBEAT, PLAYER, ECHO = "heartbeat", "player", "echo"
 WORK = "work"  # the serial of a VM's disk under test
 RECORDER, SAMPLER, EVIDENCE_OBSERVER = "recorder", "sampler", "evidence"
+KEYS = "keys"  # the observer that presses keys, and the stream of what it saw
 
 COMPLETED, ABORTED = "completed", "aborted"
 HUNG, PANICKED, OOM, LOST = "hung", "panicked", "oom", "lost"
@@ -53,7 +54,7 @@ def appended_files(streams: Iterable[str], *, slabs: bool = False) -> list[str]:
     """
     return [
         EVENTS,
-        *map(latency_log, streams),
+        *map(latency_log, (*streams, KEYS)),
         *(f"{name}.tsv" for name in (TABLES if slabs else SAMPLED)),
         *EVIDENCE,
         KERN_LOG,

@@ -23,11 +23,11 @@ from contract.run_files import ABORTED, COMPLETED, EVENTS, HUNG, OOM, UNFINISHED
 from contract.run_record import Events
 from contract.variant import Variant
 from errors import Exit, UserError, run_command
-from measure import delay_accounting, echo_check, knobs, machine_facts, swap_facts
+from measure import delay_accounting, echo_check, key_programs, knobs, machine_facts, swap_facts
 from measure.observers import Observers
 from measure.observing_cost import clean_page_cache, cost, read_memory
 from monitors.launch import RecorderProcess
-from monitors.streams import Stream
+from monitors.streams import AnyProgram
 from setup.crypt_lvm import activation, mapper, ownership, stack_build
 from setup.crypt_lvm.stack import Stack
 from setup.devices.check import check_device
@@ -168,13 +168,13 @@ def remedy_applied(variant: Variant, events: Events) -> Iterator[None]:
     events.write("meta", remedy=facts)
 
 
-def with_group(streams: list[Stream], variant: Variant) -> list[Stream]:
+def with_group(programs: list[AnyProgram], variant: Variant) -> list[AnyProgram]:
     """The programs, changed to join the variant's control group if it has one."""
     if not variant.slice:
-        return streams
+        return programs
     from measure import remedy
 
-    return remedy.inside(streams, variant)
+    return remedy.inside(programs)
 
 
 def workload(
@@ -191,10 +191,12 @@ def workload(
     if options.atomic_order:
         events.write("meta", atomic=echo_check.checked(options.atomic_order, options.atomic_rate))
     without = read_memory()
-    observers = Observers(options, run_dir, events, disks)
+    typed_at = with_group(key_programs.here(), options.variants[0])
+    observers = Observers(options, run_dir, events, disks, typed_at)
 
     def write_cost() -> None:
         events.write("meta", observing=cost(without, read_memory()))
+        observers.prepare()
 
     def begin(problems: list[str]) -> float:
         # Every run begins with the same page cache: without what the preparation left in it.

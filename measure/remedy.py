@@ -18,7 +18,7 @@ from typing import Any
 
 from contract.variant import Variant
 from errors import UserError
-from monitors.streams import Stream
+from monitors.streams import AnyProgram
 from setup.crypt_lvm import mapper
 from workloads import memcg
 
@@ -36,10 +36,10 @@ def group() -> memcg.Memcg:
     return memcg.Memcg(memcg.hierarchy(2)[0] / SLICE, old=False)
 
 
-def inside(streams: Sequence[Stream], variant: Variant) -> list[Stream]:
+def inside(programs: Sequence[AnyProgram]) -> list[AnyProgram]:
     """The programs, each changed to join the variant's control group first."""
     joining = list(group().joining())
-    return [replace(stream, argv=[*joining, *stream.argv]) for stream in streams]
+    return [replace(program, argv=[*joining, *program.argv]) for program in programs]
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the observers share: sampler, recorder and evidence, which watch a run, and `trace`, which
- * is for use by hand. One program, `observers NAME …`, linked statically: its text is in memory,
+ * What the observers share: sampler, recorder, evidence and keys, which watch a run, and `trace`,
+ * which is for use by hand. One program, `observers NAME …`, linked statically: its text is in memory,
  * and locked there, once.
  *
  * All that an observer does under load was done once before (rehearsed), then locked: its buffers
@@ -12,6 +12,7 @@
 #define COMMON_H
 
 #include <signal.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +24,7 @@
 int sampler_main(int argc, char **argv);
 int recorder_main(int argc, char **argv);
 int evidence_main(int argc, char **argv);
+int keys_main(int argc, char **argv);
 int trace_main(int argc, char **argv);
 
 /* ---- text.c: text that grows */
@@ -152,6 +154,14 @@ void outlet_dropped_json(struct text *); /* {name: [lines, bytes]} */
  * load was done once before.
  */
 struct locked become_ready(int priority, struct list *problems);
+
+/* ---- program.c: a program that an observer starts, and that is none itself */
+
+/*
+ * In a session of its own, an ordinary task that the kernel may kill; files: its descriptors. An
+ * errno, or 0.
+ */
+int program_start(pid_t *, char **argv, char **env, const posix_spawn_file_actions_t *files);
 
 /* ---- beacon.c: which stream printed when, shared with the recorder; see monitors/beacon.py */
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from contract.run_files import EVIDENCE_OBSERVER, RECORDER, SAMPLER
+from contract.run_files import EVIDENCE_OBSERVER, KEYS, RECORDER, SAMPLER
 from errors import UserError
 from monitors.beacon import Beacon
-from monitors.streams import Stream
+from monitors.streams import Stream, TerminalProgram
 
 READY_S = 120.0  # for a program to start up: an emulated machine may take its time
 NAME = "observers"  # of the processes, wherever their program is
@@ -25,6 +25,7 @@ LIVE_LOCK = "live_lock"  # what the evidence's line says then
 # SCHED_FIFO: whoever stamps lines goes first, whoever looks longest goes last. Of equal ones none
 # would give way, and a line would be as late as the longest look at all tasks.
 RECORDER_PRIORITY, SAMPLER_PRIORITY, EVIDENCE_PRIORITY = 24, 22, 20
+KEYS_PRIORITY = 26  # stamps echoes, some ten a minute
 
 
 @functools.cache
@@ -232,6 +233,43 @@ class EvidenceProcess(SamplingObserver):
             if LIVE_LOCK in facts:
                 return str(facts[LIVE_LOCK])
         return ""
+
+
+class KeysProcess(SamplingObserver):
+    """The observer that presses keys at programs that wait (monitors/keys)."""
+
+    # Three programs in turn: each has waited for 31 s when the first of its three keys is due.
+    STEP_S, GAP_S = 11.0, 1.0
+
+    def __init__(
+        self,
+        program: Path,
+        out: Path,
+        typed_at: Sequence[TerminalProgram],
+        *,
+        step_s: float = STEP_S,
+        gap_s: float = GAP_S,
+        priority: int = KEYS_PRIORITY,
+        patience_s: float = 60.0,
+    ) -> None:
+        """typed_at: at most eight, which take turns: keys are due each step_s, gap_s apart.
+
+        priority as for the sampler.
+        """
+        words = [str(out.resolve()), str(priority), str(step_s), str(gap_s)]
+        for one in typed_at:
+            words += [one.name, one.before, *_counted(one.argv)]
+            words += _counted([f"{name}={value}" for name, value in one.env.items()])
+        super().__init__(program, KEYS, words, patience_s)
+
+    def prepare(self) -> list[str]:
+        """Start the programs; what went wrong with which of them, which then gets no keys."""
+        with contextlib.suppress(OSError):
+            self.tell(b"prepare\n")
+            if facts := self.line(READY_S * 2):
+                problems: list[str] = facts["problems"]
+                return problems
+        return ["it did not start its programs"]
 
 
 class RecorderProcess(Observer):

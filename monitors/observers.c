@@ -26,6 +26,7 @@ int main(int argc, char **argv)
 		{ "sampler", sampler_main },
 		{ "recorder", recorder_main },
 		{ "evidence", evidence_main },
+		{ "keys", keys_main },
 		{ "trace", trace_main },
 	};
 
@@ -36,6 +37,6 @@ int main(int argc, char **argv)
 			lane_number = (int)i + 1; /* the runner's is the first */
 			return observers[i].main(argc - 1, argv + 1);
 		}
-	fprintf(stderr, "usage: observers sampler|recorder|evidence|trace WORD…\n");
+	fprintf(stderr, "usage: observers sampler|recorder|evidence|keys|trace WORD…\n");
 	return 2;
 }

@@ -1,18 +1,38 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is recorded."""
+"""The programs that observers start: what is recorded, and what is typed at."""
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 
 @dataclass(frozen=True)
-class Stream:
-    """A program whose output is a stream: env is its whole environment.
+class Program:
+    """A command; env is its whole environment."""
+
+    name: str
+    argv: list[str]
+    env: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Stream(Program):
+    """A program whose output is a stream.
 
     One that waits prints `ready` when it has started up, and begins when it reads a line: neither
     is a part of its stream.
     """
 
-    name: str
-    argv: list[str]
-    env: dict[str, str]
     waits: bool = False
+
+
+@dataclass(frozen=True)
+class TerminalProgram(Program):
+    """A program that waits behind a terminal for the keys that an observer presses.
+
+    before: what is typed first, so that it echoes letters.
+    """
+
+    before: str = ""
+
+
+AnyProgram = TypeVar("AnyProgram", bound=Program)

@@ -67,7 +67,8 @@ def lines(options: Options, where: str = host_list.LOCAL) -> list[str]:
             if options.atomic_order
             else []
         ),
-        "recorded: every line's latency, /proc/vmstat, meminfo, pressure, diskstats, kernel log"
+        "recorded: every line's latency, how long keys typed at idle programs take, /proc/vmstat, "
+        "meminfo, pressure, diskstats, kernel log"
         + "".join(f", slab {name}" for name in _slabs(alike))
         + (", what silent programs wait for" if options.evidence else ""),
     ]

@@ -33,6 +33,11 @@ def program() -> Path:
     return cache.built("observers", cache.key(*words, *text), lambda made: _compile(files, made))
 
 
+def busybox() -> Path:
+    """The editor that the keys' observer types at: of the same tools."""
+    return tools.root() / "usr/bin/busybox"
+
+
 def copy_sources(files: Sequence[Path], place: tools.Workplace) -> list[str]:
     """Copy the sources to monitors/ in that folder; returns the names of the C files to compile."""
     for path in files:

@@ -66,6 +66,7 @@ def _make(more: Sequence[str], target: Path) -> None:
         for path in files(more):
             _copy(path, suite / path.relative_to(SUITE))
         _copy(observers.program(), suite / observers.PACKED.relative_to(SUITE))
+        _copy(observers.busybox(), suite / observers.PACKED_BUSYBOX.relative_to(SUITE))
         command = [*COMPILE, "-s", "suite", "-p", "/suite", "suite"]
         place.run(command, what="compiling the suite for the guest")
         shutil.move(suite, target)

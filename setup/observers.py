@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Finds the observers' program: a guest gets it compiled; elsewhere it is in the cache."""
+"""Finds the observers' one program and an editor: a guest has them packed, else the cache does."""
 
 import functools
 from pathlib import Path
 
 PACKED = Path(__file__).resolve().parent.parent / "monitors" / "observers"
+PACKED_BUSYBOX = PACKED.with_name("busybox")
 
 
 @functools.cache
@@ -16,3 +17,12 @@ def program() -> Path:
     from setup import compile_observers
 
     return compile_observers.program()
+
+
+def busybox() -> Path:
+    """Of the suite's own tools, linked statically: a guest's image has no editor."""
+    if PACKED_BUSYBOX.exists():
+        return PACKED_BUSYBOX
+    from setup import compile_observers
+
+    return compile_observers.busybox()

@@ -24,6 +24,7 @@ from analysis.figures.gaps import (
     silences,
     window_quantiles,
 )
+from analysis.figures.keys import IDLE_S, KeyFigures, key_figures
 from analysis.figures.lost_programs import at_its_limit, lives_on
 from analysis.figures.stalls import (
     BEAT_TOLERANCE,
@@ -71,6 +72,11 @@ class Measured:
         found = [window_quantiles(*silences([one]), WINDOW_QUANTILE) for one in subjects]
         known = [one for one in found if one is not None and len(one)]
         return known if known and len(known) == len(subjects) else None
+
+    @cached_property
+    def keys(self) -> KeyFigures | None:
+        """How long keys took; None if none was pressed."""
+        return key_figures(self.run.keys) if self.run.keys else None
 
     @cached_property
     def failures(self) -> Found:
@@ -179,6 +185,16 @@ def _failures(key: str, title: str, count: Callable[[Found], int | None]) -> Met
     return _growing(key, title, "", 0, lambda one: _known(one.failures, count), felt=False)
 
 
+def _of_keys(value: Callable[[KeyFigures], float | None]) -> Value:
+    return lambda one: _known(one.keys, value)
+
+
+def _keys(took: str) -> Metric:
+    words = f"of keys that took >= {took} s"
+    value = _of_keys(lambda keys: keys.shares[float(took)])
+    return Metric(f"keys-{took}", f"share {words}", "%", 1, value, f"% {words}")
+
+
 # What prints on a clock is never done: it is ended with the workload.
 UNTIL_ENDED = _elapsed("elapsed until the workload ended", "workload ended after s")
 
@@ -210,6 +226,14 @@ METRICS = (
         row="% of 10 s windows p95 >= 1 s",
     ),
     _until_done("gitk"),
+    _keys("0.1"),
+    _keys("1"),
+    _keys("10"),
+    _growing("key-worst", "worst key", "s", 1, _of_keys(lambda keys: keys.worst.late)),
+    Metric(
+        *("key-first", f"first key after {IDLE_S:.0f} s of idleness, mean", "s", 2),
+        _of_keys(lambda keys: keys.first),
+    ),
     _growing("beats", "heartbeat deadlines missed", "", 0, _late(HEARTBEAT, lambda it: it.missed)),
     _growing("skips", "audio skips", "", 0, _late(PLAYER, lambda it: len(it.spans))),
     _growing(

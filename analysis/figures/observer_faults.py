@@ -13,7 +13,15 @@ from analysis.reading.latency_log import number
 from analysis.reading.load import Run
 from analysis.reading.streams import STALL
 from analysis.reading.words import plain, plural
-from contract.run_files import COMPLETED, EVIDENCE_OBSERVER, KERN_LOG, RECORDER, SAMPLER, UNFINISHED
+from contract.run_files import (
+    COMPLETED,
+    EVIDENCE_OBSERVER,
+    KERN_LOG,
+    KEYS,
+    RECORDER,
+    SAMPLER,
+    UNFINISHED,
+)
 
 LATE_S = STALL  # an observer so late could have made a stall up, or hidden one
 MISSED = 0.01  # share of its samples,
@@ -60,6 +68,8 @@ def _reasons(run: Run) -> Iterator[str]:
     expected = [SAMPLER]
     if run.fact("evidence", "delayacct") is not None:
         expected.append(EVIDENCE_OBSERVER)
+    if run.fact("keys") is not None:
+        expected.append(KEYS)
     for name in expected:
         if RECORDER in names and name not in names:
             yield f"{name} ended before its time"

@@ -23,6 +23,7 @@ from analysis.reading.copies import without_copies
 from analysis.reading.counter_tables import Table, load_table
 from analysis.reading.evidence import Evidence
 from analysis.reading.files import LARGEST_LOG, names_in, read_file, read_lines
+from analysis.reading.keys import Keys, read_keys
 from analysis.reading.latency_log import (
     Floats,
     Lines,
@@ -41,6 +42,7 @@ from contract.plan import Plan
 from contract.run_files import (
     EVENTS,
     KERN_LOG,
+    KEYS,
     META,
     STAMP,
     STATUS,
@@ -74,6 +76,7 @@ class Run:
     order: int | None = None  # its place among all runs of the campaign, from 1
     treated: bool = False  # a variant of its campaign has a remedy (analysis.verdicts.felt)
     host: str = ""  # who did it; empty if nobody says
+    key_stream: Stream | None = None  # no program's: it is none of `streams`
 
     @property
     def state(self) -> str:
@@ -108,6 +111,15 @@ class Run:
         t0 = number(self.meta.get("t0"))
         late = answered(list(self.streams.values()), self.workload.late, told, t0)
         return recorded(self.evidence, self.workload.recorded, told, t0) | late | told
+
+    @cached_property
+    def keys(self) -> Keys | None:
+        """The keys that were pressed; None if there were none, or the run does not say."""
+        if self.key_stream is None or not len(self.key_stream.elapsed):
+            return None
+        ends = (one.get("elapsed") for one in self.events if one["event"] == "end")
+        over = next((elapsed_time(end) for end in ends), None)
+        return read_keys(self.key_stream, self.key_stream.until if over is None else over)
 
     @property
     def subjects(self) -> list[Stream]:
@@ -269,6 +281,7 @@ def _load_run(place: Place, status: dict[str, Any], planned: int | None) -> Run:
         stream = make_stream(logs[name], name, one, events, began, last_sent, warnings)
         if stream is not None:
             streams[name] = stream
+    key_stream = streams.pop(KEYS, None)
     read_figures(meta, warnings)
     _expect_subjects(meta, streams, began, warnings)
     return Run(
@@ -283,6 +296,7 @@ def _load_run(place: Place, status: dict[str, Any], planned: int | None) -> Run:
         last_sent,
         warnings,
         _order(meta, planned),
+        key_stream=key_stream,
     )
 
 

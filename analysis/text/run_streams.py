@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator
 
+from analysis.figures import keys
 from analysis.figures.stalls import (
     BEAT_TOLERANCE,
     PACE,
@@ -86,3 +87,12 @@ def deadline_lines(run: Run) -> Iterator[str]:
         if found.unread:
             text += f"; {plural(found.unread, 'line')} without a lateness not counted"
         yield from entry(name, text)
+
+
+def key_lines(run: Run) -> Iterator[str]:
+    """How long keys took; nothing of a run that pressed none."""
+    found = keys.key_figures(run.keys) if run.keys else None
+    if found is not None:
+        yield from entry("keys", keys.words(found))
+    elif run.fact("keys") is not None:
+        yield from entry("keys", NOT_AVAILABLE)

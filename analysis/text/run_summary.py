@@ -16,7 +16,7 @@ from analysis.text.campaign_summary import run_elapsed, worst_stream
 from analysis.text.layout import WIDTH, entry, paragraph
 from analysis.text.machine import cpus, disk, known, listed, memory, reference, swap, workload
 from analysis.text.run_kernel import counter_lines, log_lines, observer_lines
-from analysis.text.run_streams import deadline_lines, stream_table
+from analysis.text.run_streams import deadline_lines, key_lines, stream_table
 from analysis.verdicts.felt import frozen_words
 from analysis.verdicts.sentences import amount
 
@@ -37,6 +37,7 @@ def section(run: Run, runs: int, why: RunCauses | None) -> Iterator[str]:
     yield from causes_text.summary_lines(run, why)
     yield from lost_programs.lines(run)
     yield from deadline_lines(run)
+    yield from key_lines(run)
     if found := echoes(run):
         yield from entry("echo", found.words())
     yield from counter_lines(run)

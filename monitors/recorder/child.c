@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -15,50 +14,17 @@
 #define READY "\nready\n"
 #define SAID 4096 /* bytes kept of what a program says before it is ready */
 
-/* Let the kernel kill this program for lack of memory, as it may any other. */
-static void become_ordinary(pid_t pid)
-{
-	char path[40];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", pid);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	if (write(fd, "0", 1) < 0) {
-		/* It has ended already, which its output says. */
-	}
-	close(fd);
-}
-
-/* Nothing is copied of us, who are locked in memory: posix_spawn() is a vfork(). */
 static int spawn(struct stream *stream, int input, int output)
 {
-	static const struct sched_param ordinary;
 	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attributes;
-	sigset_t signals;
 	int error;
 
-	/* What we ignore, a program that is executed would ignore, too. */
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGPIPE);
-	sigaddset(&signals, SIGXFSZ);
-	sigaddset(&signals, SIGINT);
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setsigdefault(&attributes, &signals);
-	posix_spawnattr_setschedpolicy(&attributes, SCHED_OTHER);
-	posix_spawnattr_setschedparam(&attributes, &ordinary);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF |
-						      POSIX_SPAWN_SETSCHEDULER);
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_adddup2(&files, input, 0);
 	posix_spawn_file_actions_adddup2(&files, output, 1);
 	posix_spawn_file_actions_adddup2(&files, output, 2);
-	error = posix_spawnp(&stream->pid, stream->argv[0], &files, &attributes, stream->argv,
-			     stream->env);
+	error = program_start(&stream->pid, stream->argv, stream->env, &files);
 	posix_spawn_file_actions_destroy(&files);
-	posix_spawnattr_destroy(&attributes);
 	return error;
 }
 
@@ -80,7 +46,6 @@ bool child_start(struct stream *stream, struct text *error)
 		text_format(error, "cannot start %s: %s", stream->name, strerror(failed));
 		return false;
 	}
-	become_ordinary(stream->pid);
 	if (!stream->waits)
 		close(stream->input);
 	return true;

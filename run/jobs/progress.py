@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from contract.run_files import HEARTBEAT, latency_log
+from contract.run_files import HEARTBEAT, KEYS, latency_log
 from run.live import FROZE_S
 
 TAIL_BYTES = 4096
@@ -41,7 +41,8 @@ def of_run(run: Path) -> Progress:
     if now is None:
         return Progress()
     frozen = []
-    for path in sorted(run.glob(LOG)):
+    # Its lines are seconds apart, whatever the machine does.
+    for path in sorted({*run.glob(LOG)} - {run / latency_log(KEYS)}):
         line = last_line(path)
         heard = _seconds(line)
         silent = now - (heard or 0.0)

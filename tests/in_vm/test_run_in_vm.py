@@ -18,6 +18,7 @@ RUN_S = 900  # within which one run is over, with what it has to make ready firs
 pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(RUN_S + 60)]
 COMMITS = 40000
 CONTROL_COMMITS = 20000
+OBSERVING_KIB = 8 << 10
 CONTROL = ["--commits", str(CONTROL_COMMITS), "--memory", "2G"]
 
 
@@ -146,7 +147,23 @@ def test_it_ran_to_its_end(quick: Path) -> None:
     assert (meta["clock"]["kind"], meta["machine"]["name"]) == ("guest", "laptop")
     assert meta["crypt"].startswith("aes-xts")
     assert meta["swap"]["size_kib"] > 1 << 20
-    assert {o["name"] for o in meta["observers"]} == {"recorder", "sampler", "evidence"}
+    assert {o["name"] for o in meta["observers"]} == {"recorder", "sampler", "evidence", "keys"}
+
+
+def test_keys_are_shown_and_their_observer_costs_little(quick: Path) -> None:
+    run = quick / "stock" / "1"
+    said = [text.split() for _, _, text in lines(run, "keys")]
+    due = [words for words in said if words[0] == "due"]
+    shown = [words for words in said if words[0] == "key"]
+    # Three together, 11 s after those before.
+    assert len(due) >= 6 and {words[2] for words in shown} == {"shell", "editor", "pager"}
+    assert {words[1] for words in shown} <= {words[1] for words in due}
+    meta: dict[str, Any] = json.loads((run / "meta.json").read_text())
+    (keys,) = (one for one in meta["observers"] if one["name"] == "keys")
+    assert keys["major_faults"] == 0 and keys["keys"] == len(due)
+    assert not any("keys" in problem for problem in meta["observer_problems"])
+    assert 0 < meta["observing"]["memory_kib"] <= OBSERVING_KIB
+    assert "\nkeys " in (quick / "report" / "summary.txt").read_text()
 
 
 @pytest.mark.parametrize("stream", STREAMS)

@@ -42,7 +42,7 @@ def loaded(campaign: Path) -> Run:
     console = (run.path / "console.log").read_text(errors="replace")
     assert run.state == "completed" and "BUG:" not in console and "WARNING:" not in console
     assert {one["name"]: one["major_faults"] for one in run.meta["observers"]} == dict.fromkeys(
-        ("recorder", "sampler", "evidence"), 0
+        ("recorder", "sampler", "evidence", "keys"), 0
     )
     return run
 

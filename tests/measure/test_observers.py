@@ -5,6 +5,7 @@ import functools
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from contract.run_record import Events, read_events, write_meta
 from errors import UserError
-from measure import observers
+from measure import key_programs, observers
 from measure.observers import Observers
 from monitors.launch import EvidenceProcess
 from run.arguments import parse
@@ -83,6 +84,26 @@ def test_it_does_not_start_and_the_run_goes_on(
     found = meta(tmp_path)
     assert "the evidence did not start (status 1)" in found["observer_problems"]
     assert found["evidence"] == {"asked": True}
+    events.close()
+
+
+def test_keys_are_pressed_beside_them_and_a_prober_that_dies_is_named(tmp_path: Path) -> None:
+    options = parse(["--gitk", "1", "--no-evidence"])
+    events = Events(tmp_path / "events.jsonl")
+    shell, editor, pager = key_programs.here()
+    no_program = replace(editor, argv=["/no/such/program"])
+    one = Observers(options, tmp_path, events, {}, [shell, no_program, pager])
+    one.prepare()
+    one.begin(time.monotonic(), [])
+    prober = running("\0keys\0")
+    os.kill(prober, signal.SIGKILL)
+    os.waitid(os.P_PID, prober, os.WEXITED | os.WNOWAIT)  # dead, and for its owner to reap
+    pressed, sampled = one.end()
+    assert pressed is None and sampled
+    found = meta(tmp_path)
+    assert found["keys"]["programs"]["pager"] == " ".join(pager.argv)
+    assert "keys: editor: /no/such/program: No such file or directory" in found["observer_problems"]
+    assert "keys: its process died" in found["observer_problems"]
     events.close()
 
 

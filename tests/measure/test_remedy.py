@@ -70,8 +70,7 @@ assert "measure.remedy" not in sys.modules
 
 
 def test_programs_begin_in_the_group_and_a_share_is_of_the_memory() -> None:
-    variant = Variant("k", slice=(("memory.low", "50%"),))
-    (stream,) = remedy.inside([Stream("gitk-1", ["git", "log"], {})], variant)
+    (stream,) = remedy.inside([Stream("gitk-1", ["git", "log"], {})])
     assert stream.argv[0] == "sh" and stream.argv[-2:] == ["git", "log"]
     assert stream.argv[-3].endswith("/desktop-freeze-slice/cgroup.procs")
     assert remedy.absolute("50%") == str(100_000 << 10)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a key press felt of a freeze: shares of keys by how long they took, the worst, the first.
+
+A key that no program has shown took at least as long as it was waited for. Where that tells nothing
+of a threshold, as of a key pressed just before the run's end, it is in no share of it.
+"""
+
+from dataclasses import dataclass
+
+from analysis.reading.keys import EndedProgram, Key, Keys
+from analysis.reading.words import plain, plural, seconds
+
+TOOK = (0.1, 1.0, 10.0)  # s
+IDLE_S = 30.0  # since a program's previous key: who comes back to it presses the first
+
+
+@dataclass(frozen=True)
+class KeyFigures:
+    """shares: threshold -> percent of the keys that took as long, None if there is none; worst: s;
+    first: mean s of the keys after IDLE_S, of which there are `firsts`; open: keys never shown."""
+
+    count: int
+    shares: dict[float, float | None]
+    worst: Key
+    first: float | None
+    firsts: int
+    open: int
+    ended: tuple[EndedProgram, ...]
+
+
+def key_figures(keys: Keys) -> KeyFigures | None:
+    """The figures; None if no key was due."""
+    if not keys.keys:
+        return None
+    firsts = [key.late for key in keys.keys if key.idle >= IDLE_S]
+    return KeyFigures(
+        count=len(keys.keys),
+        shares={threshold: _share(keys.keys, threshold) for threshold in TOOK},
+        worst=max(keys.keys, key=lambda key: key.late),
+        first=sum(firsts) / len(firsts) if firsts else None,
+        firsts=len(firsts),
+        open=sum(not key.shown for key in keys.keys),
+        ended=keys.ended,
+    )
+
+
+def _share(keys: tuple[Key, ...], threshold: float) -> float | None:
+    known = [key.late >= threshold for key in keys if key.shown or key.late >= threshold]
+    return 100 * sum(known) / len(known) if known else None
+
+
+def words(found: KeyFigures) -> str:
+    """Clauses for the summary."""
+    shares = [f"{share:.0f} % {t:g} s" for t, share in found.shares.items() if share is not None]
+    least = "" if found.worst.shown else "at least "
+    text = f"{plural(found.count, 'key')}, of which took at least: {', '.join(shares)}; "
+    text += f"the worst {least}{seconds(found.worst.late)} ({plain(found.worst.program, 20)})"
+    if found.first is not None:
+        text += f"; the first after {IDLE_S:.0f} s of idleness {seconds(found.first)} on average"
+    if found.open:
+        text += f"; {found.open:,} never shown"
+    for one in found.ended:
+        text += f"; {plain(one.name, 20)} ended with status {one.status} at {seconds(one.at)}"
+    return text

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Presses keys at programs that have waited, and times each from the moment at which it was due
+ * until the program shows it. A shell, an editor and a pager wait behind terminals of their own:
+ * each echoes a letter by itself, once it runs again.
+ *
+ * Started before the load by monitors/launch.py. It speaks JSON lines on stdout:
+ *     {"ready": pid, "not_available": […], "problems": […], …}   once it is locked in memory
+ *     {"prepared": programs, "problems": […]}                    when these have echoed a letter
+ *     {"observer": {…}, "keys": N, …}                            when it ends
+ * and listens on stdin: `prepare` has the programs started, `t0 SECONDS` (CLOCK_MONOTONIC) lets the
+ * schedule begin then; end of file or SIGTERM ends it, and them. Its stream is latency-keys.log:
+ *     due N PROGRAM idle S     a key was due, and is typed; S s after the one before
+ *     key N PROGRAM late S     its echo came, S s after it was due
+ *     ended PROGRAM status N   no more keys for that program; negative: a signal
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "keys.h"
+
+#define MS (NS / 1000)
+#define BURST 3 /* keys that are pressed together: who comes back types */
+#define REAP (100 * MS)
+#define PATIENCE (10 * NS)
+#define MOST 8   /* programs */
+#define USAGE                                              \
+	"usage: keys OUT PRIORITY STEP GAP "               \
+	"NAME BEFORE WORDS WORD… VARIABLES [NAME=VALUE…] " \
+	"[NAME …]…"
+#define ROOM 512 /* of a line, and more */
+/* In no escape sequence that a program sends, and not in a prompt. */
+static const char letters[] = "qwzvkyxj";
+
+static struct terminal terminals[MOST];
+static int count;
+static int64_t step, gap; /* between two bursts; between two keys of one */
+static int64_t t0 = NEVER, worst_late;
+static uint64_t burst; /* the one whose keys are due next, from 0 on, */
+static int pressed;    /* and how many of them were */
+static uint64_t number, echoed;
+static struct line_log log_lines;
+static struct text line, text;
+static int file;
+
+#define for_each_terminal(t) for (struct terminal *t = terminals; t < terminals + count; t++)
+
+static void put_line(int64_t now)
+{
+	text_char(&line, '\n');
+	lines_feed(&log_lines, &text, line.data, line.used, now);
+	text_clear(&line);
+	outlet_text(file, &text);
+}
+
+static int64_t next_due(void)
+{
+	return t0 == NEVER ? NEVER : t0 + (int64_t)(burst + 1) * step + pressed * gap;
+}
+
+static void press(struct terminal *terminal, int64_t due, int64_t now)
+{
+	struct key key = { ++number, due, letters[number % strlen(letters)] };
+
+	terminal->waiting[terminal->waits++] = key;
+	terminal->typed++;
+	terminal_type(terminal, &key.letter, 1);
+	if (now - due > worst_late)
+		worst_late = now - due;
+	text_format(&line, "due %llu %s idle ", (unsigned long long)key.number, terminal->name);
+	text_seconds(&line, due - terminal->last_due);
+	put_line(now);
+	terminal->last_due = due;
+}
+
+/* All that is due by now: each key is timed from its due time, however late we are. */
+static void press_due(int64_t now)
+{
+	for (int64_t due; (due = next_due()) <= now;) {
+		struct terminal *terminal = &terminals[burst % count];
+
+		terminal->burst = BURST - 1 - pressed;
+		if (terminal->ready && terminal->waits < MOST_WAITING)
+			press(terminal, due, now);
+		if (++pressed == BURST) {
+			pressed = 0;
+			burst++;
+		}
+	}
+}
+
+/* Programs take keys in order: who shows one has had those before it, too. */
+static int shown(const struct terminal *terminal, char byte)
+{
+	for (int i = 0; i < terminal->waits; i++)
+		if (terminal->waiting[i].letter == byte)
+			return i + 1;
+	return 0;
+}
+
+static void answer(struct terminal *terminal, int keys, int64_t now)
+{
+	for (int i = 0; i < keys; i++) {
+		const struct key *key = &terminal->waiting[i];
+
+		text_format(&line, "key %llu %s late ", (unsigned long long)key->number,
+			    terminal->name);
+		text_seconds(&line, now - key->due);
+		put_line(now);
+	}
+	echoed += keys;
+	terminal->waits -= keys;
+	memmove(terminal->waiting, terminal->waiting + keys,
+		terminal->waits * sizeof(*terminal->waiting));
+}
+
+/* So that a line stays as short as it is, whatever the run lasts. */
+static void take_back(struct terminal *terminal)
+{
+	while (terminal->typed && !terminal->waits && !terminal->burst) {
+		terminal_type(terminal, "\x7f", 1);
+		terminal->typed--;
+	}
+}
+
+static void hear(struct terminal *terminal)
+{
+	char data[1024];
+	ssize_t size = read(terminal->fd, data, sizeof(data));
+	int64_t now = now_ns();
+
+	if (size < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (size <= 0) {
+		terminal_end(terminal);
+		return;
+	}
+	for (ssize_t i = 0; i < size; i++)
+		answer(terminal, shown(terminal, data[i]), now);
+	take_back(terminal);
+}
+
+/* Those whose terminal is closed, and that are not reaped yet. */
+static bool look_for_ends(int64_t now)
+{
+	bool more = false;
+	int status;
+
+	if (now < t0)
+		return false;
+	for_each_terminal(terminal) {
+		if (terminal->fd >= 0 || !terminal->pid)
+			continue;
+		if (!terminal_reaped(terminal, &status)) {
+			more = true;
+			continue;
+		}
+		text_format(&line, "ended %s status %d", terminal->name, status);
+		put_line(now);
+	}
+	return more;
+}
+
+static void say_prepared(void)
+{
+	static struct list problems;
+	static struct text error;
+	int prepared = 0;
+
+	for_each_terminal(terminal) {
+		if (terminal->fd >= 0 && terminal_start(terminal, &error))
+			prepared++;
+		if (error.used)
+			list_add(&problems, "%.*s", (int)error.used, error.data);
+		text_clear(&error);
+	}
+	text_format(&line, "{\"prepared\": %d, \"problems\": ", prepared);
+	list_json(&line, &problems, 0);
+	text_char(&line, '}');
+	say(&line);
+}
+
+static void listen_to_runner(void)
+{
+	bool told = channel_read(&t0);
+
+	if (channel.prepare)
+		say_prepared();
+	channel.prepare = false;
+	if (!told)
+		return;
+	log_lines.start_ns = t0;
+	cost_begin();
+}
+
+static void run(void)
+{
+	struct pollfd fds[MOST + 2] = { { .fd = STDIN_FILENO, .events = POLLIN },
+					{ .fd = channel.wake, .events = POLLIN } };
+
+	while (!channel.ended) {
+		int64_t now = now_ns(), until = next_due(), left;
+		struct timespec timeout;
+
+		if (look_for_ends(now) && until > now + REAP)
+			until = now + REAP;
+		if (until > now + 60 * NS)
+			until = now + 60 * NS;
+		left = until > now ? until - now : 0;
+		timeout = (struct timespec){ left / NS, left % NS };
+		for (int i = 0; i < count; i++) {
+			fds[i + 2].fd = terminals[i].ready ? terminals[i].fd : -1;
+			fds[i + 2].events = POLLIN;
+		}
+		if (ppoll(fds, count + 2, &timeout, NULL) > 0) {
+			for (int i = 0; i < count; i++)
+				if (fds[i + 2].fd >= 0 && fds[i + 2].revents)
+					hear(&terminals[i]);
+			if (fds[0].revents)
+				listen_to_runner();
+			channel.ended |= fds[1].revents != 0;
+		}
+		press_due(now_ns());
+	}
+}
+
+static void end(void)
+{
+	size_t unwritten;
+
+	if (t0 != NEVER) {
+		lines_end(&log_lines, &text, now_ns());
+		outlet_text(file, &text);
+	}
+	for_each_terminal(terminal)
+		terminal_end(terminal);
+	unwritten = outlet_finish(PATIENCE);
+	text_string(&line, "{\"observer\": {\"name\": \"keys\", ");
+	cost(&line);
+	text_format(&line, ", \"worst_late_s\": %.4f}, \"keys\": %llu, \"echoed\": %llu, ",
+		    (double)worst_late / NS, (unsigned long long)number,
+		    (unsigned long long)echoed);
+	outlet_facts(&line);
+	text_format(&line, ", \"unwritten_bytes\": %zu}", unwritten);
+	say(&line);
+}
+
+static char **words(char ***next, char **last)
+{
+	int size = *next < last ? atoi(*(*next)++) : -1;
+	char **list = calloc((size > 0 ? size : 0) + 1, sizeof(*list));
+
+	if (size < 0 || last - *next < size || !list)
+		fail(USAGE);
+	memcpy(list, *next, size * sizeof(*list));
+	*next += size;
+	return list;
+}
+
+static void open_terminals(char **next, char **last, struct list *missing)
+{
+	static struct text error;
+
+	while (last - next > 2 && count < MOST) {
+		struct terminal *terminal = &terminals[count++];
+
+		terminal->name = *next++;
+		terminal->before = *next++;
+		terminal->argv = words(&next, last);
+		terminal->env = words(&next, last);
+		if (!terminal_open(terminal, &error)) {
+			list_add(missing, "%.*s", (int)error.used, error.data);
+			terminal_end(terminal);
+		}
+		text_clear(&error);
+	}
+}
+
+/* Does all that is done for a key, to no effect: what was touched gets locked. */
+static void rehearse(void)
+{
+	struct line_log kept = log_lines;
+
+	text_room(&text, ROOM);
+	text_room(&line, ROOM);
+	for_each_terminal(terminal)
+		memset(terminal->waiting, 0, sizeof(terminal->waiting));
+	text_string(&line, "key\n");
+	lines_feed(&log_lines, &text, line.data, line.used, now_ns());
+	text_clear(&line);
+	text_clear(&text);
+	cost(&line);
+	text_clear(&line);
+	log_lines = kept;
+}
+
+static void say_ready(const struct list *missing, int priority)
+{
+	static struct list problems;
+	struct locked locked = become_ready(priority, &problems);
+
+	text_format(&line, "{\"ready\": %d, \"not_available\": ", getpid());
+	list_json(&line, missing, 0);
+	text_string(&line, ", \"problems\": ");
+	list_json(&line, &problems, 0);
+	if (priority) {
+		text_string(&line, ", ");
+		locked_facts(&line, &locked);
+	}
+	text_char(&line, '}');
+	say(&line);
+}
+
+/* See monitors/launch.py. */
+int keys_main(int argc, char **argv)
+{
+	static struct list missing;
+
+	if (argc < 10)
+		fail(USAGE);
+	channel_open();
+	step = (int64_t)(strtod(argv[3], NULL) * NS);
+	gap = (int64_t)(strtod(argv[4], NULL) * NS);
+	open_terminals(argv + 5, argv + argc, &missing);
+	file = outlet_open(argv[1], "latency-keys.log");
+	rehearse();
+	say_ready(&missing, atoi(argv[2]));
+	run();
+	end();
+	return 0;
+}
