@@ -175,17 +175,3 @@ def test_a_campaign_keeps_its_load(tmp_path: Path) -> None:
     assert again.atomic_order == 2
     with pytest.raises(UserError, match="atomic_rate 250"):
         opened(out, "--resume", str(out), "--atomic-order", "2", "--atomic-rate", "9")
-
-
-def test_a_campaign_of_before_there_was_such_a_load_has_none(tmp_path: Path) -> None:
-    out = tmp_path / "old"
-    finish(opened(out, "--out", str(out), "--kernel", "debian:6.1"))
-    text = (out / "plan.toml").read_text()
-    for line in ("atomic_order = 0\n", "atomic_rate = 0\n", "live_lock_after = 180\n"):
-        assert line in text
-        text = text.replace(line, "")
-    (out / "plan.toml").write_text(text)
-    finish(opened(out, "--resume", str(out), "--runs", "2"))
-    (out / "plan.toml").write_text(text)
-    with pytest.raises(UserError, match="atomic_order 0"):
-        opened(out, "--resume", str(out), *ATOMIC)
