@@ -51,9 +51,13 @@ def _share(keys: tuple[Key, ...], threshold: float) -> float | None:
 
 def words(found: KeyFigures) -> str:
     """Clauses for the summary."""
-    shares = [f"{share:.0f} % {t:g} s" for t, share in found.shares.items() if share is not None]
+    shares = [
+        f"{share:.0f} % took at least {took:g} s"
+        for took, share in found.shares.items()
+        if share is not None
+    ]
     least = "" if found.worst.shown else "at least "
-    text = f"{plural(found.count, 'key')}, of which took at least: {', '.join(shares)}; "
+    text = f"{plural(found.count, 'key')}: {', '.join(shares)}; "
     text += f"the worst {least}{seconds(found.worst.late)} ({plain(found.worst.program, 20)})"
     if found.first is not None:
         text += f"; the first after {IDLE_S:.0f} s of idleness {seconds(found.first)} on average"

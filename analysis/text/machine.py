@@ -85,7 +85,7 @@ def references(runs: Iterable[Run]) -> list[str]:
     return list(dict.fromkeys(line for run in told if (line := reference(run))))
 
 
-def disk(run: Run, limit: int = 60) -> list[str]:
+def disk(run: Run, limit: int = 80) -> list[str]:
     """The parts of the entry on the disk and what stands on it."""
     modelled = run.fact("disk", "kind") is not None
     limits = [

@@ -83,8 +83,9 @@ def test_by_hand(tmp_path: Path) -> None:
 def test_in_the_summary(tmp_path: Path) -> None:
     text = " ".join(" ".join(section(run_of(tmp_path, log(LINES, 60.0)), 1, None)).split())
     assert (
-        "keys 6 keys, of which took at least: 83 % 0.1 s, 67 % 1 s, 40 % 10 s; the worst 12.0 s "
-        "(shell); the first after 30 s of idleness 5.7 s on average; 1 never shown" in text
+        "keys 6 keys: 83 % took at least 0.1 s, 67 % took at least 1 s, 40 % took at least 10 s; "
+        "the worst 12.0 s (shell); the first after 30 s of idleness 5.7 s on average; 1 never shown"
+        in text
     )
 
 
