@@ -40,8 +40,10 @@ def end_after(process: "subprocess.Popen[str]", seconds: float) -> tuple[list[st
     """SIGTERM after some seconds; what it said on stdout and stderr."""
     time.sleep(seconds)
     process.terminate()
-    out, err = process.communicate(timeout=20)
-    assert process.returncode == 0, err
+    # communicate() would lose the lines that readline() has read ahead.
+    assert process.stdout and process.stderr
+    out, err = process.stdout.read(), process.stderr.read()
+    assert process.wait(20) == 0, err
     return out.splitlines(), err.splitlines()
 
 
