@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,7 @@ class OneHost:
         self._cache = ""
         self._suite = ""
         self._sent: set[tuple[str, str]] = set()  # places in the campaign's cache, and digests
+        self.answered_s = 0.0  # how long its first command took
 
     @property
     def _campaign(self) -> str:
@@ -57,6 +59,7 @@ class OneHost:
 
     def open(self) -> None:
         """Send it the suite; LeftOut if it lacks a program, NoAnswer if it does not answer."""
+        began = time.monotonic()
         try:
             version, place = self._remote.run(LOOK_AT).split("\n")[:2]
         except Failed as error:
@@ -65,6 +68,7 @@ class OneHost:
             raise LeftOut("its login shell prints something else than was asked for") from None
         if version != "True":
             raise LeftOut("its python3 is older than 3.11")
+        self.answered_s = time.monotonic() - began
         self._cache = place
         digest, packed = sending.suite()
         suites = shlex.quote(f"{place}/{SUITES}")

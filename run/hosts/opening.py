@@ -27,6 +27,8 @@ from run.slurm import opening as slurm_opening
 from run.slurm import options as slurm
 from vm.qemu import GUEST, HOST
 
+SLOW_S = 5.0  # to answer a command: a campaign has several for each run
+
 
 def chosen(argv: Sequence[str], folder: Path) -> str:
     """What --on says, else what the campaign in the folder was on last, else this machine."""
@@ -155,6 +157,11 @@ def _open(host: OneHost) -> str:
         return str(error)
     except NoAnswer as error:
         return f"it does not answer: {error}"
+    if host.answered_s > SLOW_S:
+        say(
+            f"{host.name} took {host.answered_s:.0f} s to answer, and is asked often: see what its "
+            "shell reads first (~/.bashrc), and the way to it"
+        )
     return ""
 
 

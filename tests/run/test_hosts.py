@@ -180,6 +180,24 @@ def test_hosts_with_one_home_keep_their_jobs_apart() -> None:
     assert alpha != beta and "@" not in alpha
 
 
+def test_a_host_that_answers_slowly_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The shell there reads for half a second what its user has in ~/.bashrc."""
+    wrapper = tmp_path / "ssh"
+    wrapper.write_text('#!/bin/sh\nsleep 0.5\nfor word; do :; done\nexec sh -c "$word"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("DESKTOP_FREEZE_SSH", str(wrapper))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(opening, "SLOW_S", 0.4)
+    host = OneHost(Host("alpha"), "c")
+    assert opening._open(host) == "" and host.answered_s >= 0.5
+    assert "alpha took " in capsys.readouterr().out
+    monkeypatch.setattr(opening, "SLOW_S", 600.0)
+    assert opening._open(host) == ""
+    assert capsys.readouterr().out == ""
+
+
 class Played:
     """Hosts whose short runs are played: `made` are what each makes, run after run."""
 

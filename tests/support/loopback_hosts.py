@@ -113,6 +113,7 @@ def hosts(folder: Path, *names: str, played: bool = True) -> Iterator[list[Loopb
             (one.folder / "site" / "sitecustomize.py").write_text(SITE)
         shutil.copy(folder / "user_key.pub", one.folder / "authorized_keys")
         settings = {
+            "HOME": one.folder,  # what the user's shell reads there may take a minute
             "XDG_CACHE_HOME": one.folder / "cache",
             "DESKTOP_FREEZE_LOCKS": one.folder,
             "PYTHONPATH": one.folder / "site",
