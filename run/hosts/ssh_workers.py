@@ -135,6 +135,8 @@ class SshWorkers(Elsewhere[SshTask]):
         began = time.monotonic()
         found = {one["job"]: one for one in state.host.call("look")["jobs"]}
         state.look_s = time.monotonic() - began
+        # A driver that was killed had perhaps still one command under way.
+        strangers = found.keys() - {*state.jobs, *state.late, *state.known.values()}
         for name, task in list(state.jobs.items()):
             one = found.get(name)
             task.seen = task.seen or one is not None
@@ -147,9 +149,7 @@ class SshWorkers(Elsewhere[SshTask]):
                 state.host.call("cancel", jobs=[name])
         for name in list(state.late):
             self._late(state, name, found.get(name))
-        # A driver that was killed had perhaps still one command under way.
-        for name in found.keys() - {*state.jobs, *state.late, *state.known.values()}:
-            state.known[name.rpartition("-")[0]] = name
+        state.known |= {name.rpartition("-")[0]: name for name in strangers}
         if self._is_known_dropped and state.known:
             names = list(state.known.values())
             state.known.clear()
