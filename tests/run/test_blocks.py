@@ -15,7 +15,7 @@ from run.hosts import proof, sending, ssh_workers
 from run.hosts.one_host import OneHost
 from run.hosts.proof import Proof
 from run.hosts.ssh_workers import SshWorkers
-from run.jobs import run_copies
+from run.jobs import elsewhere, run_copies
 from run.jobs.elsewhere import Blocks
 from run.jobs.job import Job
 from run.slurm import arrays, options, slurm_workers
@@ -122,6 +122,13 @@ def test_by_ssh_each_host_does_whole_blocks_and_variants_take_turns(place: Path)
         assert one.most <= 1
         numbers = [number for _, number in one.did]
         assert numbers == sorted(numbers) and [label for label, _ in one.did[:3]] == list(LABELS)
+
+
+def test_a_run_that_was_fetched_holds_no_slot(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no other driver's run, for which a slot is kept so long."""
+    monkeypatch.setattr(elsewhere, "KNOWN_S", 3600.0)
+    done = ssh_campaign(place, [PlayedHost("alpha")], 2, {})
+    assert len(done) == 2 * len(LABELS)
 
 
 def test_a_block_that_a_host_has_begun_is_gone_on_with_there(place: Path) -> None:
