@@ -194,9 +194,9 @@ def workload(
     typed_at = with_group(key_programs.here(), options.variants[0])
     observers = Observers(options, run_dir, events, disks, typed_at)
 
-    def write_cost() -> None:
+    def when_locked() -> None:
         events.write("meta", observing=cost(without, read_memory()))
-        observers.prepare()
+        observers.prepare()  # only now: their programs are no part of that cost
 
     def begin(problems: list[str]) -> float:
         # Every run begins with the same page cache: without what the preparation left in it.
@@ -214,7 +214,7 @@ def workload(
             with_group(programs, options.variants[0]),
             until=chosen.finite(options),
             timeout_s=options.timeout,
-            when_locked=write_cost,
+            when_locked=when_locked,
             when_ready=begin,
             beacon=observers.beacon,
         )

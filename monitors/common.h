@@ -19,6 +19,7 @@
 #include <stdio.h>
 
 #define NS 1000000000LL
+#define MS 1000000LL
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 int sampler_main(int argc, char **argv);
@@ -154,6 +155,8 @@ void outlet_dropped_json(struct text *); /* {name: [lines, bytes]} */
  * load was done once before.
  */
 struct locked become_ready(int priority, struct list *problems);
+/* become_ready(), and says so with what is missing; the line is made in that text. */
+void say_ready(struct text *, const struct list *missing, int priority);
 
 /* ---- program.c: a program that an observer starts, and that is none itself */
 

@@ -3,7 +3,6 @@
 
 #include "common.h"
 
-#define MS 1000000LL
 #define EACH 0x0101010101010101ULL /* of eight bytes */
 
 /* Gaps are differences of elapsed times in whole milliseconds, so they add up exactly. */

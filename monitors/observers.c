@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "lane.h"
 
@@ -14,6 +15,23 @@ struct locked become_ready(int priority, struct list *problems)
 		list_add(problems, "not asked for");
 	outlet_start(locked.fifo > 1 ? locked.fifo - 1 : locked.fifo);
 	return locked;
+}
+
+void say_ready(struct text *line, const struct list *missing, int priority)
+{
+	static struct list problems;
+	struct locked locked = become_ready(priority, &problems);
+
+	text_format(line, "{\"ready\": %d, \"not_available\": ", getpid());
+	list_json(line, missing, 0);
+	text_string(line, ", \"problems\": ");
+	list_json(line, &problems, 0);
+	if (priority) {
+		text_string(line, ", ");
+		locked_facts(line, &locked);
+	}
+	text_char(line, '}');
+	say(line);
 }
 
 int main(int argc, char **argv)

@@ -133,7 +133,7 @@ static void note_missing(void)
 		close(fd);
 }
 
-static void say_ready(int priority)
+static void say_evidence_ready(int priority)
 {
 	struct locked locked = become_ready(priority, &problems);
 
@@ -198,7 +198,7 @@ int evidence_main(int argc, char **argv)
 		watch_open(&watch, &beacon, argv[6], atof(argv[5]), "/dev/kmsg");
 	rehearse();
 	note_missing();
-	say_ready(atoi(argv[3]));
+	say_evidence_ready(atoi(argv[3]));
 	told = problems.count;
 	run();
 	now = now_ns();

@@ -24,7 +24,6 @@
 
 #include "keys.h"
 
-#define MS (NS / 1000)
 #define BURST 3 /* keys that are pressed together: who comes back types */
 #define REAP (100 * MS)
 #define PATIENCE (10 * NS)
@@ -299,23 +298,6 @@ static void rehearse(void)
 	log_lines = kept;
 }
 
-static void say_ready(const struct list *missing, int priority)
-{
-	static struct list problems;
-	struct locked locked = become_ready(priority, &problems);
-
-	text_format(&line, "{\"ready\": %d, \"not_available\": ", getpid());
-	list_json(&line, missing, 0);
-	text_string(&line, ", \"problems\": ");
-	list_json(&line, &problems, 0);
-	if (priority) {
-		text_string(&line, ", ");
-		locked_facts(&line, &locked);
-	}
-	text_char(&line, '}');
-	say(&line);
-}
-
 /* See monitors/launch.py. */
 int keys_main(int argc, char **argv)
 {
@@ -329,7 +311,7 @@ int keys_main(int argc, char **argv)
 	open_terminals(argv + 5, argv + argc, &missing);
 	file = outlet_open(argv[1], "latency-keys.log");
 	rehearse();
-	say_ready(&missing, atoi(argv[2]));
+	say_ready(&line, &missing, atoi(argv[2]));
 	run();
 	end();
 	return 0;

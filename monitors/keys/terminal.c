@@ -13,7 +13,6 @@
 
 #include "keys.h"
 
-#define MS (NS / 1000)
 #define START (60 * NS)	  /* within which a program has to echo its first letter */
 #define SILENCE (100 * MS) /* after which a program that starts up has shown all that it shows */
 #define LOOK (10 * MS)

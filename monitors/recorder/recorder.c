@@ -11,7 +11,6 @@
 
 #include "recorder.h"
 
-#define MS 1000000LL
 #define TICK (1 * NS)	     /* between two looks for programs that left their output open */
 #define EXIT_POLL (10 * MS)  /* the same while one has closed its output and has not ended yet */
 #define GRACE (5 * NS)	     /* between SIGTERM and SIGKILL */

@@ -216,23 +216,6 @@ static void end(void)
 	say(&row);
 }
 
-static void say_ready(const struct list *missing, int priority)
-{
-	static struct list problems;
-	struct locked locked = become_ready(priority, &problems);
-
-	text_format(&row, "{\"ready\": %d, \"not_available\": ", getpid());
-	list_json(&row, missing, 0);
-	text_string(&row, ", \"problems\": ");
-	list_json(&row, &problems, 0);
-	if (priority) {
-		text_string(&row, ", ");
-		locked_facts(&row, &locked);
-	}
-	text_char(&row, '}');
-	say(&row);
-}
-
 /* sampler OUT HZ PRIORITY ROOT SLABS [SLAB…] [PREFIX=DEVICE…]: see monitors/launch.py */
 int sampler_main(int argc, char **argv)
 {
@@ -248,7 +231,7 @@ int sampler_main(int argc, char **argv)
 	slabs_open(tables + 4, argv[4], argv + 6, slabs, &missing);
 	open_files(argv[1], &missing, argv[4]);
 	rehearse();
-	say_ready(&missing, atoi(argv[3]));
+	say_ready(&row, &missing, atoi(argv[3]));
 	run();
 	end();
 	return 0;
