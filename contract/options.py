@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The options of a command: what was asked for, what follows from it, and how it is written."""
+"""The options of a command: the values that the user gave or that follow, and their spelling."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -34,11 +34,14 @@ KERNEL_LOST = {HUNG, PANICKED, LOST}
 
 
 def in_vms(
-    options: Options, stopped: Stopped, command: list[str], machine: machine_lock.Held
+    options: Options,
+    stopped: Stopped,
+    command: list[str],
+    where: str,
+    machine: machine_lock.Held,
 ) -> Outcome:
-    """The campaign, in VMs: every run that it still lacks."""
+    """The campaign, in VMs: every run that it still lacks; where: on what (run.hosts.opening)."""
     opened = Campaign(options, command)
-    where = opening.chosen(command, opened.path)
     elsewhere = where != host_list.LOCAL
     prepared = make_ready(options, opened.pinned, elsewhere=elsewhere)
     ready = built.without_twins(prepared, opened.stored(), say)
@@ -132,7 +135,8 @@ def main() -> int:
     options = identified(options)
     # Named once: it has the second of its beginning in its name.
     options = replace(options, out=options.out or str(folder(options)))
-    elsewhere = options.device is None and opening.chosen(argv, folder(options)) != host_list.LOCAL
+    where = host_list.LOCAL if options.device else opening.chosen(argv, folder(options))
+    elsewhere = where != host_list.LOCAL
     begin(options, elsewhere=elsewhere)
     stopped = Stopped()
     may_share = elsewhere or clock.wanted(options) == GUEST
@@ -143,7 +147,7 @@ def main() -> int:
             outcome = Outcome(run_dir.parent.parent, [state])
         else:
             with machine_lock.campaign(folder(options)):
-                outcome = in_vms(options, stopped, argv, machine)
+                outcome = in_vms(options, stopped, argv, where, machine)
     drawn = report(outcome.folder, options.fail_on)
     if outcome.left:
         say(f"\n{outcome.left}\n  ./run_test.sh --resume {shlex.quote(str(outcome.folder))}")

@@ -257,10 +257,13 @@ def abandoned(kind: str, place: Path | None = None) -> list[Path]:
     return [path for path in folders if path.is_dir() and is_held(path) is False]
 
 
-def is_held(path: Path) -> bool | None:
-    """Whether a process has locked it (flock); None if it is gone or belongs to another user."""
+def is_held(path: Path, access: int = os.O_RDONLY) -> bool | None:
+    """Whether a process has locked it (flock); None if it is gone or belongs to another user.
+
+    access: how it is opened; over NFS a file has to be open for writing to be locked alone.
+    """
     try:
-        held = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        held = os.open(path, access | os.O_CLOEXEC)
     except OSError:
         return None
     try:

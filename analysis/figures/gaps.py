@@ -63,5 +63,5 @@ def window_quantiles(begin: Floats, length: Floats, q: float) -> Floats | None:
     before = np.append(0.0, reached[firsts[1:] - 1])
     covered = np.append(before[1:], reached[-1]) - before
     # A nanosecond less: the sums are rounded, and no gap is known to less than a millisecond.
-    found = np.maximum(np.searchsorted(reached, before + q * covered - 1e-9), firsts)
-    return np.asarray(inside[found][covered > 1e-9])
+    places = np.maximum(np.searchsorted(reached, before + q * covered - 1e-9), firsts)
+    return np.asarray(inside[places][covered > 1e-9])

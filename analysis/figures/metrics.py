@@ -62,15 +62,15 @@ class Measured:
     @cached_property
     def gaps(self) -> Floats | None:
         """The lengths of the subjects' gaps, s; None if some are lost, or they took no time."""
-        found = silences(self.run.subjects)[1] if self.complete else None
-        return None if found is None or float(found.sum()) <= 0 else found
+        lengths = silences(self.run.subjects)[1] if self.complete else None
+        return None if lengths is None or float(lengths.sum()) <= 0 else lengths
 
     @cached_property
     def windows(self) -> list[Floats] | None:
         """window_quantiles of each subject; None if those of one are not known."""
         subjects = self.run.subjects if self.gaps is not None else []
-        found = [window_quantiles(*silences([one]), WINDOW_QUANTILE) for one in subjects]
-        known = [one for one in found if one is not None and len(one)]
+        windows = [window_quantiles(*silences([each]), WINDOW_QUANTILE) for each in subjects]
+        known = [quantiles for quantiles in windows if quantiles is not None and len(quantiles)]
         return known if known and len(known) == len(subjects) else None
 
     @cached_property
@@ -146,7 +146,7 @@ def _of_gaps(value: Callable[[Floats], float]) -> Value:
 
 def _of_windows(value: Callable[[Floats], Any]) -> Value:
     """The mean over the subjects, each of its own windows."""
-    return lambda one: _known(one.windows, lambda each: float(np.mean([*map(value, each)])))
+    return lambda one: _known(one.windows, lambda windows: float(np.mean([*map(value, windows)])))
 
 
 def _late(stream: str, value: Callable[[Lateness], float]) -> Value:
@@ -222,7 +222,7 @@ METRICS = (
     ),
     Metric(
         *("window-share", "10 s windows with a p95 gap >= 1 s", "%", 1),
-        _of_windows(lambda each: 100 * np.mean(each >= STALL)),
+        _of_windows(lambda quantiles: 100 * np.mean(quantiles >= STALL)),
         row="% of 10 s windows p95 >= 1 s",
     ),
     _until_done("gitk"),
@@ -313,8 +313,8 @@ def primary_figure(run: Run) -> float | None:
     if primary.key == STALLED:
         return stalled_seconds(run) if run.subjects else None
     own = primary.key not in BY_KEY  # also of a run that failed
-    found = primary.of(Measured(run)) if own else measure(run, [primary])[primary.key]
-    return found if found is not None and math.isfinite(found) else None
+    figure = primary.of(Measured(run)) if own else measure(run, [primary])[primary.key]
+    return figure if figure is not None and math.isfinite(figure) else None
 
 
 def measure(run: Run, metrics: Sequence[Metric] = METRICS) -> dict[str, float | None]:

@@ -8,12 +8,13 @@ from os import sched_getaffinity
 from signal import SIG_IGN, SIGINT, signal
 from typing import Any, TypeVar
 
+MANY = 8  # runs of whose tables several processes are sooner done than one
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 
 def done_to_each(
-    items: Sequence[Item], do: Callable[[Item], Made], fewest: int, at_once: int = 4
+    items: Sequence[Item], do: Callable[[Item], Made], fewest: int = MANY, at_once: int = 4
 ) -> list[Made]:
     """do(item) of each, in order; an error of any is raised.
 

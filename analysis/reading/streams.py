@@ -31,10 +31,10 @@ class Stream:
     def lines(self) -> Sequence[str]:
         """What each line said: read from its log again each time, made into words if looked at."""
         raw = read_file(self.log, [], LARGEST_LOG) if self.log else None
-        found: Sequence[str] = () if raw is None else parse_lines(raw).text
-        if len(found) != len(self.elapsed):
+        texts: Sequence[str] = () if raw is None else parse_lines(raw).text
+        if len(texts) != len(self.elapsed):
             raise UserError(f"{self.log}: was changed while it was read")
-        return found
+        return texts
 
     @property
     def last(self) -> float:

@@ -24,7 +24,6 @@ from analysis.verdicts.choice import SHOWN
 from analysis.verdicts.verdict import Sample
 from contract.run_files import BLOCKED, TASKS, TRACE
 
-MANY = 8  # runs, from which on several processes look for causes
 SMALL = 0.01  # of a variant's stalled seconds
 LEAST = 0.05  # s: less is shown as 0.0
 OTHER = "other"
@@ -101,7 +100,7 @@ def collect(campaign: Campaign) -> dict[Path, RunCauses]:
     allocations, too (analysis.figures.failed_allocations).
     """
     known: dict[Path, RunCauses] = {}
-    each = done_to_each(campaign.runs, _explained, MANY)
+    each = done_to_each(campaign.runs, _explained)
     for run, (causes, failures) in zip(campaign.runs, each, strict=True):
         failed_allocations.keep(run, failures)
         if causes is not None:

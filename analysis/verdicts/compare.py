@@ -278,13 +278,10 @@ def _samples(
 
 def _ends(by_variant: dict[str, list[Run]], variants: list[str]) -> dict[str, Sample]:
     """How the runs ended: math.inf for those that failed, 0 for the others."""
-    runs = {one: list(filter(counted, by_variant[one])) for one in variants}
+    runs = {variant: list(filter(counted, by_variant[variant])) for variant in variants}
     return {
-        one: Sample(
-            tuple(math.inf if failed(run) else 0.0 for run in of),
-            hosts=tuple(map(facts.block, of)),
-        )
-        for one, of in runs.items()
+        variant: Sample.over(counting, (math.inf if failed(run) else 0.0 for run in counting))
+        for variant, counting in runs.items()
     }
 
 

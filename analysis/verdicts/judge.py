@@ -30,13 +30,18 @@ from analysis.verdicts.statistics import (
     runs_to_differ,
     spread_p,
 )
-from analysis.verdicts.verdict import MANY, Comparison, Failures, Sample, Word
+from analysis.verdicts.verdict import (
+    MANY,
+    Comparison,
+    Failures,
+    Rows,
+    Sample,
+    Word,
+    hosts_of,
+)
 from contract.levels import attainable_p
 
 FEWEST = 4  # runs of each: what fewer show says nothing of how many would decide
-# Values of the variant, of the baseline; if runs were not done, also what they are at most; if they
-# are of several hosts' clocks, what they are at most and the numbers of the hosts.
-Rows = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -72,14 +77,6 @@ def rows_of(sample: Sample, base: Sample) -> Rows | None:
     if hosts or sample.cut or base.cut:
         return (sample.values, base.values, sample.most, base.most, *hosts)
     return sample.values, base.values
-
-
-def hosts_of(sample: Sample, base: Sample) -> Rows:
-    """The number of the host of each value, of both; empty if all can be compared with all."""
-    names = sorted({*sample.hosts, *base.hosts})
-    if len(names) < 2:
-        return ()
-    return tuple(tuple(float(names.index(one)) for one in of.hosts) for of in (sample, base))
 
 
 def judge(pairs: list[Pair], *, level: float, margin: float) -> list[Comparison]:

@@ -14,6 +14,9 @@ from analysis.reading.load import Run
 # The last two: of remedies only (analysis.verdicts.felt).
 Word = Literal["regressed", "improved", "equivalent", "undecided", "trades", "idle"]
 MANY = 101  # more_runs: more than 100, which nobody waits for
+# Values of the variant, of the baseline; if runs were not done, also what they are at most; if they
+# are of several hosts' clocks, what they are at most and the numbers of the hosts.
+Rows = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,14 @@ class Sample:
         return ordered[middle] if len(ordered) % 2 else sum(ordered[middle - 1 : middle + 1]) / 2
 
 
+def hosts_of(sample: Sample, base: Sample) -> Rows:
+    """The number of the host of each value, of both; empty if all can be compared with all."""
+    names = sorted({*sample.hosts, *base.hosts})
+    if len(names) < 2:
+        return ()
+    return tuple(tuple(float(names.index(host)) for host in of.hosts) for of in (sample, base))
+
+
 @dataclass(frozen=True)
 class Comparison:
     """One metric of one variant against the baseline's, or the spread of it between runs."""
@@ -144,7 +155,7 @@ class Comparison:
     @property
     def within_hosts(self) -> bool:
         """Whether the runs are of several hosts' clocks, and compared within each of them only."""
-        return len({*self.sample.hosts, *self.base.hosts}) > 1
+        return bool(hosts_of(self.sample, self.base))
 
     @property
     def all_failed(self) -> bool:

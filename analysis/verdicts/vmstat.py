@@ -24,7 +24,6 @@ from analysis.verdicts.verdict import Sample
 # Added to both means before they are divided, to rank counters by: 3 events against none are no
 # large difference. A hundred pages are 0.4 MiB.
 FLOOR = 100.0
-MANY = 8  # runs, from which on several processes read their counters
 LEAST = 1.1  # a smaller effect is not shown, as surely as it may be there
 Figures = Mapping[Path, Mapping[str, float | None]]  # by the run's folder; see figures.vmstat
 
@@ -131,7 +130,7 @@ class KernelCounters:
 def collect(campaign: Campaign) -> dict[Path, dict[str, float | None]]:
     """The figures of each run that was done: what another one counted is no whole run's."""
     runs = [run for run in campaign.runs if whole(run)]
-    found = done_to_each(runs, vmstat.figures, MANY)
+    found = done_to_each(runs, vmstat.figures)
     return {run.path: one for run, one in zip(runs, found, strict=True) if one}
 
 

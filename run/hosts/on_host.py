@@ -80,7 +80,7 @@ def start(asked: dict[str, Any]) -> dict[str, Any]:
     command += [asked["label"], str(asked["number"]), "--host", asked["host"]]
     command += ["--job", asked["job"]]
     # Whoever holds this lock is the worker, or what it has begun to be: it ends with it.
-    held = _open_plan(folder)
+    held = os.open(folder / PLAN, os.O_RDWR | os.O_CLOEXEC)  # over NFS no other can be locked alone
     fcntl.flock(held, fcntl.LOCK_EX)
     with open(folder / LOG, "wb") as log:
         process = subprocess.Popen(
@@ -146,22 +146,7 @@ def _found(folder: Path) -> dict[str, Any]:
 
 
 def _is_alive(folder: Path) -> bool:
-    try:
-        held = _open_plan(folder)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(held)
-    return False
-
-
-def _open_plan(folder: Path) -> int:
-    """Opened for writing: over NFS nothing else can be locked alone."""
-    return os.open(folder / PLAN, os.O_RDWR | os.O_CLOEXEC)
+    return cache.is_held(folder / PLAN, os.O_RDWR) is True
 
 
 def _end(folders: list[Path]) -> None:

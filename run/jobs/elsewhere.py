@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who does jobs elsewhere: what hosts by ssh and nodes of Slurm's have in common.
+"""Does jobs on other machines: what hosts reached by ssh and the nodes of Slurm have in common.
 
-A bounded row of jobs that wait, what is told of each that ended, and which hosts are left out.
+It keeps the jobs that wait, reports each job that ended, and knows which hosts get no more jobs.
 """
 
 import contextlib
@@ -31,7 +31,10 @@ KNOWN_S = 30.0  # in which a campaign that is gone on with asks for what others 
 
 @dataclass
 class Task:
-    """A job that was submitted. unwanted: whether it is to be cut short; entry: its plan's."""
+    """A job that was submitted.
+
+    unwanted: tells whether the runner wants the job cut short; entry: the job in its plan.
+    """
 
     job: Job
     run: Path
@@ -48,7 +51,7 @@ class Task:
         return self.run.parent, self.job.number
 
     def is_unwanted(self) -> bool:
-        """Whether it is to be cut short, whoever wants that."""
+        """Whether the job shall be cut short: it was cancelled, or the runner does not want it."""
         return self.cancelled or self.unwanted()
 
 
@@ -75,10 +78,10 @@ class Blocks:
 
 
 class Elsewhere(Generic[T]):
-    """Jobs on other machines, at most at_once of them at a time.
+    """Does jobs on other machines, at most at_once of them at a time.
 
-    folder: of the campaign. done: is told which host did which run. blocks: None if the guests have
-    clocks of their own.
+    folder: the campaign's folder. done: called with each run and the host that did it. blocks: None
+    if the guests have their own clocks.
     """
 
     attempts = 3

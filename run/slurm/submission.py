@@ -126,7 +126,7 @@ class Submissions:
     def recover(self, done: Callable[[Path, str], None]) -> dict[str, TaskFolder]:
         """What a driver before us has submitted and not taken over, by the jobs' identities.
 
-        done: is told of each run that has a result by now, and its node.
+        done: called with each run that has a result, and with the node that did it.
         """
         known = {}
         for path in sorted((self._campaign / FOLDER).glob(f"*/{PLAN}")):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is said of a run that grows on another host."""
+"""The progress of a run on another host, read from its files."""
 
 from pathlib import Path
 
