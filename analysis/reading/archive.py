@@ -169,8 +169,8 @@ def unpacked(path: Path) -> Path:
             _extract(member, folder)
     except Damaged as error:
         raise UserError(f"{path}: {error}", hint="no bundle that this suite made") from None
-    found = list(folder.iterdir())
-    return found[0] if len(found) == 1 and found[0].is_dir() else folder
+    entries = list(folder.iterdir())
+    return entries[0] if len(entries) == 1 and entries[0].is_dir() else folder
 
 
 def _extract(member: Member, folder: Path) -> None:

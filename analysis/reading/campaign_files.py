@@ -15,11 +15,11 @@ from errors import UserError
 def load_plan(folder: Path, problems: list[str]) -> Plan:
     """The campaign's plan; UserError if it is of an unknown format version."""
     path = folder / PLAN_FILE
-    found: list[str] = []
+    plan_problems: list[str] = []
     raw = read_file(path, problems, LARGEST_FACTS)
-    plan, found = parse_plan(raw) if raw is not None else (Plan(), [])
+    plan, plan_problems = parse_plan(raw) if raw is not None else (Plan(), [])
     check_format(path, {"format": plan.format})
-    problems += [f"plan.toml: {problem}" for problem in found]
+    problems += [f"plan.toml: {problem}" for problem in plan_problems]
     return plan
 
 
@@ -34,8 +34,8 @@ def load_hosts(folder: Path, problems: list[str]) -> dict[str, str]:
     """Which host did a run, by "VARIANT/NUMBER"; empty if all were done on one machine."""
     if HOSTS_FILE not in names_in(folder).files:
         return {}
-    found = json_object(read_file(folder / HOSTS_FILE, problems, LARGEST_FACTS) or b"") or {}
-    runs = found.get(HOST_OF_RUNS)
+    content = json_object(read_file(folder / HOSTS_FILE, problems, LARGEST_FACTS) or b"") or {}
+    runs = content.get(HOST_OF_RUNS)
     if not isinstance(runs, dict):
         problems.append(f"{HOSTS_FILE}: damaged, which host did which run is not known")
         return {}

@@ -136,8 +136,8 @@ def parse_table(raw: bytes, wanted: Collection[str] | None = None) -> Table | No
 
 def names_of(header: bytes) -> list[str]:
     """The columns that a table has; none if they are more than any has."""
-    found = header.count(b"\t") < MOST_COLUMNS
-    return header.decode("ascii", "replace").split("\t") if found else []
+    fits = header.count(b"\t") < MOST_COLUMNS
+    return header.decode("ascii", "replace").split("\t") if fits else []
 
 
 def _read(
@@ -147,12 +147,12 @@ def _read(
     parts = [[np.zeros(0)] * len(indices)]
     rows = dropped = unread = 0
     for _, piece in pieces(rest):
-        found = undamaged(piece, width, stamp, indices)
-        if found is None:
-            found, without, cells = row_by_row(piece, width, stamp, indices)
+        columns = undamaged(piece, width, stamp, indices)
+        if columns is None:
+            columns, without, cells = row_by_row(piece, width, stamp, indices)
             dropped, unread = dropped + without, unread + cells
-        parts.append(found)
-        rows += len(found[0])
+        parts.append(columns)
+        rows += len(columns[0])
         if rows > MOST_ROWS:
             problems.append(f"only its first {rows:,} rows are read")
             break
@@ -182,10 +182,10 @@ def _column(rest: bytes, chars: Chars, begins: Places, ends: Places) -> Floats:
     """The numbers of undamaged cells, NaN for empty ones."""
     if _never_moved(rest, chars, begins, ends):
         return np.full(len(begins), float(rest[begins[0] : ends[0]]))
-    found = digits(chars, begins, ends)
-    if found is not None:
-        found[begins == ends] = np.nan
-        return found
+    numbers = digits(chars, begins, ends)
+    if numbers is not None:
+        numbers[begins == ends] = np.nan
+        return numbers
     thousandths = milliseconds(chars, begins, ends)
     if thousandths is not None:
         return thousandths / 1000

@@ -181,8 +181,8 @@ def read_reclaimers(run: Path, problems: list[str]) -> list[Reclaimer] | None:
         whole = [None if value is None else int(value) for value in values]
         return Reclaimer(pid, _text(row.get("comm", b"")), *whole)
 
-    found = _read(run / RECLAIM, ("pid",), parse, problems)
-    return None if found is None else sorted(found, key=lambda one: -(one.microseconds or 0))
+    tasks = _read(run / RECLAIM, ("pid",), parse, problems)
+    return None if tasks is None else sorted(tasks, key=lambda task: -(task.microseconds or 0))
 
 
 @functools.lru_cache(10_000)  # a run has few different ones
@@ -246,17 +246,17 @@ def _read(
     if not set(needed) <= set(names) or len(set(names)) < len(names):
         problems.append(f"{path.name}: has no header that can be read, left out")
         return None
-    found, unread = [], 0
+    records, unread = [], 0
     for line in body.split(b"\n")[:-1]:
         cells = line.split(b"\t")
-        made = parse(dict(zip(names, cells, strict=True))) if len(cells) == len(names) else None
-        if made:
-            found.append(made)
+        record = parse(dict(zip(names, cells, strict=True))) if len(cells) == len(names) else None
+        if record:
+            records.append(record)
         else:
             unread += 1
     if unread:
         problems.append(f"{path.name}: {count(unread, 'row')} could not be read and left out")
-    return found
+    return records
 
 
 def _number(cell: bytes) -> float | None:

@@ -44,26 +44,26 @@ UNSAID: dict[tuple[str, ...], Any] = {
 
 def differences(runs: list[Run]) -> list[str]:
     """One line for each key fact in which the runs differ, with both values and who has them."""
-    found: list[str] = []
+    lines: list[str] = []
     for keys in (*EVERYWHERE, *_parameters(runs)):
-        told = [run for run in runs if keys != SWAP_SIZE or on_disk(run)]
-        for each in _by_block(told) if keys in ON_A_HOST else [told]:
-            found += _difference(each, keys)
+        relevant = [run for run in runs if keys != SWAP_SIZE or on_disk(run)]
+        for group in _by_block(relevant) if keys in ON_A_HOST else [relevant]:
+            lines += _difference(group, keys)
     by_variant: dict[str, list[Run]] = {}
     for run in runs:
         by_variant.setdefault(run.variant, []).append(run)
     for members in by_variant.values():
         for keys in IN_A_VARIANT:
-            found += _difference(members, keys)
-        found += _difference([run for run in members if not on_disk(run)], SWAP_SIZE)
-    return found
+            lines += _difference(members, keys)
+        lines += _difference([run for run in members if not on_disk(run)], SWAP_SIZE)
+    return lines
 
 
 def own_settings(one: Run, other: Run) -> list[str]:
     """What two variants' runs differ in, beside the kernel, of what a variant may have its own."""
     keys = [keys for keys in (*IN_A_VARIANT, SWAP_SIZE) if keys[0] != "kernel"]
-    values = {each: (_value(one, each), _value(other, each)) for each in keys}
-    apart = [each[0] for each, (a, b) in values.items() if UNKNOWN not in (a, b) and a != b]
+    values = {fact: (_value(one, fact), _value(other, fact)) for fact in keys}
+    apart = [fact[0] for fact, (a, b) in values.items() if UNKNOWN not in (a, b) and a != b]
     return list(dict.fromkeys("command line" if name == "append" else name for name in apart))
 
 
@@ -71,12 +71,12 @@ def unknown(runs: list[Run]) -> list[str]:
     """One line that names the facts that only some of the runs know, or none."""
     facts = (*EVERYWHERE, *_parameters(runs), *IN_A_VARIANT)
     counts = {keys: sum(_value(run, keys) is UNKNOWN for run in runs) for keys in facts}
-    some = [
+    names = [
         f"{plain('.'.join(keys), 60)} ({plural(count, 'run')})"
         for keys, count in counts.items()
         if 0 < count < len(runs)
     ]
-    return [f"Not known of every run, so not compared there: {', '.join(some)}."] if some else []
+    return [f"Not known of every run, so not compared there: {', '.join(names)}."] if names else []
 
 
 def busy_by_others(run: Run) -> float | None:
@@ -107,7 +107,7 @@ def block(run: Run) -> str:
 
 def several_hosts(runs: list[Run]) -> list[str]:
     """One line if the runs' figures depend on several hosts, for who cannot compare within each."""
-    names = {each[0].host: [_name(run) for run in each] for each in _by_block(runs)}
+    names = {group[0].host: [_name(run) for run in group] for group in _by_block(runs)}
     if len(names) < 2:
         return []
     first, second = list(names.values())[:2]
@@ -154,7 +154,7 @@ def _value(run: Run, keys: tuple[str, ...]) -> Any:
     if value is None:
         return None if keys[0] in ("disk", "parameters") else UNKNOWN
     if keys == ("knobs",) and isinstance(value, list):
-        return [_knob(one) for one in value]
+        return [_knob(knob) for knob in value]
     return value
 
 
@@ -169,8 +169,8 @@ def _difference(runs: list[Run], keys: tuple[str, ...]) -> list[str]:
     known = [(value, run) for run in runs if (value := _value(run, keys)) is not UNKNOWN]
     if keys == ("mem_total_kib",):
         sizes = [(size, run) for value, run in known if (size := number(value)) is not None]
-        least = min(sizes, key=lambda one: one[0], default=None)
-        most = max(sizes, key=lambda one: one[0], default=None)
+        least = min(sizes, key=lambda pair: pair[0], default=None)
+        most = max(sizes, key=lambda pair: pair[0], default=None)
         if least is None or most is None or most[0] <= least[0] * (1 + MEMORY_TOLERANCE):
             return []
         groups = {f"{least[0]:.0f}": [_name(least[1])], f"{most[0]:.0f}": [_name(most[1])]}

@@ -77,7 +77,7 @@ def names_in(folder: Path) -> Names:
 
     UserError if it cannot be read.
     """
-    folders, files, links, strange = found = Names([], [], [], [])
+    folders, files, links, strange = names = Names([], [], [], [])
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -93,7 +93,7 @@ def names_in(folder: Path) -> Names:
                     files.append(entry.name)
     except OSError as error:
         raise UserError(f"{folder}: {error.strerror}") from error
-    return found
+    return names
 
 
 def readable(name: str) -> str:

@@ -9,12 +9,12 @@ NOT_SET = "n"  # "is not set" and "not there" are the same to the kernel
 
 def options(config: str) -> dict[str, str]:
     """The options that are set, by name, in a .config's text."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for line in config.splitlines():
         match = OPTION.fullmatch(line)
         if match and match[1]:
-            found[match[1]] = match[2]
-    return found
+            values[match[1]] = match[2]
+    return values
 
 
 def differences(base: str, other: str) -> list[tuple[str, str, str]]:

@@ -41,10 +41,10 @@ class KernelVersion:
 def kernel_version(run: Run) -> KernelVersion | None:
     """The version; None if the run does not say, or says it in another way than Linux does."""
     release, version = (str(run.fact("kernel", key) or "")[:300] for key in ("release", "version"))
-    found = DEBIAN.search(version) or RELEASE.match(release)
-    if found is None:
+    match = DEBIAN.search(version) or RELEASE.match(release)
+    if match is None:
         return None
-    major, minor, sub, candidate = found.groups()
+    major, minor, sub, candidate = match.groups()
     commit = COMMIT.search(release)
     return KernelVersion(
         (int(major), int(minor), int(sub or 0)),

@@ -85,5 +85,5 @@ def read_keys(stream: Stream, until: float) -> Keys:
             keys.append(Key(number, key.program, key.due, key.idle, max(0.0, end - key.due), False))
         else:
             unread += 1
-    gone = tuple(one for one in ended.values() if one.at < until)
+    gone = tuple(program for program in ended.values() if program.at < until)
     return Keys(tuple(keys), gone, unread)

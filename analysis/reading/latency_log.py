@@ -57,10 +57,10 @@ class Texts(Sequence[str]):
 
     def which(self, text: bytes) -> Bools:
         """Which of them are this text."""
-        found: Bools = self.ends - self.begins == len(text)
-        for index in np.flatnonzero(found):
-            found[index] = self.body[self.begins[index] : self.ends[index]] == text
-        return found
+        matches: Bools = self.ends - self.begins == len(text)
+        for index in np.flatnonzero(matches):
+            matches[index] = self.body[self.begins[index] : self.ends[index]] == text
+        return matches
 
     def lateness(self) -> Floats | None:
         """Seconds of each `late S` text, NaN for any other; None if there is no such text."""
@@ -68,9 +68,9 @@ class Texts(Sequence[str]):
             return None
         # As a rule every line of the log says so, and none was left out or put elsewhere.
         lines = self.body[: self.ends[-1] + 1]
-        found = LATE_LINE.findall(lines)
-        if len(found) == len(self) == lines.count(b"\n") and np.all(np.diff(self.begins) > 0):
-            return np.array([float(seconds) for seconds in found])
+        late_texts = LATE_LINE.findall(lines)
+        if len(late_texts) == len(self) == lines.count(b"\n") and np.all(np.diff(self.begins) > 0):
+            return np.array([float(seconds) for seconds in late_texts])
         ends = np.minimum(self.ends, self.begins + LONGEST_TEXT).tolist()
         matches = map(LATE.fullmatch, repeat(self.body), self.begins.tolist(), ends)
         late = np.array([float(match[1]) if match else np.nan for match in matches])
@@ -146,15 +146,15 @@ def pieces(body: bytes) -> Iterator[tuple[int, bytes]]:
 def _read(body: bytes, problems: list[str]) -> tuple[Floats, Floats, Texts]:
     """Elapsed, gap and text of every line that can be read; how many cannot is in problems."""
     damaged = 0
-    found = [(np.zeros(0), np.zeros(0), np.zeros(0, np.intp), np.zeros(0, np.intp))]
+    parts = [(np.zeros(0), np.zeros(0), np.zeros(0, np.intp), np.zeros(0, np.intp))]
     for begin, piece in pieces(body):
         at_once = undamaged(piece) if len(piece) <= PIECE else None
         elapsed, gap, text = at_once or line_by_line(piece)
         damaged += piece.count(b"\n") - len(elapsed)
-        found.append((elapsed, gap, text.begins + begin, text.ends + begin))
+        parts.append((elapsed, gap, text.begins + begin, text.ends + begin))
     if damaged:
         problems.append(f"{count(damaged, 'line')} could not be read and left out")
-    elapsed, gap, begins, ends = (np.concatenate(each) for each in zip(*found, strict=True))
+    elapsed, gap, begins, ends = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return elapsed, gap, Texts(body, begins, ends)
 
 
@@ -205,10 +205,12 @@ def _sums(chars: Chars, begins: Places, ends: Places, places: list[int]) -> Floa
 
 def line_by_line(body: bytes) -> tuple[Floats, Floats, Texts]:
     """Elapsed, gap and text of every line that can be read."""
-    found = list(STAMPED.finditer(body))
-    elapsed = np.array([float(one[1]) for one in found], dtype=np.float64)
-    gap = np.array([float(one[2]) for one in found], dtype=np.float64)
-    spans = [one.span(3) if one[3] is not None else (one.end(), one.end()) for one in found]
+    matches = list(STAMPED.finditer(body))
+    elapsed = np.array([float(match[1]) for match in matches], dtype=np.float64)
+    gap = np.array([float(match[2]) for match in matches], dtype=np.float64)
+    spans = [
+        match.span(3) if match[3] is not None else (match.end(), match.end()) for match in matches
+    ]
     begins, ends = np.array(spans, dtype=np.intp).reshape(-1, 2).T
     return elapsed, gap, Texts(body, begins, ends)
 
@@ -254,5 +256,5 @@ def number(value: object) -> float | None:
 
 def elapsed_time(value: object) -> float | None:
     """An elapsed time of a JSON file, seconds; None if it is none, or one that no run lasts."""
-    found = number(value)
-    return found if found is not None and 0 <= found < MOST_SECONDS else None
+    seconds = number(value)
+    return seconds if seconds is not None and 0 <= seconds < MOST_SECONDS else None

@@ -107,17 +107,17 @@ class Run:
     @cached_property
     def figures(self) -> dict[str, float]:
         """What the workload measured, and what it has of the recorded; else not available."""
-        told = read_figures(self.meta, [])
+        measured = read_figures(self.meta, [])
         t0 = number(self.meta.get("t0"))
-        late = answered(list(self.streams.values()), self.workload.late, told, t0)
-        return recorded(self.evidence, self.workload.recorded, told, t0) | late | told
+        late = answered(list(self.streams.values()), self.workload.late, measured, t0)
+        return recorded(self.evidence, self.workload.recorded, measured, t0) | late | measured
 
     @cached_property
     def keys(self) -> Keys | None:
         """The keys that were pressed; None if there were none, or the run does not say."""
         if self.key_stream is None or not len(self.key_stream.elapsed):
             return None
-        ends = (one.get("elapsed") for one in self.events if one["event"] == "end")
+        ends = (event.get("elapsed") for event in self.events if event["event"] == "end")
         over = next((elapsed_time(end) for end in ends), None)
         return read_keys(self.key_stream, self.key_stream.until if over is None else over)
 
@@ -206,39 +206,39 @@ def load_campaign(path: Path) -> Campaign:
         raise UserError(f"{folder}: {error.strerror}") from error
     if not is_there:
         raise UserError(f"{folder}: no such folder of results")
-    found = find_runs(folder)
-    if not found.runs:
+    listing = find_runs(folder)
+    if not listing.runs:
         raise UserError(f"{folder}: holds no runs", hint="expected <variant>/<number>/status.json")
-    if found.bytes_of_facts > MOST_FACTS:
+    if listing.bytes_of_facts > MOST_FACTS:
         raise UserError(
             f"{folder}: its {STATUS}, {META} and {EVENTS} have "
-            f"{found.bytes_of_facts >> 20} MiB together",
+            f"{listing.bytes_of_facts >> 20} MiB together",
             hint=f"at most {MOST_FACTS >> 20} MiB are read: name one variant's folder",
         )
-    plan = load_plan(folder, found.problems)
-    loaded = _load_places(found.runs, plan)
-    incomplete = [f"{name} (a link, not followed)" for name in found.links]
-    incomplete += [one for one in loaded if isinstance(one, str)]
-    runs = without_copies([one for one in loaded if isinstance(one, Run)], found.problems)
-    hosts = load_hosts(folder, found.problems)
-    runs = [replace(one, host=hosts.get(f"{one.variant}/{one.number}", "")) for one in runs]
-    machine = load_machine(folder, plan, found.problems)
+    plan = load_plan(folder, listing.problems)
+    loaded = _load_places(listing.runs, plan)
+    incomplete = [f"{name} (a link, not followed)" for name in listing.links]
+    incomplete += [run for run in loaded if isinstance(run, str)]
+    runs = without_copies([run for run in loaded if isinstance(run, Run)], listing.problems)
+    hosts = load_hosts(folder, listing.problems)
+    runs = [replace(run, host=hosts.get(f"{run.variant}/{run.number}", "")) for run in runs]
+    machine = load_machine(folder, plan, listing.problems)
     return Campaign(
         folder,
         runs,
         incomplete,
-        found.set_aside,
+        listing.set_aside,
         plan,
-        found.configs,
-        found.changes,
-        found.problems,
+        listing.configs,
+        listing.changes,
+        listing.problems,
         machine,
     )
 
 
 def _load_places(places: list[Place], plan: Plan) -> list[Run | str]:
     """Each place's run, or its name and why it is incomplete; in several processes if many."""
-    treated = any(one.remedy for one in plan.variants)
+    treated = any(variant.remedy for variant in plan.variants)
     load = partial(_load_place, orders=plan.orders, treated=treated)
     return done_to_each(places, load, LARGE, at_once=8)
 
@@ -277,8 +277,8 @@ def _load_run(place: Place, status: dict[str, Any], planned: int | None) -> Run:
         event["event"] in ("start", "stream-start") for event in events
     )
     streams: dict[str, Stream] = {}
-    for name, one in lines.items():
-        stream = make_stream(logs[name], name, one, events, began, last_sent, warnings)
+    for name, stream_lines in lines.items():
+        stream = make_stream(logs[name], name, stream_lines, events, began, last_sent, warnings)
         if stream is not None:
             streams[name] = stream
     key_stream = streams.pop(KEYS, None)
@@ -311,11 +311,11 @@ def _latency_logs(path: Path, warnings: list[str]) -> dict[str, Path]:
     _, files, links, strange = names_in(path)
     warnings += [f"{name}: its name is no UTF-8, left out" for name in sorted(strange)]
     warnings += [f"{name}: a link, not followed" for name in sorted(links)]
-    found = {match[1]: path / name for name in files if (match := LATENCY_LOG.fullmatch(name))}
-    names = sorted(found, key=natural)
+    logs = {match[1]: path / name for name in files if (match := LATENCY_LOG.fullmatch(name))}
+    names = sorted(logs, key=natural)
     if len(names) > MOST_STREAMS:
         warnings.append(f"{len(names)} latency logs: only the first {MOST_STREAMS} are read")
-    return {name: found[name] for name in names[:MOST_STREAMS]}
+    return {name: logs[name] for name in names[:MOST_STREAMS]}
 
 
 def _last_sent(
@@ -323,8 +323,8 @@ def _last_sent(
 ) -> float:
     """Elapsed of the last thing that the machine sent."""
     stamps = [float(table.columns[STAMP][-1]) for table in tables.values()]
-    stamps += [float(one.elapsed[-1]) for one in lines.values() if len(one.elapsed)]
-    stamps += [one.end[0] for one in lines.values() if one.end]
+    stamps += [float(log.elapsed[-1]) for log in lines.values() if len(log.elapsed)]
+    stamps += [log.end[0] for log in lines.values() if log.end]
     stamps += [elapsed_time(event.get("elapsed")) or 0.0 for event in events]
     return max(stamps, default=0.0)
 

@@ -52,24 +52,24 @@ def natural(name: str) -> list[tuple[int, str]]:
 
 def find_runs(folder: Path) -> Found:
     """Everything that may be a run of this folder; UserError if it cannot be listed."""
-    found = Found()
+    listing = Found()
     if _is_run(folder):
         place = folder.resolve()
         number = int(place.name) if _is_number(place.name) else 1
-        found.runs.append(Place(readable(place.parent.name), number, folder))
-        return found
+        listing.runs.append(Place(readable(place.parent.name), number, folder))
+        return listing
     folders, _, links, strange = names_in(folder)
-    found.problems.extend(map(_no_name, strange))
+    listing.problems.extend(map(_no_name, strange))
     if any(_is_number(name) and _is_run(folder / name) for name in folders):
-        _variant(readable(folder.resolve().name), folder, found)
-        return found
+        _variant(readable(folder.resolve().name), folder, listing)
+        return listing
     for name in sorted(folders, key=natural):
         if name != REPORT:
-            _variant(name, folder / name, found)
+            _variant(name, folder / name, listing)
     for name in sorted(links, key=natural):
         if name != REPORT and (folder / name).is_dir():
-            found.links.append(name)
-    return found
+            listing.links.append(name)
+    return listing
 
 
 def _variant(variant: str, folder: Path, found: Found) -> None:

@@ -27,8 +27,8 @@ def recorded(
     trace = evidence.trace if wanted and t0 is not None else None
     if trace is None or t0 is None:
         return {}
-    found = {one.key: _figure(trace, one, told, t0) for one in wanted}
-    return {key: value for key, value in found.items() if value is not None}
+    figures = {figure.key: _figure(trace, figure, told, t0) for figure in wanted}
+    return {key: value for key, value in figures.items() if value is not None}
 
 
 def answered(
@@ -40,17 +40,17 @@ def answered(
     then. told, t0: as of `recorded`. 0: none was late.
     """
     seconds = {}
-    for one in wanted:
-        if one.of != "again" or one.since not in told or t0 is None:
+    for figure in wanted:
+        if figure.of != "again" or figure.since not in told or t0 is None:
             continue
-        begin = told[one.since] - t0
+        begin = told[figure.since] - t0
         last = [begin]
         for stream in streams:
-            if stream.name.partition("-")[0] != one.stream or stream.late is None:
+            if stream.name.partition("-")[0] != figure.stream or stream.late is None:
                 continue
             last += stream.elapsed[stream.late >= STALL].tolist()
             last += [stream.until] if stream.open_gap >= STALL else []
-        seconds[one.key] = max(last) - begin
+        seconds[figure.key] = max(last) - begin
     return seconds
 
 
@@ -71,13 +71,13 @@ def _grown(trace: Table, patterns: Iterable[str], begin: float, end: float) -> f
 
     From the last row before the begin, or the first one, to the first row after the end.
     """
-    each = [
+    growths = [
         _between(trace, name, begin, end)
         for name in trace.names
         if any(fnmatchcase(name, pattern) for pattern in patterns)
     ]
-    known = [one for one in each if one is not None]
-    return sum(known) if known and len(known) == len(each) else None
+    known = [growth for growth in growths if growth is not None]
+    return sum(known) if known and len(known) == len(growths) else None
 
 
 def _between(trace: Table, name: str, begin: float, end: float) -> float | None:

@@ -53,69 +53,69 @@ def read_workload(meta: dict[str, Any], streams: Iterable[str], warnings: list[s
 
     streams: names of the run's streams. Of another workload without a description it is the name.
     """
-    told = meta.get(KEY)
+    workload = meta.get(KEY)
     known = is_described(meta)
-    if told is not None and not isinstance(told, dict):
+    if workload is not None and not isinstance(workload, dict):
         taken = "taken for the desktop" if known else "not known"
         warnings.append(f"meta.json: workload is damaged, {taken}")
     if not known:
         return Description(plain(named(meta), NAME), "", SOME_SUBJECT, ())
-    if not isinstance(told, dict):
+    if not isinstance(workload, dict):
         return Description(DESKTOP, "", SUBJECT, tuple(_gitks(meta, streams)))
     bad: list[str] = []
-    primary = told.get("primary", STALLED)
+    primary = workload.get("primary", STALLED)
     if not _is_key(primary):
         bad.append("primary")
         primary = STALLED
-    subjects = _each(told, "subjects", MOST_SUBJECTS, _stream, bad)
-    figures = _each(told, "figures", MOST_FIGURES, _figure, bad)
-    found = Description(
-        name=_words(told, "name", NAME, bad) or "unnamed",
-        summary=_words(told, "summary", SUMMARY, bad),
-        subject=_words(told, "subject", NAME, bad) or SOME_SUBJECT,
+    subjects = _each(workload, "subjects", MOST_SUBJECTS, _stream, bad)
+    figures = _each(workload, "figures", MOST_FIGURES, _figure, bad)
+    description = Description(
+        name=_words(workload, "name", NAME, bad) or "unnamed",
+        summary=_words(workload, "summary", SUMMARY, bad),
+        subject=_words(workload, "subject", NAME, bad) or SOME_SUBJECT,
         subjects=tuple(dict.fromkeys(subjects)),
         primary=primary,
-        figures=tuple({one.key: one for one in figures}.values()),
-        tables=tuple(_each(told, "tables", MOST_TABLES, _table, bad)),
-        recorded=tuple(_each(told, "recorded", MOST_FIGURES, _recorded, bad)),
-        late=tuple(_each(told, "late", MOST_FIGURES, _late, bad)),
-        settled=_words(told, "settled", NAME, bad) if "settled" in told else "",
-        panels=tuple(_each(told, "panels", MOST_PANELS, _panel, bad)),
-        phases=_stream(told.get("phases")) or "",
+        figures=tuple({figure.key: figure for figure in figures}.values()),
+        tables=tuple(_each(workload, "tables", MOST_TABLES, _table, bad)),
+        recorded=tuple(_each(workload, "recorded", MOST_FIGURES, _recorded, bad)),
+        late=tuple(_each(workload, "late", MOST_FIGURES, _late, bad)),
+        settled=_words(workload, "settled", NAME, bad) if "settled" in workload else "",
+        panels=tuple(_each(workload, "panels", MOST_PANELS, _panel, bad)),
+        phases=_stream(workload.get("phases")) or "",
     )
     if bad:
         warnings.append(f"meta.json: of the workload left out: {some(bad, MOST_NAMED)}")
-    return found
+    return description
 
 
 def read_figures(meta: dict[str, Any], warnings: list[str]) -> dict[str, float]:
     """The numbers that the workload measured, by key; what is none is not available."""
-    told = meta.get(FIGURES, {})
-    if not isinstance(told, dict):
+    measured = meta.get(FIGURES, {})
+    if not isinstance(measured, dict):
         warnings.append("meta.json: figures are damaged, not available")
         return {}
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     bad: list[str] = []
-    for key, value in list(told.items())[:MOST_FIGURES]:
+    for key, value in list(measured.items())[:MOST_FIGURES]:
         figure = number(value)
         if FIGURE_KEY.fullmatch(key) and figure is not None and figure >= 0:
-            found[key] = figure
+            figures[key] = figure
         else:
             bad.append(plain(key, NAME))
-    if len(told) > MOST_FIGURES:
+    if len(measured) > MOST_FIGURES:
         bad.append(f"all beyond {MOST_FIGURES}")
     if bad:
         warnings.append(f"meta.json: figures that are no number: {some(bad, MOST_NAMED)}")
-    return found
+    return figures
 
 
 def _gitks(meta: dict[str, Any], streams: Iterable[str]) -> list[str]:
     """The gitk's that are there, and those that were asked for."""
-    found = [name for name in streams if re.fullmatch(rf"{GITK}\d+", name)]
+    present = [name for name in streams if re.fullmatch(rf"{GITK}\d+", name)]
     parameters = meta.get("parameters")
     asked = number(parameters.get("gitk")) if isinstance(parameters, dict) else None
     wanted = int(min(asked or 0, MOST_GITKS))
-    return list(dict.fromkeys([*found, *(f"{GITK}{n}" for n in range(1, wanted + 1))]))
+    return list(dict.fromkeys([*present, *(f"{GITK}{n}" for n in range(1, wanted + 1))]))
 
 
 def _words(told: dict[str, Any], key: str, limit: int, bad: list[str]) -> str:
@@ -135,10 +135,10 @@ def _each(
         bad.append(key)
         return []
     made = [read(value) for value in values[:most]]
-    bad += [f"{key}[{place}]" for place, one in enumerate(made) if one is None]
+    bad += [f"{key}[{place}]" for place, item in enumerate(made) if item is None]
     if len(values) > most:
         bad.append(f"{key} beyond {most}")
-    return [one for one in made if one is not None]
+    return [item for item in made if item is not None]
 
 
 def _stream(value: Any) -> str | None:
@@ -163,11 +163,11 @@ def _table(value: Any) -> FigureTable | None:
     match value:
         case {"title": str(title), "columns": [*columns], "rows": [*rows]} if columns:
             heads = tuple(plain(column, COLUMN) for column in columns[:MOST_COLUMNS])
-            found = tuple(_rows(rows[:MOST_ROWS], len(heads)))
+            table_rows = tuple(_rows(rows[:MOST_ROWS], len(heads)))
             better = _better(value.get("better"), len(heads))
             failed = value.get("of_failed") is True
-            made = FigureTable(plain(title, TITLE), heads, found, better, failed)
-            return made if found else None
+            made = FigureTable(plain(title, TITLE), heads, table_rows, better, failed)
+            return made if table_rows else None
     return None
 
 
@@ -175,15 +175,17 @@ def _better(value: Any, columns: int) -> tuple[str, ...]:
     """Of each column a direction or none; a word that is neither is none."""
     if not isinstance(value, list):
         return ()
-    found = [word if word in ("lower", "higher") else "" for word in value[:columns]]
-    return (*found, *[""] * (columns - len(found)))
+    directions = [word if word in ("lower", "higher") else "" for word in value[:columns]]
+    return (*directions, *[""] * (columns - len(directions)))
 
 
 def _panel(value: Any) -> Panel | None:
     match value:
         case {"title": str(title), "unit": str(unit), "curves": [*curves]}:
-            found = [one for each in curves[:MOST_CURVES] if (one := _curve(each))]
-            return Panel(plain(title, NAME), plain(unit, UNIT), tuple(found)) if found else None
+            readable = [curve for entry in curves[:MOST_CURVES] if (curve := _curve(entry))]
+            return (
+                Panel(plain(title, NAME), plain(unit, UNIT), tuple(readable)) if readable else None
+            )
     return None
 
 
