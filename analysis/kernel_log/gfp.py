@@ -67,8 +67,8 @@ _RECLAIM = ("DIRECT_RECLAIM", "KSWAPD_RECLAIM")
 
 def version(release: str | None) -> Version | None:
     """(4, 4, 0) for '4.4.0-21-generic'; None if it does not begin with a version."""
-    found = _VERSION.match(release or "")
-    return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else None
+    match = _VERSION.match(release or "")
+    return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
 
 
 def decode(mask: int, release: str | None) -> str | None:
@@ -83,14 +83,14 @@ def decode(mask: int, release: str | None) -> str | None:
     names = {name: bit for bit, name in bits.items() if name}
     if mask & ~sum(names.values()):
         return None
-    found = []
+    flags = []
     for together, parts in _together(kernel):
         value = sum(names.get(part, 0) for part in parts)
         if all(part in names for part in parts) and mask & value == value:
-            found.append(together)
+            flags.append(together)
             mask &= ~value
-    found += [f"__GFP_{name}" for name, bit in names.items() if mask & bit]
-    return "|".join(found) or "GFP_NOWAIT"
+    flags += [f"__GFP_{name}" for name, bit in names.items() if mask & bit]
+    return "|".join(flags) or "GFP_NOWAIT"
 
 
 def _together(kernel: Version) -> list[tuple[str, tuple[str, ...]]]:

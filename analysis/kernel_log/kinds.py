@@ -138,8 +138,8 @@ class Beginning:
 def beginning(text: str) -> Beginning | None:
     """What record this line begins; None if none. OTHER: somebody else's dump."""
     for literal, kind, pattern in _BEGINNINGS:
-        if literal in text and (found := pattern.match(text)):
-            facts = {key.rstrip("23"): value for key, value in found.groupdict().items() if value}
+        if literal in text and (match := pattern.match(text)):
+            facts = {key.rstrip("23"): value for key, value in match.groupdict().items() if value}
             if kind != OOM:
                 return Beginning(kind, facts)
             if "memcg" in facts and facts["memcg"] == "O":
@@ -218,9 +218,9 @@ def part(text: str) -> int | None:
     """Which part of a record this line (without blanks around it) may be; None: of none."""
     if "+0x" in text and "/0x" in text and not text.startswith(_NOT_A_FRAME):
         return FRAME
-    found = _PARTS.match(text, 0, 1024)
-    if found and found.lastgroup:
-        return _NAMED[found.lastgroup]
+    match = _PARTS.match(text, 0, 1024)
+    if match and match.lastgroup:
+        return _NAMED[match.lastgroup]
     if text.startswith(("CPU", "Pid:")) and CPU_LINE.match(text):
         return CPU
     return CPUSET if " mems_allowed=" in text else None

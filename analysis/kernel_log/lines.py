@@ -81,12 +81,12 @@ class Lines:
         if b"\0" in raw:  # what a crash leaves of blocks that were never written
             raw = raw.replace(b"\0", b"")
         text = raw[:LONGEST].decode("utf-8", "replace").rstrip("\r\n")
-        found = _PLAIN.match(text)
-        if found and "#0" not in text and not (text[0] == "[" and " kernel: " in text):
-            self._time, self._caller = float(found[1]), found[2]
+        match = _PLAIN.match(text)
+        if match and "#0" not in text and not (text[0] == "[" and " kernel: " in text):
+            self._time, self._caller = float(match[1]), match[2]
             self._kernel, self._escaped = True, False
             self._syslog = text[0] != "["
-            text = text[found.end() :]
+            text = text[match.end() :]
             if not text.isprintable():
                 text = printable(text)
             return [Message(self._time, self._caller, text, False)]
@@ -106,7 +106,7 @@ class Lines:
         if self._escaped and "\\x" in text:
             text = _unescape(text)
         elif self._syslog and "#0" in text:
-            text = _OCTAL.sub(lambda found: chr(int(found[1], 8)), text)
+            text = _OCTAL.sub(lambda match: chr(int(match[1], 8)), text)
         return text.split("\n") if "\n" in text else [text]
 
     def _prefix(self, text: str) -> int:
@@ -114,44 +114,44 @@ class Lines:
         self._time = self._caller = None
         self._kernel, self._escaped, self._syslog = True, False, False
         if text.startswith("["):
-            if " kernel: " not in text or not (found := _SYSLOG.match(text)):
+            if " kernel: " not in text or not (match := _SYSLOG.match(text)):
                 self._escaped = bool(_OWN.match(text))
                 return self._stamps(text, 0)
-            self._time = float(found["seconds"])
-            return self._stamps(text, found.end(), keep=True)
-        if found := _KMSG.match(text):
-            self._kernel = int(found["priority"]) < 8  # others: facilities of user space
-            self._time, self._caller = int(found["usec"]) / 1e6, found["caller"]
+            self._time = float(match["seconds"])
+            return self._stamps(text, match.end(), keep=True)
+        if match := _KMSG.match(text):
+            self._kernel = int(match["priority"]) < 8  # others: facilities of user space
+            self._time, self._caller = int(match["usec"]) / 1e6, match["caller"]
             self._escaped = True
-            return found.end()
-        if found := _SYSLOG.match(text):
-            self._time, self._syslog = found["wall"], True
-            return self._stamps(text, found.end())
-        if found := _WALLED.match(text):
-            self._time = found["wall"]
-            start = self._stamps(text, found.end())
+            return match.end()
+        if match := _SYSLOG.match(text):
+            self._time, self._syslog = match["wall"], True
+            return self._stamps(text, match.end())
+        if match := _WALLED.match(text):
+            self._time = match["wall"]
+            start = self._stamps(text, match.end())
             # dmesg --time-format=iso has a comma in its fraction and no host name behind it.
-            self._kernel = isinstance(self._time, float) or "," in found["wall"]
+            self._kernel = isinstance(self._time, float) or "," in match["wall"]
             return start
-        if found := _TAGGED.match(text):
-            return self._stamps(text, found.end())
+        if match := _TAGGED.match(text):
+            return self._stamps(text, match.end())
         return self._stamps(text, 0)
 
     def _stamps(self, text: str, start: int, *, keep: bool = False) -> int:
         """Where the text behind the kernel's own stamps begins; keep: do not believe later ones."""
         while text.startswith(("[", "<", "k", "u", "d", "m", "a", "s", "l", "n", "c", "f"), start):
-            found = _STAMP.match(text, start)
-            if not found:
+            match = _STAMP.match(text, start)
+            if not match:
                 break
-            seconds, caller = found["seconds"], found["caller"] or found["id"]
-            if found["facility"]:
-                self._kernel = found["facility"] == "kern"
+            seconds, caller = match["seconds"], match["caller"] or match["id"]
+            if match["facility"]:
+                self._kernel = match["facility"] == "kern"
             if seconds and not keep and not isinstance(self._time, float):
                 self._time = float(seconds)
             elif self._time is None:
-                self._time = found["wall"] or found["minute"]
+                self._time = match["wall"] or match["minute"]
             self._caller = self._caller or caller
-            start = found.end()
+            start = match.end()
         return start
 
 
@@ -163,5 +163,5 @@ def printable(text: str) -> str:
 
 
 def _unescape(text: str) -> str:
-    raw = _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), text.encode("utf-8", "replace"))
+    raw = _ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), text.encode("utf-8", "replace"))
     return raw.decode("utf-8", "replace")

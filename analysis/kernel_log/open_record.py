@@ -111,9 +111,9 @@ class Open:
             if which in self._seen or self._reached > which:
                 return False
             pattern = kinds.CPU_LINE if which == kinds.CPU else kinds.CPUSET_LINE
-            found = pattern.match(text)
+            match = pattern.match(text)
             task = self._facts.get("invoker", self._facts.get("task"))
-            return not (found and task) or found["task"] == task
+            return not (match and task) or match["task"] == task
         if which == kinds.FRAME:
             return self._reached <= kinds.FRAME
         if which == kinds.DETAIL:
@@ -140,16 +140,16 @@ class Open:
             self._left_out += 1
 
     def _cpu_line(self, text: str) -> None:
-        found = kinds.CPU_LINE.match(text)
-        if not found:
+        match = kinds.CPU_LINE.match(text)
+        if not match:
             return
-        task, cpu = found["task"], found["cpu"]
-        self._release = found["release"]
+        task, cpu = match["task"], match["cpu"]
+        self._release = match["release"]
         if "cpu" not in self._facts and cpu and self.kind in (kinds.HARD_LOCKUP, kinds.SOFT_LOCKUP):
             self._facts["cpu"] = cpu
         of_a_task = self.kind in (kinds.FAILURE, kinds.STALL, kinds.WARNING, *kinds.LOCKUPS)
         if of_a_task and self._facts.setdefault("task", task) == task:
-            self._facts.setdefault("pid", found["pid"])
+            self._facts.setdefault("pid", match["pid"])
 
     def in_stack(self) -> bool:
         """Whether its last line so far is within a stack."""
@@ -218,11 +218,11 @@ def _stack(text: list[str]) -> tuple[str, ...]:
 @lru_cache(1024)
 def _frame(line: str) -> str:
     """A frame as "foo+0x12/0x34 [module]", an unsure one with "? " before it."""
-    found = kinds.SYMBOL.search(line)
-    offset = kinds.OFFSET.match(line, found.end(2)) if found else None
-    if not found or not offset:
+    symbol = kinds.SYMBOL.search(line)
+    offset = kinds.OFFSET.match(line, symbol.end(2)) if symbol else None
+    if not symbol or not offset:
         return ""
-    return f"{'? ' if found[1] else ''}{found[2]}{offset[0].replace(')', '')}"
+    return f"{'? ' if symbol[1] else ''}{symbol[2]}{offset[0].replace(')', '')}"
 
 
 def wanted_by(stack: tuple[str, ...]) -> str | None:
@@ -249,7 +249,7 @@ def wanted_by(stack: tuple[str, ...]) -> str | None:
 def _free_lists(text: list[str]) -> dict[str, dict[int, int]]:
     lists: dict[str, dict[int, int]] = {}
     for line in text:
-        if "kB" in line and "*" in line and (found := kinds.FREE_LIST.match(line)):
-            blocks = kinds.BLOCKS.findall(found["blocks"])
-            lists[found["zone"]] = {int(size): int(count) for count, size in blocks}
+        if "kB" in line and "*" in line and (match := kinds.FREE_LIST.match(line)):
+            blocks = kinds.BLOCKS.findall(match["blocks"])
+            lists[match["zone"]] = {int(size): int(count) for count, size in blocks}
     return lists

@@ -90,12 +90,12 @@ class Parser:
             self.log.release = [*text.split(), ""][2][:80] or None
         elif kinds.HUNG_TASKS_SUPPRESSED in text:
             self.log.hung_tasks_suppressed = True
-        elif found := kinds.SUPPRESSED.match(text):
-            self._left_out(found[1], int(found[2]))
+        elif match := kinds.SUPPRESSED.match(text):
+            self._left_out(match[1], int(match[2]))
             return True
-        elif found_one := kinds.beginning(text):
-            if not (found_one.kind == kinds.OOM and self._further(found_one, message, text)):
-                self._begin(number, message, found_one, text)
+        elif beginning := kinds.beginning(text):
+            if not (beginning.kind == kinds.OOM and self._further(beginning, message, text)):
+                self._begin(number, message, beginning, text)
             return True
         return False
 
@@ -199,7 +199,7 @@ class Parser:
         if record.kind != kinds.OTHER:
             self.log.found[record.kind] += 1
             heapq.heappush(self._closed, (record.number, record.whole()))
-        first = min((each.number for each in self.open), default=self._begun + 1)
+        first = min((other.number for other in self.open), default=self._begun + 1)
         while self._closed and self._closed[0][0] < first:
             self.done.append(heapq.heappop(self._closed)[1])
 
@@ -252,8 +252,8 @@ def _telling(block: bytes) -> set[int]:
     """Where the lines begin that hold one of the literals."""
     starts = set()
     for literal in kinds.LITERALS:
-        found = block.find(literal)
-        while found >= 0:
-            starts.add(block.rfind(b"\n", 0, found) + 1)
-            found = block.find(literal, block.index(b"\n", found))
+        place = block.find(literal)
+        while place >= 0:
+            starts.add(block.rfind(b"\n", 0, place) + 1)
+            place = block.find(literal, block.index(b"\n", place))
     return starts
