@@ -32,10 +32,10 @@ PAGE_OUT = Counter("vmstat", "pgpgout", KIB_PER_MIB)
 
 def moved_mib(run: Run, counter: Counter) -> float | None:
     """MiB from the first sample to the last; None too if the counter ever went back."""
-    found = run.column(counter.table, counter.name)
-    if found is None or len(found[1]) < 2 or np.any(np.diff(found[1]) < 0):
+    column = run.column(counter.table, counter.name)
+    if column is None or len(column[1]) < 2 or np.any(np.diff(column[1]) < 0):
         return None
-    return float((found[1][-1] - found[1][0]) / counter.per_mib)
+    return float((column[1][-1] - column[1][0]) / counter.per_mib)
 
 
 def rate(run: Run, table: str, name: str, per_unit: float) -> tuple[Floats, Floats] | None:
@@ -43,8 +43,8 @@ def rate(run: Run, table: str, name: str, per_unit: float) -> tuple[Floats, Floa
 
     NaN where a counter went back, which no counter does: an unknown rate is not drawn.
     """
-    found = run.column(table, name)
-    return None if found is None else grown(*found, per_unit)
+    column = run.column(table, name)
+    return None if column is None else grown(*column, per_unit)
 
 
 def grown(elapsed: Floats, level: Floats, per_unit: float) -> tuple[Floats, Floats] | None:
@@ -59,11 +59,11 @@ def grown(elapsed: Floats, level: Floats, per_unit: float) -> tuple[Floats, Floa
 
 def peak(run: Run, table: str, name: str) -> float | None:
     """The highest sample of a gauge."""
-    found = run.column(table, name)
-    return None if found is None else float(found[1].max())
+    column = run.column(table, name)
+    return None if column is None else float(column[1].max())
 
 
 def worst_lateness(run: Run) -> float | None:
     """How late the latest sample of any table was, seconds."""
-    late = [found for name in run.tables if (found := peak(run, name, "late_s")) is not None]
+    late = [seconds for name in run.tables if (seconds := peak(run, name, "late_s")) is not None]
     return max(late, default=None)

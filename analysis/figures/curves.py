@@ -19,22 +19,22 @@ def points(run: Run, curve: Curve) -> tuple[Floats, Floats] | None:
 
     Seconds; values in the panel's unit. A rate is NaN where the value went back.
     """
-    found = _printed(run, curve) if curve.stream else run.column(curve.table, curve.column)
-    if found is None:
+    column = _printed(run, curve) if curve.stream else run.column(curve.table, curve.column)
+    if column is None:
         return None
-    stamps, values = found
+    stamps, values = column
     return grown(stamps, values, curve.per) if curve.rate else (stamps, values / curve.per)
 
 
 def phases(run: Run) -> list[tuple[float, str]]:
     """(elapsed of its first line, name) of each phase of the workload, in order."""
     stream = run.streams.get(run.workload.phases)
-    found: list[tuple[float, str]] = []
+    begins: list[tuple[float, str]] = []
     for elapsed, line in zip(stream.elapsed, stream.lines, strict=True) if stream else ():
         match = PHASE.match(line)
-        if match and (not found or found[-1][1] != match[1]):
-            found.append((float(elapsed), plain(match[1], 40)))
-    return found
+        if match and (not begins or begins[-1][1] != match[1]):
+            begins.append((float(elapsed), plain(match[1], 40)))
+    return begins
 
 
 def _printed(run: Run, curve: Curve) -> tuple[Floats, Floats] | None:
@@ -43,12 +43,12 @@ def _printed(run: Run, curve: Curve) -> tuple[Floats, Floats] | None:
     if stream is None:
         return None
     word = re.compile(rf"(?<!\S){re.escape(curve.column)}=(\d{{1,15}}(?:\.\d{{1,9}})?)(?!\S)")
-    said = [
+    samples = [
         (elapsed, float(match[1]))
         for elapsed, line in zip(stream.elapsed, stream.lines, strict=True)
         if (match := word.search(line))
     ]
-    if not said:
+    if not samples:
         return None
-    stamps, values = zip(*said, strict=True)
+    stamps, values = zip(*samples, strict=True)
     return np.array(stamps, dtype=np.float64), np.array(values, dtype=np.float64)

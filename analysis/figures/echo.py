@@ -52,15 +52,17 @@ def echoes(run: Run) -> Echoes | None:
     stream = run.streams.get(ECHO)
     if stream is None:
         return None
-    said = next((one for line in reversed(stream.lines) if (one := LINE.fullmatch(line))), None)
-    if said is None:
+    counts = next(
+        (match for line in reversed(stream.lines) if (match := LINE.fullmatch(line))), None
+    )
+    if counts is None:
         return None
     order, rate = (number(run.fact("atomic", key)) for key in ("order", "rate"))
     checked = run.fact("atomic", "checked")
     return Echoes(
-        int(said[1]),
-        int(said[2]),
-        int(said[3]),
+        int(counts[1]),
+        int(counts[2]),
+        int(counts[3]),
         order=None if order is None else int(order),
         rate=None if rate is None else int(rate),
         checked=checked if isinstance(checked, str) and checked != "yes" else None,

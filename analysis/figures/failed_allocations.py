@@ -108,12 +108,12 @@ class Found:
         """
         if self.happened is None or self.nameless:
             return None
-        return self.unknown + sum(one.count for one in self.silent if not one.fall_back)
+        return self.unknown + sum(kind.count for kind in self.silent if not kind.fall_back)
 
     @property
     def nameless(self) -> bool:
         """Whether there are stacks, and no name in any of them (kptr_restrict, no kallsyms)."""
-        frames = [frame for one in self.silent for frame in one.stack]
+        frames = [frame for kind in self.silent for frame in kind.stack]
         return bool(self.silent) and not any(map(_is_name, frames))
 
     def words(self) -> str:
@@ -121,24 +121,24 @@ class Found:
         known = "not available" if self.logged is None else f"{self.logged:,}"
         least = self.log is not None and "page_allocation_failures" in self.log.at_least
         parts = [f"{'at least ' if least else ''}{known} in the kernel's log"]
-        bare = [one for one in self.silent if not one.fall_back]
+        bare = [kind for kind in self.silent if not kind.fall_back]
         if self.unlogged is not None:
             text = f"{self.unlogged:,} that it does not log"
-            listed = [one.words() for one in _by_caller(bare)]
+            listed = [kind.words() for kind in _by_caller(bare)]
             if self.unknown:
                 listed.append(f"{self.unknown:,} of which no more is known")
             if len(listed) > SHOWN:
                 listed[SHOWN:] = [f"and {plural(len(listed) - SHOWN, 'more kind')}"]
             parts.append(text + (f": {', '.join(listed)}" if listed else ""))
         elif self.nameless:
-            total = self.unknown + sum(one.count for one in self.silent)
+            total = self.unknown + sum(kind.count for kind in self.silent)
             parts.append(f"{total:,} that it does not log (no stack has names: some may fall back)")
         text = ", ".join(parts)
-        harmless = [one for one in self.silent if one.fall_back]
+        harmless = [kind for kind in self.silent if kind.fall_back]
         if harmless:
-            total = sum(one.count for one in harmless)
+            total = sum(kind.count for kind in harmless)
             names = dict.fromkeys(
-                f"{plain(one.caller, 60)}: {one.fall_back}" for one in _by_caller(harmless)
+                f"{plain(kind.caller, 60)}: {kind.fall_back}" for kind in _by_caller(harmless)
             )
             text += f"; {total:,} more that fall back ({some(list(names), SHOWN)})"
         if self.echoes_lost is not None:
@@ -187,19 +187,21 @@ def attachment(run: Run, found: Found) -> Iterator[str]:
     yield f"page allocation failures: {found.words()}\n"
     if found.happened is None:
         yield "Those that the kernel does not log were not counted in this run.\n"
-    for one in sorted(found.silent, key=lambda one: one.fall_back is not None):
+    for kind in sorted(found.silent, key=lambda kind: kind.fall_back is not None):
         count = (
-            f"{one.count:,}" if one.count == one.happened else f"{one.count:,} of {one.happened:,}"
+            f"{kind.count:,}"
+            if kind.count == kind.happened
+            else f"{kind.count:,} of {kind.happened:,}"
         )
-        yield f"\n=== not in the kernel's log: {count} order:{one.order} "
-        yield f"mode:{one.gfp:#x}({one.flags}), in {plain(one.caller, 100)}"
-        yield f"; falls back to {one.fall_back}\n" if one.fall_back else "\n"
-        for row in one.rows[:TIMES]:
+        yield f"\n=== not in the kernel's log: {count} order:{kind.order} "
+        yield f"mode:{kind.gfp:#x}({kind.flags}), in {plain(kind.caller, 100)}"
+        yield f"; falls back to {kind.fall_back}\n" if kind.fall_back else "\n"
+        for row in kind.rows[:TIMES]:
             yield f"{row.count:>7} at {row.at:.3f} s: {plain(row.comm, 40)} [{row.pid}]\n"
-        if more := one.rows[TIMES:]:
+        if more := kind.rows[TIMES:]:
             until = max(row.at for row in more)
             yield f"{sum(row.count for row in more):>7} more, until {until:.3f} s\n"
-        yield "".join(f" {plain(frame, 200)}\n" for frame in one.stack) or " (no stack)\n"
+        yield "".join(f" {plain(frame, 200)}\n" for frame in kind.stack) or " (no stack)\n"
     if found.unknown:
         yield f"\n=== not in the kernel's log: {found.unknown:,} of which no more is known\n"
     for record in of_lines(_lines(run)) if found.logged else ():
@@ -231,9 +233,9 @@ def _silent(
     for row in rows:
         alike.setdefault((row.order, row.gfp, row.stack), []).append(row)
     left = Counter(of_key)
-    found = []
-    for (order, mask, stack), each in alike.items():
-        happened = sum(row.count for row in each)
+    silent = []
+    for (order, mask, stack), failures in alike.items():
+        happened = sum(row.count for row in failures)
         shown = min(left[order, mask], happened)
         left[order, mask] -= shown
         if happened > shown:
@@ -241,9 +243,9 @@ def _silent(
             caller = wanted_by(stack) or "?"
             fall_back = _fall_back(stack, order)
             nowarn = NOWARN in flags or bool(mask & names.get(NOWARN, 0))
-            rest = (happened, happened - shown, fall_back, tuple(each), nowarn)
-            found.append(Silent(order, mask, flags, caller, stack, *rest))
-    yield from sorted(found, key=lambda one: (-one.count, one.order, one.flags, one.caller))
+            rest = (happened, happened - shown, fall_back, tuple(failures), nowarn)
+            silent.append(Silent(order, mask, flags, caller, stack, *rest))
+    yield from sorted(silent, key=lambda kind: (-kind.count, kind.order, kind.flags, kind.caller))
 
 
 def _unknown(
@@ -276,13 +278,13 @@ def flag_names(mask: int, names: Mapping[str, int]) -> str | None:
     """'GFP_ATOMIC|__GFP_NOWARN' by the kernel's own table; None if that does not know every bit."""
     if not names:
         return None
-    found = []
+    flags = []
     # Names for several bits come first, as the kernel prints them.
-    for name, bits in sorted(names.items(), key=lambda one: (-one[1].bit_count(), one[0])):
+    for name, bits in sorted(names.items(), key=lambda item: (-item[1].bit_count(), item[0])):
         if bits and mask & bits == bits:
-            found.append(name)
+            flags.append(name)
             mask &= ~bits
-    return None if mask or not found else "|".join(found)
+    return None if mask or not flags else "|".join(flags)
 
 
 def _names(run: Run) -> dict[str, int]:
@@ -296,9 +298,9 @@ def _names(run: Run) -> dict[str, int]:
 def _by_caller(each: Iterable[Silent]) -> list[Silent]:
     """One for each (order, flags, caller), whatever the rest of the stack, most frequent first."""
     sums: dict[tuple[int, str, str], Silent] = {}
-    for one in each:
-        key = (one.order, one.flags, one.caller)
+    for kind in each:
+        key = (kind.order, kind.flags, kind.caller)
         before = sums.get(key)
-        count = one.count + (before.count if before else 0)
-        sums[key] = replace(one, count=count, rows=())
-    return sorted(sums.values(), key=lambda one: -one.count)
+        count = kind.count + (before.count if before else 0)
+        sums[key] = replace(kind, count=count, rows=())
+    return sorted(sums.values(), key=lambda kind: -kind.count)

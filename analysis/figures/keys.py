@@ -63,6 +63,7 @@ def words(found: KeyFigures) -> str:
         text += f"; the first after {IDLE_S:.0f} s of idleness {seconds(found.first)} on average"
     if found.open:
         text += f"; {found.open:,} never shown"
-    for one in found.ended:
-        text += f"; {plain(one.name, 20)} ended with status {one.status} at {seconds(one.at)}"
+    for program in found.ended:
+        text += f"; {plain(program.name, 20)} ended with status {program.status}"
+        text += f" at {seconds(program.at)}"
     return text

@@ -57,11 +57,13 @@ def lost_programs(run: Run) -> list[LostProgram]:
         last = outcome == "done" and kind(str(name)) not in PACED
         if last or name in early or at < end - ROUNDING_S:
             lost.append(LostProgram(str(name), at, _frozen_until(run, at)))
-    return sorted(lost, key=lambda one: one.at)
+    return sorted(lost, key=lambda program: program.at)
 
 
 def _recorder(run: Run) -> dict[str, Any]:
-    ends = (one for one in run.events if one.get("event") == "observer" and "outcome" in one)
+    ends = (
+        event for event in run.events if event.get("event") == "observer" and "outcome" in event
+    )
     return next(ends, {})
 
 
@@ -73,7 +75,7 @@ def _frozen_until(run: Run, moment: float) -> float:
 
 def lives_on(run: Run) -> bool:
     """Whether what makes the desktop one was not killed: heartbeat and player."""
-    return not any(one.stream in BESIDE for one in lost_programs(run))
+    return not any(program.stream in BESIDE for program in lost_programs(run))
 
 
 def at_its_limit(run: Run) -> bool:

@@ -17,19 +17,19 @@ Said = dict[str, float]  # figures by key
 
 def lines_of(run: Run) -> list[Said]:
     """What each such line said, in order; what is no number in it is not available."""
-    found: list[Said] = []
+    lines: list[Said] = []
     if not run.workload.tables:
-        return found
+        return lines
     for name, stream in run.streams.items():
         if name in run.workload.subjects:
             continue
-        told = [line for line in stream.lines if line.startswith(f"{MEANWHILE} ")]
-        found += [_said(line) for line in told[:MOST_LINES]]
-    return found
+        texts = [line for line in stream.lines if line.startswith(f"{MEANWHILE} ")]
+        lines += [_said(line) for line in texts[:MOST_LINES]]
+    return lines
 
 
 def _said(line: str) -> Said:
-    said: Said = {}
+    figures: Said = {}
     for word in line.split()[1:]:
         if pair := PAIR.fullmatch(word):
             try:
@@ -37,5 +37,5 @@ def _said(line: str) -> Said:
             except ValueError:
                 continue
             if math.isfinite(value):
-                said[pair[1]] = value
-    return said
+                figures[pair[1]] = value
+    return figures

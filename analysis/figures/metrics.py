@@ -69,7 +69,7 @@ class Measured:
     def windows(self) -> list[Floats] | None:
         """window_quantiles of each subject; None if those of one are not known."""
         subjects = self.run.subjects if self.gaps is not None else []
-        windows = [window_quantiles(*silences([each]), WINDOW_QUANTILE) for each in subjects]
+        windows = [window_quantiles(*silences([stream]), WINDOW_QUANTILE) for stream in subjects]
         known = [quantiles for quantiles in windows if quantiles is not None and len(quantiles)]
         return known if known and len(known) == len(subjects) else None
 
@@ -137,20 +137,22 @@ def _known(found: T | None, value: Callable[[T], float | None]) -> float | None:
 
 def _of_run(value: Callable[[Run], float]) -> Value:
     """None if stalls may be lost."""
-    return lambda one: value(one.run) if one.complete else None
+    return lambda measured: value(measured.run) if measured.complete else None
 
 
 def _of_gaps(value: Callable[[Floats], float]) -> Value:
-    return lambda one: _known(one.gaps, value)
+    return lambda measured: _known(measured.gaps, value)
 
 
 def _of_windows(value: Callable[[Floats], Any]) -> Value:
     """The mean over the subjects, each of its own windows."""
-    return lambda one: _known(one.windows, lambda windows: float(np.mean([*map(value, windows)])))
+    return lambda measured: _known(
+        measured.windows, lambda windows: float(np.mean([*map(value, windows)]))
+    )
 
 
 def _late(stream: str, value: Callable[[Lateness], float]) -> Value:
-    return lambda one: _known(deadlines(one.run, stream), value)
+    return lambda measured: _known(deadlines(measured.run, stream), value)
 
 
 def _share(gap: str) -> Metric:
@@ -182,11 +184,13 @@ def _moved(key: str, title: str, counter: counters.Counter) -> Metric:
 
 
 def _failures(key: str, title: str, count: Callable[[Found], int | None]) -> Metric:
-    return _growing(key, title, "", 0, lambda one: _known(one.failures, count), felt=False)
+    return _growing(
+        key, title, "", 0, lambda measured: _known(measured.failures, count), felt=False
+    )
 
 
 def _of_keys(value: Callable[[KeyFigures], float | None]) -> Value:
-    return lambda one: _known(one.keys, value)
+    return lambda measured: _known(measured.keys, value)
 
 
 def _keys(took: str) -> Metric:
@@ -259,21 +263,21 @@ def metrics_of(workload: Description) -> tuple[Metric, ...]:
     that the workload names, stalled seconds are the primary one.
     """
     own = [
-        Metric(one.key, one.title, one.unit, one.digits, better=one.better)
-        for one in workload.figures
-        if one.key not in BY_KEY
+        Metric(metric.key, metric.title, metric.unit, metric.digits, better=metric.better)
+        for metric in workload.figures
+        if metric.key not in BY_KEY
     ]
     paced = any(kind(name) in PACED for name in workload.subjects)
     elapsed = UNTIL_ENDED if paced else _until_done(workload.subject)
-    suites = [elapsed if one.key == elapsed.key else one for one in METRICS]
+    suites = [elapsed if metric.key == elapsed.key else metric for metric in METRICS]
     if paced:
         suites.remove(BY_KEY[EVERY_BEAT])
     if words := added_up(workload):
         of_all = f"{PRIMARY.title}, {words}"
         suites[0] = replace(PRIMARY, title=of_all, row=f"stalled s, {words}")
-    found = {one.key: replace(one, primary=False) for one in (*own, *suites)}
-    primary = found.pop(workload.primary, None) or found.pop(PRIMARY.key)
-    return (replace(primary, primary=True), *found.values())
+    by_key = {metric.key: replace(metric, primary=False) for metric in (*own, *suites)}
+    primary = by_key.pop(workload.primary, None) or by_key.pop(PRIMARY.key)
+    return (replace(primary, primary=True), *by_key.values())
 
 
 def added_up(workload: Description) -> str:

@@ -44,26 +44,26 @@ def trusted(variants: Mapping[str, list[Run]]) -> dict[str, list[Run]]:
 
 
 def _reasons(run: Run) -> Iterator[str]:
-    found = observers(run)
-    for one in found:
-        name = plain(one.get("name"), 20)
-        faults = number(one.get("major_faults")) or 0
+    reports = observers(run)
+    for report in reports:
+        name = plain(report.get("name"), 20)
+        faults = number(report.get("major_faults")) or 0
         if faults > 0:
             yield f"{name} had {plural(int(faults), 'major fault')}"
-        late = number(one.get("worst_late_s")) or 0
+        late = number(report.get("worst_late_s")) or 0
         # Evidence reads what others hold locks on, and stamps no line: late, it only knows less.
-        stamps = one.get("name") != EVIDENCE_OBSERVER
+        stamps = report.get("name") != EVIDENCE_OBSERVER
         if stamps and late > LATE_S:
             yield f"{name} was {late:.1f} s late"
-        taken, missed = (number(one.get(key)) or 0 for key in ("samples", "missed"))
+        taken, missed = (number(report.get(key)) or 0 for key in ("samples", "missed"))
         if stamps and missed > max(MISSED_AT_LEAST, MISSED * (taken + missed)):
             yield f"{name} missed {missed:,.0f} of {plural(int(taken + missed), 'sample')}"
-        dropped = one.get("dropped")
+        dropped = report.get("dropped")
         files = dropped if isinstance(dropped, dict) else {}
         lost = [file for file in files if file not in HARMLESS_DROPS]
         if lost:
             yield f"{name} dropped rows of {plain(', '.join(sorted(lost)), 60)}"
-    names = [one.get("name") for one in found]
+    names = [report.get("name") for report in reports]
     # The recorder lived to tell, and so did whoever else was there at the end.
     expected = [SAMPLER]
     if run.fact("evidence", "delayacct") is not None:
@@ -78,6 +78,6 @@ def _reasons(run: Run) -> Iterator[str]:
 def observers(run: Run) -> list[dict[str, Any]]:
     """What each observer said of itself: its word in meta.json, else its event."""
     listed = run.fact("observers")
-    events = [one for one in run.events if one.get("event") == "observer"]
-    found = listed if isinstance(listed, list) and listed else events
-    return [one for one in found if isinstance(one, dict)]
+    events = [entry for entry in run.events if entry.get("event") == "observer"]
+    reports = listed if isinstance(listed, list) and listed else events
+    return [entry for entry in reports if isinstance(entry, dict)]

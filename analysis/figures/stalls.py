@@ -63,19 +63,19 @@ def stalls(stream: Stream, threshold: float = STALL) -> list[Stall]:
     long = stream.gap >= threshold
     lengths = stream.gap[long]
     begins = stream.elapsed[long] - lengths
-    found = [
+    stream_stalls = [
         Stall(begin, length, stream.name)
         for begin, length in zip(begins.tolist(), lengths.tolist(), strict=True)
     ]
     if stream.open_gap >= threshold:
-        found.append(Stall(stream.last, stream.open_gap, stream.name, open=True))
-    return found
+        stream_stalls.append(Stall(stream.last, stream.open_gap, stream.name, open=True))
+    return stream_stalls
 
 
 def totals(stream: Stream) -> list[Total]:
     """Count and seconds of the stalls at each of THRESHOLDS."""
-    found = {threshold: _lengths(stream, threshold) for threshold in THRESHOLDS}
-    return [Total(t, len(each), _sum(each)) for t, each in found.items()]
+    by_threshold = {threshold: _lengths(stream, threshold) for threshold in THRESHOLDS}
+    return [Total(t, len(lengths), _sum(lengths)) for t, lengths in by_threshold.items()]
 
 
 def worst(stream: Stream) -> float:
@@ -92,8 +92,8 @@ def stalled_seconds(run: Run) -> float:
 def _lengths(stream: Stream, threshold: float) -> Floats:
     """Of the stream's stalls, in order of time."""
     every = np.append(stream.gap, stream.open_gap)
-    found: Floats = every[every >= threshold]
-    return found
+    long: Floats = every[every >= threshold]
+    return long
 
 
 def _sum(lengths: Floats) -> float:

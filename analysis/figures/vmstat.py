@@ -50,20 +50,20 @@ def figures(run: Run) -> dict[str, float | None]:
     table = run.tables.get(TABLE)
     if table is None:
         return {}
-    named = [one for one in table.names if NAME.fullmatch(one) and one not in (STAMP, LATE)]
+    named = [name for name in table.names if NAME.fullmatch(name) and name not in (STAMP, LATE)]
     known = named[:MOST]
-    found: dict[str, float | None] = {}
+    by_counter: dict[str, float | None] = {}
     at_once = max(1, MOST_VALUES // max(1, len(table.columns[STAMP])))
     for first in range(0, len(known), at_once):
-        some = known[first : first + at_once]
-        columns = table.read(some)
+        chunk = known[first : first + at_once]
+        columns = table.read(chunk)
         stamps = columns[STAMP]
-        whole = [one for one in some if np.isfinite(columns[one]).all()]
-        found |= figures_of(whole, stamps, columns)
-        for counter in set(some) - set(whole):
+        whole = [name for name in chunk if np.isfinite(columns[name]).all()]
+        by_counter |= figures_of(whole, stamps, columns)
+        for counter in set(chunk) - set(whole):
             good = np.isfinite(columns[counter])
-            found |= figures_of((counter,), stamps[good], {counter: columns[counter][good]})
-    return {counter: found[counter] for counter in known if counter in found}
+            by_counter |= figures_of((counter,), stamps[good], {counter: columns[counter][good]})
+    return {counter: by_counter[counter] for counter in known if counter in by_counter}
 
 
 def figures_of(
@@ -76,10 +76,10 @@ def figures_of(
     growth = values[:, -1] - values[:, 0]
     back = np.any(values[:, 1:] < values[:, :-1], axis=1)
     means = np.trapezoid(values, stamps, axis=1) / (stamps[-1] - stamps[0])
-    found: dict[str, float | None] = {}
+    by_counter: dict[str, float | None] = {}
     for place, counter in enumerate(counters):
         if is_level(counter):
-            found[counter] = round(float(means[place]), DECIMALS)
+            by_counter[counter] = round(float(means[place]), DECIMALS)
         else:
-            found[counter] = None if back[place] else float(growth[place])
-    return found
+            by_counter[counter] = None if back[place] else float(growth[place])
+    return by_counter

@@ -37,15 +37,17 @@ class Means:
 
 def keys(tables: Sequence[FigureTable]) -> list[str]:
     """The keys of all cells, each once."""
-    return list(dict.fromkeys(key for one in tables for row in one.rows for key in row.figures))
+    return list(dict.fromkeys(key for table in tables for row in table.rows for key in row.figures))
 
 
 def of_run(run: Run, tables: Sequence[FigureTable]) -> dict[str, float]:
     """The run's figures of these tables, by key, however it ended."""
     wanted = keys(tables)
     suites = measure(run, [BY_KEY[key] for key in wanted if key in BY_KEY])
-    asked = (one for one in run.workload.late if one.key in wanted and one.of != "again")
-    late = {one.key: _late(run, one) for one in asked}
+    late_figures = (
+        figure for figure in run.workload.late if figure.key in wanted and figure.of != "again"
+    )
+    late = {figure.key: _late(run, figure) for figure in late_figures}
     known = {key: suites.get(key) if key in BY_KEY else run.figures.get(key) for key in wanted}
     known |= late
     return {
@@ -54,10 +56,10 @@ def of_run(run: Run, tables: Sequence[FigureTable]) -> dict[str, float]:
 
 
 def _late(run: Run, one: Late) -> float | None:
-    found = deadlines(run, one.stream)
-    if found is None:
+    lateness = deadlines(run, one.stream)
+    if lateness is None:
         return None
-    return found.worst if one.of == "worst" else float(found.missed)
+    return lateness.worst if one.of == "worst" else float(lateness.missed)
 
 
 def over_runs(runs: Sequence[Run], tables: Sequence[FigureTable]) -> list[Means]:
@@ -67,15 +69,15 @@ def over_runs(runs: Sequence[Run], tables: Sequence[FigureTable]) -> list[Means]
     """
     figures = [(whole(run), of_run(run, tables)) for run in runs if counted(run)]
     return [
-        _means(table, [of_one for is_whole, of_one in figures if table.of_failed or is_whole])
+        _means(table, [by_key for is_whole, by_key in figures if table.of_failed or is_whole])
         for table in tables
     ]
 
 
 def _means(table: FigureTable, each: Sequence[Mapping[str, float]]) -> Means:
-    found: dict[str, Mean] = {}
+    means: dict[str, Mean] = {}
     for key in keys([table]):
-        values = [one[key] for one in each if key in one]
+        values = [figures[key] for figures in each if key in figures]
         if values:
-            found[key] = Mean(math.fsum(values) / len(values), len(values))
-    return Means(len(each), found)
+            means[key] = Mean(math.fsum(values) / len(values), len(values))
+    return Means(len(each), means)
