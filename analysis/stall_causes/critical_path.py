@@ -81,20 +81,20 @@ class CriticalPath:
         for look in of_stream.within(stall.begin, stall.end + AT_ONCE):
             place = _life(lives.get(look.pid, []), look.at)
             looks.setdefault((look.pid, place), []).append(look)
-        found = []
-        for pid, each in lives.items():
-            for place, (task, clocks) in enumerate(each):
+        witnesses = []
+        for pid, group in lives.items():
+            for place, (task, clocks) in enumerate(group):
                 seen = looks.pop((pid, place), [])
                 if seen or (clocks.first < stall.end and clocks.last > stall.begin):
-                    found.append(Witness(task, clocks, seen))
-        found += [Witness(None, None, each) for each in looks.values()]
+                    witnesses.append(Witness(task, clocks, seen))
+        witnesses += [Witness(None, None, group) for group in looks.values()]
         first = self.pids.get(stall.stream)
-        if first is None and found:
-            first = min(one.pid for one in found)
-        if len(found) > MOST_WITNESSES:
-            found.sort(key=lambda one: (one.pid != first, -len(one.looks)))
-            del found[MOST_WITNESSES:]
-        return sorted(found, key=lambda one: one.pid != first)
+        if first is None and witnesses:
+            first = min(witness.pid for witness in witnesses)
+        if len(witnesses) > MOST_WITNESSES:
+            witnesses.sort(key=lambda witness: (witness.pid != first, -len(witness.looks)))
+            del witnesses[MOST_WITNESSES:]
+        return sorted(witnesses, key=lambda witness: witness.pid != first)
 
     def shares(self, stall: Stall) -> Shares:
         """The whole stall, by cause; what no evidence tells is unexplained."""
@@ -124,15 +124,15 @@ class CriticalPath:
 
     def _span(self, shares: Shares, witnesses: list[Witness], begin: float, end: float) -> float:
         """Divide one span; the seconds that something could be said of."""
-        parts = [(one, split(one, begin, end)) for one in witnesses]
-        line = [(one, spent, spent.without((FOLLOW, BACKPRESSURE))) for one, spent in parts]
+        parts = [(witness, split(witness, begin, end)) for witness in witnesses]
+        line = [(witness, spent, spent.without((FOLLOW, BACKPRESSURE))) for witness, spent in parts]
         left, done = end - begin, 0.0
         for depth in range(min(DEEPEST, len(line))):
             # The program first; then whoever of the others had most to do of its own.
             place = max(range(len(line)), key=lambda n: line[n][2].sum()) if depth else 0
-            one, spent, own = line.pop(place)
+            witness, spent, own = line.pop(place)
             factor = min(1.0, left / own.sum()) if own.sum() > 0 else 0.0
-            self._name(shares, own.scaled(factor), one, begin, end)
+            self._name(shares, own.scaled(factor), witness, begin, end)
             done += own.sum() * factor
             left = min(left - own.sum() * factor, spent.sum((FOLLOW,)))
             if left <= 1e-9:
@@ -149,7 +149,7 @@ class CriticalPath:
             if kind == "cpu_running":
                 shares.add("compaction", one.comm, amid, compacted)
                 amount -= compacted
-            named += [(amid, *each) for each in self._causes(kind, amount, begin, end)]
+            named += [(amid, *pair) for pair in self._causes(kind, amount, begin, end)]
         waits = FILE_WAITS if self.machine.on_zram else DISK_WAITS
         waited = sum(part for _, cause, part in named if cause in waits)
         crypt = self.machine.crypt_alone(begin, end, waited) / waited if waited else 0.0
@@ -178,7 +178,7 @@ class CriticalPath:
         clocked = one.clocks is not None and "compact_us" in one.clocks.has
         kinds = ("asked",) if clocked else ("asked", "direct")
         near = one.seen_in(begin - NEAR, end + NEAR)
-        seen = any(each.told.compacts in kinds for each in near)
+        seen = any(look.told.compacts in kinds for look in near)
         daemon = self.machine.moved("compact_daemon_migrate_scanned", begin, end, "vmstat")
         most = MOST * (end - begin)
         alone = daemon == 0 and min(running, compacting) >= most

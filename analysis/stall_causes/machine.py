@@ -39,10 +39,10 @@ class Machine:
 
     def moved(self, name: str, begin: float, end: float, table: str = "trace") -> float | None:
         """By how much a counter grew in the span; None if it is not available there."""
-        found = self._column(table, name)
-        if found is None or len(found[0]) < 2:
+        column = self._column(table, name)
+        if column is None or len(column[0]) < 2:
             return None
-        stamps, values = found
+        stamps, values = column
         reach = REACH * _distance(stamps)
         if begin < stamps[0] - reach or end > stamps[-1] + reach:
             return None
@@ -81,7 +81,7 @@ class Machine:
         """The prefixes in diskstats.tsv of the disks that the workload has for itself."""
         table = self.run.tables.get("diskstats")
         names = table.names if table else ()
-        return [one for one in more_disks(len(names)) if f"{one}_read_sectors" in names]
+        return [disk for disk in more_disks(len(names)) if f"{disk}_read_sectors" in names]
 
     @cached_property
     def disk_counted(self) -> bool:
@@ -105,8 +105,8 @@ class Machine:
 
     def _in_run(self, *names: str) -> float | None:
         """By how much these counters of the trace grew in the run; None if none is available."""
-        found = [column[1] for name in names if (column := self._column("trace", name))]
-        known = [float(values[-1] - values[0]) for values in found if len(values) > 1]
+        columns = [column[1] for name in names if (column := self._column("trace", name))]
+        known = [float(values[-1] - values[0]) for values in columns if len(values) > 1]
         return sum(known) if known else None
 
     def crypt_busy(self) -> tuple[float | None, float | None]:
@@ -149,19 +149,21 @@ class Machine:
 
     def throttles(self, begin: float, end: float) -> dict[str, tuple[int, float]]:
         """Reason -> (count, seconds) that tasks but kswapd were throttled."""
-        found = {}
+        by_reason = {}
         for name, reason in throttles_of(self.trace.names if self.trace else ()):
             number = self.moved(f"{name}_n", begin, end)
             spent = self.moved(f"{name}_us", begin, end)
             if number is not None and spent is not None:
-                found[reason] = (round(number), spent / 1e6)
-        return found
+                by_reason[reason] = (round(number), spent / 1e6)
+        return by_reason
 
     def on_writeback(self, begin: float, end: float) -> float | None:
         """Share of the throttled time for which writeback was the reason; None if not known."""
-        found = self.throttles(begin, end)
-        whole = sum(spent for reason, (_, spent) in found.items() if reason not in OLD_THROTTLES)
-        some = sum(found[reason][1] for reason in WRITEBACK_THROTTLES if reason in found)
+        by_reason = self.throttles(begin, end)
+        whole = sum(
+            spent for reason, (_, spent) in by_reason.items() if reason not in OLD_THROTTLES
+        )
+        some = sum(by_reason[reason][1] for reason in WRITEBACK_THROTTLES if reason in by_reason)
         return some / whole if whole > 0 else None
 
 
@@ -173,8 +175,8 @@ def _distance(stamps: Floats) -> float:
 def throttles_of(names: Iterable[str]) -> list[tuple[str, str]]:
     """Of a trace's columns that count throttles: (name without kswapd_ and _n, reason)."""
     reasons = [match[1] for name in names if (match := THROTTLED.fullmatch(name))]
-    found = [(f"throttled_{reason}", reason) for reason in dict.fromkeys(reasons)]
-    return found + [(name, name) for name in OLD_THROTTLES]
+    named = [(f"throttled_{reason}", reason) for reason in dict.fromkeys(reasons)]
+    return named + [(name, name) for name in OLD_THROTTLES]
 
 
 def clauses(machine: Machine, begin: float, end: float) -> list[str]:
@@ -192,18 +194,18 @@ def clauses(machine: Machine, begin: float, end: float) -> list[str]:
 
 
 def _disk(machine: Machine, begin: float, end: float, length: float) -> list[str]:
-    said: list[str] = []
+    texts: list[str] = []
     if not machine.disk_counted:
-        return said
+        return texts
     busy = machine.moved("disk_busy_us", begin, end)
     if busy is not None:
         share = _share(busy, length)
         half = share >= 0.5
-        said.append(f"disk busy {_percent(share)}" if half else f"disk idle {_percent(1 - share)}")
+        texts.append(f"disk busy {_percent(share)}" if half else f"disk idle {_percent(1 - share)}")
     alone = machine.moved("crypt_alone_us", begin, end)
     if alone is not None:
-        said.append(f"dm-crypt alone at work {_percent(_share(alone, length))}")
-    return said
+        texts.append(f"dm-crypt alone at work {_percent(_share(alone, length))}")
+    return texts
 
 
 def _share(us: float, length: float) -> float:
@@ -223,30 +225,30 @@ def _traffic(machine: Machine, begin: float, end: float, length: float) -> list[
         ("diskstats", "disk_read_sectors", SECTORS_PER_MIB, "read"),
         ("diskstats", "disk_write_sectors", SECTORS_PER_MIB, "written"),
     )
-    said = []
+    rates = []
     for table, name, per_mib, what in named:
         moved = machine.moved(name, begin, end, table)
         if moved is not None:
-            said.append(f"{moved / per_mib * 1.048576 / length:.1f} MB/s {what}")
-    return said
+            rates.append(f"{moved / per_mib * 1.048576 / length:.1f} MB/s {what}")
+    return rates
 
 
 def _own_disks(machine: Machine, begin: float, end: float, length: float) -> list[str]:
     """What the workload's own disks did together; busy is one that has a request in flight."""
     disks = machine.own_disks
-    said = []
+    rates = []
     for name, what in (("read_sectors", "read"), ("write_sectors", "written")):
-        each = [machine.moved(f"{disk}_{name}", begin, end, "diskstats") for disk in disks]
-        known = [one for one in each if one is not None]
+        amounts = [machine.moved(f"{disk}_{name}", begin, end, "diskstats") for disk in disks]
+        known = [amount for amount in amounts if amount is not None]
         if known and len(known) == len(disks):
             rate = sum(known) / SECTORS_PER_MIB * 1.048576 / length
-            said.append(f"{rate:.1f} MB/s {what}")
-    moved = " and ".join(said)
+            rates.append(f"{rate:.1f} MB/s {what}")
+    moved = " and ".join(rates)
     busy = machine.moved("data_busy_us", begin, end)
     if busy is None:
-        return [f"on the workload's own disks {moved}"] if said else []
+        return [f"on the workload's own disks {moved}"] if rates else []
     share = _percent(_share(busy, length))
-    return [f"the workload's own disks busy {share}{' with ' if said else ''}{moved}"]
+    return [f"the workload's own disks busy {share}{' with ' if rates else ''}{moved}"]
 
 
 def _times(machine: Machine, begin: float, end: float) -> list[str]:
@@ -265,26 +267,26 @@ def _times(machine: Machine, begin: float, end: float) -> list[str]:
 
 
 def _reclaim(machine: Machine, begin: float, end: float, length: float) -> list[str]:
-    said = []
+    texts = []
     awake = machine.moved("kswapd_awake_us", begin, end)
     if awake is not None:
-        said.append(f"kswapd awake {_percent(_share(awake, length))}")
+        texts.append(f"kswapd awake {_percent(_share(awake, length))}")
     reclaims = machine.moved("direct_reclaims", begin, end)
     spent = machine.moved("direct_reclaim_us", begin, end)
     if reclaims is not None and spent is not None:
-        said.append(f"direct reclaim {round(reclaims):,} times, {spent / 1e6:.1f} s")
+        texts.append(f"direct reclaim {round(reclaims):,} times, {spent / 1e6:.1f} s")
     in_group = machine.moved("memcg_reclaims", begin, end)
     spent = machine.moved("memcg_reclaim_us", begin, end)
     if in_group and round(in_group) and spent is not None:
-        said.append(f"reclaim in a memory cgroup {round(in_group):,} times, {spent / 1e6:.1f} s")
+        texts.append(f"reclaim in a memory cgroup {round(in_group):,} times, {spent / 1e6:.1f} s")
     for reason, (number, seconds) in machine.throttles(begin, end).items():
         if number:
             words = reason if reason in OLD_THROTTLES else f"throttled on {reason}"
-            said.append(f"{words} {number:,} times, {seconds:.1f} s")
+            texts.append(f"{words} {number:,} times, {seconds:.1f} s")
     failed = machine.moved("alloc_failures", begin, end)
     failures = machine.run.evidence.failures
     if failed is None and failures is not None:
-        failed = sum(one.count for one in failures if begin <= one.at <= end)
+        failed = sum(failure.count for failure in failures if begin <= failure.at <= end)
     if failed and round(failed):
-        said.append(f"{round(failed):,} page allocations failed (those that fall back included)")
-    return said
+        texts.append(f"{round(failed):,} page allocations failed (those that fall back included)")
+    return texts

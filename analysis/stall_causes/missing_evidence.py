@@ -84,8 +84,8 @@ def _missing(run: Run) -> Iterator[str]:
 def _disk(run: Run, machine: Machine) -> Iterator[str]:
     crypt = run.fact("crypt") != "none"
     if not machine.disk_counted:
-        told = f", and {NOT_APART}" if crypt else ""
-        yield f"The disk has no request queue to be watched: how busy it was is not known{told}."
+        clause = f", and {NOT_APART}" if crypt else ""
+        yield f"The disk has no request queue to be watched: how busy it was is not known{clause}."
     elif crypt and not machine.crypt_apart:
         why = "no trace" if machine.trace is None else "its work was not counted"
         yield f"{NOT_APART}: {why}."
@@ -102,16 +102,16 @@ def _disk(run: Run, machine: Machine) -> Iterator[str]:
 
 def _rough(run: Run) -> Iterator[str]:
     """The evidence stamps no line, so it is no reason to doubt the run: it only knows less."""
-    for one in observers(run):
-        if one.get("name") != EVIDENCE_OBSERVER:
+    for report in observers(run):
+        if report.get("name") != EVIDENCE_OBSERVER:
             continue
         taken, missed, late = (
-            number(one.get(key)) or 0.0 for key in ("samples", "missed", "worst_late_s")
+            number(report.get(key)) or 0.0 for key in ("samples", "missed", "worst_late_s")
         )
-        said = []
+        faults = []
         if missed > MISSED * (taken + missed):
-            said.append(f"missed {missed:,.0f} of {plural(int(taken + missed), 'sample')}")
+            faults.append(f"missed {missed:,.0f} of {plural(int(taken + missed), 'sample')}")
         if late > LATE_S:
-            said.append(f"was {late:.1f} s late")
-        if said:
-            yield f"The evidence {' and '.join(said)}: the causes are rougher."
+            faults.append(f"was {late:.1f} s late")
+        if faults:
+            yield f"The evidence {' and '.join(faults)}: the causes are rougher."

@@ -28,16 +28,18 @@ def run_causes(run: Run) -> RunCauses | None:
         return None
     machine = Machine(run)
     subjects = [stream.name for stream in run.subjects]
-    found = _stalls(run, subjects)
-    of_others = _stalls(run, [name for name in OTHERS if name not in subjects])[:MOST_CARDS]
-    each = [*found[:MOST_CARDS], *of_others]
-    path = _path(run, machine, each)
-    cards = [_card(path, machine, stall) for stall in found[:MOST_CARDS]]
+    subject_stalls = _stalls(run, subjects)
+    other_stalls = _stalls(run, [name for name in OTHERS if name not in subjects])[:MOST_CARDS]
+    all_stalls = [*subject_stalls[:MOST_CARDS], *other_stalls]
+    path = _path(run, machine, all_stalls)
+    cards = [_card(path, machine, stall) for stall in subject_stalls[:MOST_CARDS]]
     notes = missing_evidence.notes(run, machine)
     seconds: dict[str, float] = {}
-    if len(found) > MOST_CARDS:
-        seconds[UNEXPLAINED] = sum(stall.length for stall in found[MOST_CARDS:])
-        notes.append(f"Only the {MOST_CARDS:,} longest of {len(found):,} stalls are explained.")
+    if len(subject_stalls) > MOST_CARDS:
+        seconds[UNEXPLAINED] = sum(stall.length for stall in subject_stalls[MOST_CARDS:])
+        notes.append(
+            f"Only the {MOST_CARDS:,} longest of {len(subject_stalls):,} stalls are explained."
+        )
     for card in cards:
         for key, amount in card.seconds.items():
             seconds[key] = seconds.get(key, 0.0) + amount
@@ -46,7 +48,7 @@ def run_causes(run: Run) -> RunCauses | None:
         _in_order(seconds),
         notes,
         apart=missing_evidence.apart(run, machine),
-        others=[_card(path, machine, stall) for stall in of_others],
+        others=[_card(path, machine, stall) for stall in other_stalls],
         swap=swap_kind(run),
     )
 
@@ -78,8 +80,8 @@ def _path(run: Run, machine: Machine, asked: Sequence[Stall]) -> CriticalPath:
 def _stalls(run: Run, names: Iterable[str]) -> list[Stall]:
     """The stalls of these streams, the longest first."""
     streams = [run.streams[name] for name in names if name in run.streams]
-    found = [stall for stream in streams for stall in stalls(stream)]
-    return sorted(found, key=lambda stall: (-stall.length, stall.begin, stall.stream))
+    all_stalls = [stall for stream in streams for stall in stalls(stream)]
+    return sorted(all_stalls, key=lambda stall: (-stall.length, stall.begin, stall.stream))
 
 
 def _card(path: CriticalPath, machine: Machine, stall: Stall) -> Card:
@@ -97,9 +99,9 @@ def _card(path: CriticalPath, machine: Machine, stall: Stall) -> Card:
         for cause, by in who.items()
     }
     folded, samples = _stacks(path, stall, shares)
-    told_of = clauses(machine, stall.begin, stall.end)
+    machine_clauses = clauses(machine, stall.begin, stall.end)
     swap = swap_kind(machine.run)
-    return Card(stall, _in_order(seconds), ordered, folded, told_of, samples, swap)
+    return Card(stall, _in_order(seconds), ordered, folded, machine_clauses, samples, swap)
 
 
 def _who(cause: str, comm: str, amid: str) -> str:
@@ -138,12 +140,12 @@ def _in_order(seconds: dict[str, float]) -> dict[str, float]:
 
 def _pids(run: Run) -> dict[str, int]:
     """Stream -> the pid of its program, as the events have it."""
-    found = {}
+    pids = {}
     for event in run.events:
         pid = number(event.get("pid"))
         if event["event"] == "stream-start" and pid is not None:
-            found[str(event.get("stream"))] = int(pid)
-    return found
+            pids[str(event.get("stream"))] = int(pid)
+    return pids
 
 
 def as_json(run: Run, found: RunCauses) -> dict[str, Any]:

@@ -192,7 +192,7 @@ def _kind(stack: tuple[str, ...]) -> str:
         if WRITEBACK_WAITS.fullmatch(name):
             outer = stack[place + 1 :]
             waits_for_writeback = _is_congestion(name) or any(map(RECLAIMS.fullmatch, outer))
-            if waits_for_writeback and not any("compact" in one for one in outer[:6]):
+            if waits_for_writeback and not any("compact" in function for function in outer[:6]):
                 return "reclaim_writeback"
         if name.startswith("mempool_alloc"):
             waits_for_memory_pool = True

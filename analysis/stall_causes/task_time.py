@@ -103,21 +103,21 @@ class Witness:
 
 def split(witness: Witness, begin: float, end: float) -> Seconds:
     """What the task did from begin to end."""
-    found = Seconds()
+    seconds = Seconds()
     begin, end = witness.lived(begin, end)
     if end <= begin:
-        return found
+        return seconds
     clocks = witness.clocks
     if clocks is None or not clocks.usable:
-        _by_looks(found, witness, begin, end)
-        return found
+        _by_looks(seconds, witness, begin, end)
+        return seconds
     first = min(max(begin, clocks.first), end)
     last = max(min(end, clocks.last), first)
     if last > first:
-        _by_both(found, witness, first, last, clocks.over(first, last))
-    _by_looks(found, witness, begin, first)
-    _by_looks(found, witness, last, end)
-    return found
+        _by_both(seconds, witness, first, last, clocks.over(first, last))
+    _by_looks(seconds, witness, begin, first)
+    _by_looks(seconds, witness, last, end)
+    return seconds
 
 
 def _by_looks(found: Seconds, witness: Witness, begin: float, end: float) -> None:
@@ -201,13 +201,13 @@ def _asleep(
         swapin = min(sleep, spent.swapin)
         blkio = min(sleep - swapin, spent.blkio)
         groups: list[tuple[float, Callable[[Told], bool], str]] = [
-            (swapin, lambda one: one.io and one.swapping, "swap_in"),
-            (blkio, lambda one: one.io and not one.swapping, SOME_IO),
+            (swapin, lambda stack: stack.io and stack.swapping, "swap_in"),
+            (blkio, lambda stack: stack.io and not stack.swapping, SOME_IO),
         ]
     else:
         blkio = min(sleep, spent.blkio)
         swapin = 0.0
-        groups = [(blkio, lambda one: one.io, SOME_IO)]
+        groups = [(blkio, lambda stack: stack.io, SOME_IO)]
     near = _within(witness, begin - NEAR, end + NEAR)
     for seconds, fits, otherwise in groups:
         _divide(found, seconds, [local, near], fits, otherwise)
@@ -225,7 +225,7 @@ def _asleep(
     due_io = max(0.0, sleep - due_other - swapin - blkio)
     share = due_other / (due_other + due_io) if due_other + due_io > 0 else 0.0
     _divide(found, rest * share, [other], lambda _: True, "unexplained")
-    _divide(found, rest * (1 - share), [sleeping], lambda one: one.io, "unexplained")
+    _divide(found, rest * (1 - share), [sleeping], lambda stack: stack.io, "unexplained")
 
 
 def _divide(
@@ -292,16 +292,16 @@ def _territories(looks: list[Look]) -> list[Seen]:
             begin = max(begin, (looks[place - 1].at + look.at) / 2)
         if place + 1 < len(looks):
             end = min(end, (look.at + looks[place + 1].at) / 2)
-        says = told(look.stack, look.wchan, look.state)
-        seen.append(Seen(begin, end, look.state, says, bool(look.stack)))
+        stack = told(look.stack, look.wchan, look.state)
+        seen.append(Seen(begin, end, look.state, stack, bool(look.stack)))
     return seen
 
 
 def _within(witness: Witness, begin: float, end: float) -> list[tuple[Seen, float]]:
     """The looks whose territory overlaps the span, and by how many seconds."""
-    found = []
-    for one in witness.seen_in(begin, end):
-        overlap = min(one.end, end) - max(one.begin, begin)
+    overlaps = []
+    for seen in witness.seen_in(begin, end):
+        overlap = min(seen.end, end) - max(seen.begin, begin)
         if overlap > 0:
-            found.append((one, overlap))
-    return found
+            overlaps.append((seen, overlap))
+    return overlaps
