@@ -51,13 +51,13 @@ def main(arguments: list[str] | None = None) -> int:
         raise UserError(f"{options.results}: holds no run that has ended")
     without = []
     for run in campaign.runs:
-        found = run_causes(run)
-        if found is None:
+        causes = run_causes(run)
+        if causes is None:
             without.append(f"{run.variant}/{run.number}")
         elif options.json:
-            print(json.dumps(as_json(run, found)))
+            print(json.dumps(as_json(run, causes)))
         else:
-            print("\n".join(_print(run, found, max(0, options.worst))))
+            print("\n".join(_print(run, causes, max(0, options.worst))))
     if len(without) == len(campaign.runs):
         raise UserError(
             f"{options.results}: holds no evidence of causes",

@@ -49,23 +49,23 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--force", action="store_true", help="compare runs of differing machines")
     parser.add_argument("--version", action=ShowVersion)
     parser.add_argument("--colour", choices=("auto", "always", "never"), default="auto")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     compared = compare(
-        load_pool(asked.dir, force=asked.force), baseline=asked.baseline, force=asked.force
+        load_pool(options.dir, force=options.force), baseline=options.baseline, force=options.force
     )
-    if asked.csv:
+    if options.csv:
         sys.stdout.write(export.csv_text(compared))
-    elif asked.json:
+    elif options.json:
         sys.stdout.write(export.json_text(compared))
-    elif asked.junit:
-        sys.stdout.write(junit.text(compared, asked.fail_on))
+    elif options.junit:
+        sys.stdout.write(junit.text(compared, options.fail_on))
     else:
-        colour = wants_colour(asked.colour)
+        colour = wants_colour(options.colour)
         sys.stdout.write(compare_text.text(compared, colour=colour))
-    found = unwanted(compared, asked.fail_on)
-    for line in found:
+    reasons = unwanted(compared, options.fail_on)
+    for line in reasons:
         print(f"analysis.compare: --fail-on: {line}", file=sys.stderr)
-    return int(Exit.FAILED_ON if found else Exit.OK)
+    return int(Exit.FAILED_ON if reasons else Exit.OK)
 
 
 if __name__ == "__main__":

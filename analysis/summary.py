@@ -23,12 +23,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("dir", type=Path, help="a campaign's folder, one run's, or a bundle")
     parser.add_argument("--all", action="store_true", help="each run of a campaign in detail")
     parser.add_argument("--baseline", metavar="LABEL", help="compare with this variant")
-    asked = parser.parse_args(arguments)
-    campaign = load_campaign(asked.dir)
-    if asked.all:
+    options = parser.parse_args(arguments)
+    campaign = load_campaign(options.dir)
+    if options.all:
         text = details(campaign, everything=True)
     elif len(campaign.runs) > 1:
-        text = summary(campaign, try_compare(campaign, asked.baseline))
+        text = summary(campaign, try_compare(campaign, options.baseline))
     else:
         text = summary(campaign)
     sys.stdout.write(text)
