@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The one reader of results (docs/reference/results-format.md)."""
+"""Reads results (docs/reference/results-format.md)."""

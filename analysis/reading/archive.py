@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A bundle back to a folder; it may come from a stranger who means harm.
+"""Unpacks a bundle to a folder. The bundle may come from a stranger who means harm.
 
-docs/reference/redaction.md says what is read of it.
+docs/reference/redaction.md describes what is read.
 
-Only plain files and folders with plain names come out of it, to a folder that nobody else can read
-and that is gone when the program ends. Everything else, and more than a bundle can hold, is a
+Only plain files and folders with plain names are unpacked, to a folder that no other user can read
+and that is removed when the program ends. Anything else, or more than a bundle can hold, raises a
 UserError of one line.
 """
 
@@ -24,27 +24,30 @@ from analysis.reading.words import plain
 from errors import UserError
 
 MOST_FILES = 20_000
-MOST_BYTES = 192 << 20  # of all files together; what we make has 5 MB and unpacks to 40
-MOST_PARTS = 8  # of a path
-LONGEST_PART = 255  # bytes, what a file system takes
-LONGEST_HEADER = 1 << 20  # a name's extended header, which tarfile reads into memory at once
-CHUNK = 1 << 16
+MOST_BYTES = 192 << 20  # of all files together; our own bundles have 5 MB and unpack to 40 MB
+MOST_PARTS = 8  # names in a path
+LONGEST_PART = 255  # bytes; the limit of common file systems
+LONGEST_HEADER = 1 << 20  # bytes of an extended header, which tarfile reads as a whole
+CHUNK = 1 << 16  # bytes
 
 
 class Damaged(UserError):
-    """The archive, or one member of it, is not what a bundle holds."""
+    """The archive, or one of its members, is nothing that a bundle holds."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """One plain file of an archive; `data` can be read until the next member is asked for."""
+    """One plain file of an archive.
+
+    `size` in bytes; `data` can be read until the next member is requested.
+    """
 
     name: str
     size: int
     data: IO[bytes]
 
     def chunks(self) -> Iterator[bytes]:
-        """The file's bytes; Damaged if there are fewer than the archive promised."""
+        """The file's bytes in pieces; raises Damaged if there are fewer than `size`."""
         left = self.size
         while left:
             try:
@@ -61,7 +64,7 @@ _BROKEN = (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, OverflowErr
 
 
 class _Bounded:
-    """The unpacked stream; it gives no more bytes than it was allowed to (a bomb has no end)."""
+    """The unpacked stream; it returns no more bytes than allowed (a gzip bomb has no end)."""
 
     def __init__(self, packed: gzip.GzipFile) -> None:
         self._packed = packed
@@ -78,16 +81,17 @@ class _Bounded:
         return part
 
     def drain(self) -> None:
-        """Read what is behind the last member: only then is gzip's checksum looked at."""
+        """Read what follows the last member: only then does gzip compare its checksum."""
         self.allow(LONGEST_HEADER)
         while self.read(CHUNK):
             pass
 
 
 def members(path: Path) -> Iterator[Member]:
-    """Each file of the archive in order; Damaged for anything that a bundle does not hold.
+    """Each file of the archive in order; raises Damaged for anything that a bundle does not hold.
 
-    Damaged has one line without the archive's own name; UserError if it cannot be opened.
+    The message of Damaged is one line without the archive's name. Raises UserError if the archive
+    cannot be opened.
     """
     try:
         raw = path.open("rb")
@@ -113,7 +117,7 @@ def members(path: Path) -> Iterator[Member]:
                 stream.allow(header.size + LONGEST_HEADER)
                 yield Member(header.name, header.size, data)
                 stream.allow(header.size + LONGEST_HEADER)
-                archive.members = []  # else it keeps every header
+                archive.members = []  # otherwise it keeps every header
             stream.drain()
         except _BROKEN as error:
             raise Damaged(_cut(error)) from error
@@ -132,7 +136,7 @@ def _cut(error: Exception) -> str:
 
 
 def _checked(header: tarfile.TarInfo, seen: set[str]) -> int:
-    """The member's size; Damaged if it is of no kind that we write, or its name is none."""
+    """The member's size in bytes; raises Damaged if its type or name is not one that we write."""
     name = header.name
     shown = plain(name, 100)
     if not (header.type in (tarfile.REGTYPE, tarfile.AREGTYPE) or header.isdir()):
@@ -158,9 +162,10 @@ def _checked(header: tarfile.TarInfo, seen: set[str]) -> int:
 
 
 def unpacked(path: Path) -> Path:
-    """The results in the bundle: a folder that is removed when the program ends.
+    """Unpack the bundle to a folder that is removed when the program ends.
 
-    UserError in one line if it is no bundle, cut short, too large, or would write elsewhere.
+    Raises a UserError of one line if the file is no bundle, is cut short, is too large, or would
+    write outside the folder.
     """
     folder = Path(tempfile.mkdtemp(prefix="desktop-freeze-bundle-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What lies beside the variants in a campaign's folder: its plan, and the copy of its machine."""
+"""Reads what lies beside the variants in a campaign's folder: the plan and the machine's copy."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from errors import UserError
 
 
 def load_plan(folder: Path, problems: list[str]) -> Plan:
-    """The campaign's plan; UserError if it is of an unknown format version."""
+    """The campaign's plan; raises UserError if its format version is unknown."""
     path = folder / PLAN_FILE
     plan_problems: list[str] = []
     raw = read_file(path, problems, LARGEST_FACTS)
@@ -31,7 +31,7 @@ def load_machine(folder: Path, plan: Plan, problems: list[str]) -> bytes:
 
 
 def load_hosts(folder: Path, problems: list[str]) -> dict[str, str]:
-    """Which host did a run, by "VARIANT/NUMBER"; empty if all were done on one machine."""
+    """Run (VARIANT/NUMBER) -> the host that did it; empty if one machine did all runs."""
     if HOSTS_FILE not in names_in(folder).files:
         return {}
     content = json_object(read_file(folder / HOSTS_FILE, problems, LARGEST_FACTS) or b"") or {}
@@ -43,7 +43,7 @@ def load_hosts(folder: Path, problems: list[str]) -> dict[str, str]:
 
 
 def check_format(path: Path, value: dict[str, Any]) -> None:
-    """UserError if the file has another format version than this suite reads."""
+    """Raise UserError if the file has another format version than this suite reads."""
     version = value.get("format")
     if isinstance(version, bool) or version != FORMAT_VERSION:
         raise UserError(

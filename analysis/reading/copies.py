@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The same run twice: it is one run, whatever its number is and whoever copied it."""
+"""Removes copies: a run that is there twice counts once, whatever its numbers are."""
 
 import hashlib
 from collections.abc import Mapping
@@ -8,12 +8,12 @@ from typing import Any, Protocol, TypeVar
 from analysis.reading.streams import Stream
 from analysis.reading.words import plain, some
 
-DISTINCT = 50  # lines, stamped in ms: with fewer two runs without a seed may be alike by chance
+DISTINCT = 50  # lines, stamped in ms: two shorter runs without a seed may be equal by chance
 NAMED = 8
 
 
 class Recorded(Protocol):
-    """What of a run tells it from others."""
+    """What identifies a run."""
 
     @property
     def variant(self) -> str:
@@ -21,27 +21,27 @@ class Recorded(Protocol):
 
     @property
     def number(self) -> int:
-        """Its own folder's."""
+        """The number that its folder is named by."""
 
     @property
     def streams(self) -> Mapping[str, Stream]:
-        """Its lines."""
+        """Its streams by name."""
 
     @property
     def state(self) -> str:
         """How it ended."""
 
     def fact(self, *keys: str) -> Any:
-        """A fact of its machine's."""
+        """A value of meta.json by its path of keys; None if it is not there."""
 
 
 Run = TypeVar("Run", bound=Recorded)
 
 
 def identity(run: Recorded) -> str:
-    """Stands for how the run ended, its seed and all lines' times; empty if they tell too little.
+    """A digest of how the run ended, its seed and all lines' times; empty if there are few lines.
 
-    Not for the lines' text, which a bundle's redaction may have changed.
+    It does not cover the lines' text, which a bundle's redaction may have changed.
     """
     digest = hashlib.sha256(repr(run.fact("seed")).encode())
     lines = 0
@@ -56,7 +56,7 @@ def identity(run: Recorded) -> str:
 
 
 def without_copies(runs: list[Run], problems: list[str]) -> list[Run]:
-    """Each variant's runs, each once; a problem names the copies."""
+    """The runs without copies within a variant; a problem names the copies."""
     first: dict[tuple[str, str], Run] = {}
     copies: dict[tuple[str, str], list[str]] = {}
     kept = []

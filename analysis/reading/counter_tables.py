@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One *.tsv of counters, of which only the columns that are asked for are read.
+"""Reads a *.tsv of counters; only the columns that are needed become arrays.
 
 docs/reference/results-format.md has the columns.
 
-A kernel has 200 counters and a figure needs ten. Every cell is looked at all the same, so that
-damage is named; an undamaged file is looked at as a whole, a damaged one row by row.
+A kernel has 200 counters and a figure needs ten. Every cell is checked all the same, so that
+damage is reported. An undamaged file is checked as a whole, a damaged one row by row.
 """
 
 import re
@@ -30,18 +30,18 @@ from analysis.reading.latency_log import (
 from contract.run_files import LATE, STAMP
 from errors import UserError
 
-# Read at once with the file, because the metrics and the pictures ask for them; any other column
-# is read when it is asked for, from the file again.
+# Read together with the file, because the metrics and the pictures need them. Any other column is
+# read when it is needed, from the file again.
 FREQUENT = frozenset(
     (
         *(STAMP, LATE, "nr_writeback", "pswpin", "pswpout", "pgpgin", "pgpgout"),
         *("MemFree", "SwapTotal", "SwapFree", "memory_some_us", "memory_full_us", "io_some_us"),
     )
 )
-MOST_ROWS = 500_000  # thirty hours of a sample each 0.25 s
-MOST_COLUMNS = 10_000  # a kernel's counters are some 230
+MOST_ROWS = 500_000  # thirty hours with a sample every 0.25 s
+MOST_COLUMNS = 10_000  # a kernel has about 230 counters
 NUMBER = re.compile(rb"\d{1,20}(\.\d{1,9})?")
-DIGITS, DECIMALS = 20, 9  # at most, of a cell
+DIGITS, DECIMALS = 20, 9  # the most that a cell has
 NEWLINE, DOT = b"\n."
 
 
@@ -49,7 +49,8 @@ NEWLINE, DOT = b"\n."
 class Table:
     """One *.tsv: column name -> values, NaN where a cell was empty; rows in order of time.
 
-    `columns` holds those that were read so far, `elapsed_s` always; `get` reads the others.
+    `columns` holds the columns read so far, always `elapsed_s` (seconds since the workload began);
+    `get` reads the others. Values have the units of the file. `digest`: CRC-32 of the file.
     """
 
     columns: dict[str, Floats]
@@ -59,16 +60,16 @@ class Table:
     digest: int = 0
 
     def get(self, name: str) -> Floats | None:
-        """The column, or None if this kernel does not have it or no cell of it could be read."""
+        """The column; None if this kernel does not have it or none of its cells could be read."""
         if name not in self.columns and name in self.names:
             self.columns[name] = self.read((name,))[name]
         values = self.columns.get(name)
         return None if values is None or not np.isfinite(values).any() else values
 
     def read(self, names: Collection[str]) -> dict[str, Floats]:
-        """These columns, which the file has, and the stamps: read at once, and not kept.
+        """Read these columns of the file and the stamps (seconds); they are not kept in `columns`.
 
-        UserError if the file was changed since it was loaded.
+        Raises UserError if the file was changed since it was loaded.
         """
         if self.path is None:
             return {name: self.columns[name] for name in {*names, STAMP}}
@@ -86,9 +87,10 @@ def load_table(
     wanted: Collection[str] | None = FREQUENT,
     limit: int = LARGEST,
 ) -> Table | None:
-    """The table in this file, at first these columns of it (None: all).
+    """The table in this file, with these columns read (None: all).
 
-    None, and why is in problems, if there is none in it.
+    limit: bytes of the file that are read. Returns None if the file holds no table; the reason is
+    in problems.
     """
     raw = read_file(path, problems, limit)
     if not raw:
@@ -103,7 +105,7 @@ def load_table(
 
 
 def parse_table(raw: bytes, wanted: Collection[str] | None = None) -> Table | None:
-    """A *.tsv with these columns of it (or all); None without a whole header with `elapsed_s`."""
+    """Parse these columns of a *.tsv (None: all); None without a whole header with `elapsed_s`."""
     problems: list[str] = []
     body = whole_lines(raw, problems)
     header, _, rest = body.partition(b"\n")
@@ -135,7 +137,7 @@ def parse_table(raw: bytes, wanted: Collection[str] | None = None) -> Table | No
 
 
 def names_of(header: bytes) -> list[str]:
-    """The columns that a table has; none if they are more than any has."""
+    """The names of a table's columns; empty if there are more than any table has."""
     fits = header.count(b"\t") < MOST_COLUMNS
     return header.decode("ascii", "replace").split("\t") if fits else []
 
@@ -143,7 +145,7 @@ def names_of(header: bytes) -> list[str]:
 def _read(
     rest: bytes, width: int, stamp: int, indices: list[int], problems: list[str]
 ) -> list[Floats]:
-    """The columns at indices of the rows that are whole; what was left out is in problems."""
+    """These columns of all whole rows; what was left out is in problems."""
     parts = [[np.zeros(0)] * len(indices)]
     rows = dropped = unread = 0
     for _, piece in pieces(rest):
@@ -164,7 +166,7 @@ def _read(
 
 
 def undamaged(rest: bytes, width: int, stamp: int, indices: list[int]) -> list[Floats] | None:
-    """The columns at indices if every cell is a number or empty, and every row whole; else None."""
+    """These columns, NaN for empty cells; None if a row is not whole or a cell is no number."""
     chars = np.frombuffer(rest, dtype=np.uint8)
     ends = _ends(rest, chars, width, stamp)
     if ends is None:
@@ -194,7 +196,7 @@ def _column(rest: bytes, chars: Chars, begins: Places, ends: Places) -> Floats:
 
 
 def _never_moved(rest: bytes, chars: Chars, begins: Places, ends: Places) -> bool:
-    """Whether every cell is the first one, and that not empty: so are half of a kernel's."""
+    """Whether all cells equal the first, which is not empty: half of the counters never change."""
     if not len(begins) or rest[begins[0] : ends[0]] != rest[begins[-1] : ends[-1]]:
         return False
     width = int(ends[0] - begins[0])
@@ -209,13 +211,13 @@ def _ends(rest: bytes, chars: Chars, width: int, stamp: int) -> Places | None:
     ends = np.flatnonzero(chars <= NEWLINE)  # tabs and newlines
     if not np.array_equal(ends[width - 1 :: width], np.flatnonzero(chars == NEWLINE)):
         return None
-    steps = ends + 1  # a cell's length and 1
+    steps = ends + 1  # the length of each cell plus 1
     steps[1:] -= ends[:-1] + 1
     if steps.max(initial=0) > DIGITS + 1 or np.any(steps[stamp::width] == 1):
         return None
     dots = np.flatnonzero(chars == DOT)
     cell = np.searchsorted(ends, dots)
-    after = ends[cell] - dots  # its decimals and 1
+    after = ends[cell] - dots  # the number of decimals plus 1
     lone = not np.any(np.diff(cell) == 0)
     if not lone or np.any((after < 2) | (after > DECIMALS + 1) | (after + 1 >= steps[cell])):
         return None
@@ -225,7 +227,7 @@ def _ends(rest: bytes, chars: Chars, width: int, stamp: int) -> Places | None:
 def row_by_row(
     rest: bytes, width: int, stamp: int, indices: list[int]
 ) -> tuple[list[Floats], int, int]:
-    """The columns at indices of the rows that are whole; how many rows and cells were left out."""
+    """These columns of all whole rows, and how many rows and cells were left out."""
     values: list[list[float]] = [[] for _ in indices]
     unread = dropped = 0
     for row in rest.split(b"\n")[:-1]:
@@ -241,7 +243,7 @@ def row_by_row(
 
 
 def _check_steps(columns: dict[str, Floats], problems: list[str]) -> None:
-    """Say when samples are missing: a long step that its sample's own lateness does not explain."""
+    """Report missing samples: long steps that the lateness of the next sample does not explain."""
     stamps, late = columns[STAMP], columns.get(LATE)
     if late is None or len(stamps) < 3:
         return

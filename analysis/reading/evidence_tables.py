@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The evidence of a run: tasks.tsv, blocked.tsv, trace.tsv, allocfail.tsv, reclaim.tsv.
+"""Reads the evidence of a run: tasks.tsv, blocked.tsv, trace.tsv, allocfail.tsv, reclaim.tsv.
 
-docs/reference/results-format.md has every column. Damage never raises: it is named in `problems`, a
-line for each kind of it. A cell that is empty or no number is NaN; a column that is not there is no
-clock.
+docs/reference/results-format.md describes every column. Damage never raises: it is reported in
+`problems`, a line for each kind of damage. A cell that is empty or no number becomes NaN; a column
+that is not there gives no clock.
 """
 
 import functools
@@ -27,9 +27,9 @@ CLOCKS = (
 )
 BETWEEN_FRAMES = " <- "
 MOST_FRAMES = 64
-MOST_TASKS = 2000  # of a run; a real one has two or three of each program
+MOST_TASKS = 2000  # of a run; a real run has two or three for each program
 MOST_LOOKS = 200_000  # rows of blocked.tsv; half an hour of a laptop's stalls has 20,000
-AT_ONCE_S = 0.25  # a stamp may go back by less: two writers of one moment
+AT_ONCE_S = 0.25  # a stamp may go back by less than this: two writers may write at the same moment
 SUFFIX = re.compile(r"(\.(isra|constprop|part|cold|llvm|lto_priv)(\.\d+)*)+$")
 SIGNED = re.compile(rb"-?\d{1,9}(\.\d{1,9})?")
 WHOLE = re.compile(rb"-?\d{1,9}")
@@ -41,7 +41,11 @@ HEX = re.compile(rb"(0[xX])?[0-9a-fA-F]{1,16}")
 
 @dataclass
 class Task:
-    """One task of a stream (`-`: of none): its states and cumulative clocks (µs) at `stamps`."""
+    """One task of a stream (`-`: no stream).
+
+    `stamps`: elapsed seconds. `states` (one letter) and `clocks` (name -> cumulative µs, majflt and
+    minflt: counts) have a value for each stamp.
+    """
 
     stream: str
     pid: int
@@ -53,7 +57,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Look:
-    """One look at a task: what it was in, functions innermost first (none: in user space)."""
+    """One sample of what a task was doing; `at`: elapsed seconds.
+
+    `stack`: functions, innermost first; empty if the task was in user space.
+    """
 
     at: float
     stream: str
@@ -66,7 +73,11 @@ class Look:
 
 @dataclass(frozen=True)
 class Failure:
-    """Page allocations that failed within a second, all alike; `gfp` is the kernel's bit mask."""
+    """Equal page allocations that failed within a second.
+
+    `at`: elapsed seconds, negative before the workload began; `order`: 2**order pages; `gfp`: the
+    kernel's bit mask.
+    """
 
     at: float
     count: int
@@ -79,7 +90,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Reclaimer:
-    """What one task did in direct reclaim in the whole run; None: not available."""
+    """Direct reclaim of one task in the whole run: count, µs, pages; None: not available."""
 
     pid: int
     comm: str
@@ -89,12 +100,12 @@ class Reclaimer:
 
 
 def read_trace(run: Path, problems: list[str]) -> Table | None:
-    """trace.tsv: sums that the kernel made of its own events."""
+    """Read trace.tsv: cumulative counts and times (µs) of the kernel's trace events."""
     return load_table(run / TRACE, problems, None, LARGEST_EVIDENCE)
 
 
 def read_tasks(run: Path, problems: list[str]) -> list[Task] | None:
-    """tasks.tsv: each task's clocks, in the order in which they were first seen."""
+    """Read tasks.tsv: the tasks in the order in which they were first seen."""
     lives: dict[tuple[str, int], list[_Life]] = {}
     every: list[_Life] = []
     left_out: set[tuple[str, int]] = set()
@@ -134,7 +145,7 @@ def read_tasks(run: Path, problems: list[str]) -> list[Task] | None:
 
 
 def read_looks(run: Path, problems: list[str]) -> list[Look] | None:
-    """blocked.tsv, in order of time."""
+    """Read blocked.tsv: samples in order of time."""
 
     def parse(row: Row) -> Look | None:
         stamp, pid = elapsed_time(_number(row[STAMP])), _whole(row["pid"])
@@ -153,10 +164,10 @@ def read_looks(run: Path, problems: list[str]) -> list[Look] | None:
 
 
 def read_failures(run: Path, problems: list[str]) -> list[Failure] | None:
-    """allocfail.tsv: page allocations that failed, those included that the log does not show."""
+    """Read allocfail.tsv: page allocations that failed, whether the kernel logged them or not."""
 
     def parse(row: Row) -> Failure | None:
-        # Before the workload began it is below zero.
+        # The stamp is negative before the workload began.
         stamp = float(row[STAMP]) if SIGNED.fullmatch(row[STAMP]) else None
         pid = _whole(row["pid"])
         number, order = _whole(row["count"]), _whole(row["order"])
@@ -170,7 +181,7 @@ def read_failures(run: Path, problems: list[str]) -> list[Failure] | None:
 
 
 def read_reclaimers(run: Path, problems: list[str]) -> list[Reclaimer] | None:
-    """reclaim.tsv: who was in direct reclaim, the longest first."""
+    """Read reclaim.tsv: the tasks that were in direct reclaim, the longest time first."""
 
     def parse(row: Row) -> Reclaimer | None:
         pid = _whole(row["pid"])
@@ -185,9 +196,9 @@ def read_reclaimers(run: Path, problems: list[str]) -> list[Reclaimer] | None:
     return None if tasks is None else sorted(tasks, key=lambda task: -(task.microseconds or 0))
 
 
-@functools.lru_cache(10_000)  # a run has few different ones
+@functools.lru_cache(10_000)  # a run has few different stacks
 def frames(stack: bytes | str) -> tuple[str, ...]:
-    """The functions of a folded stack, without what a compiler adds to their names."""
+    """The functions of a folded stack, without the suffixes that a compiler adds (.isra.0)."""
     text = stack if isinstance(stack, str) else _text(stack)
     names = text.split(BETWEEN_FRAMES)[:MOST_FRAMES] if text.strip() else []
     return tuple(sys.intern(SUFFIX.sub("", name.strip())) for name in names if name.strip())
@@ -195,7 +206,7 @@ def frames(stack: bytes | str) -> tuple[str, ...]:
 
 @dataclass
 class _Life:
-    """The rows of one task while they are read."""
+    """The rows of one task, collected while the table is read."""
 
     comm: str = ""
     stamps: list[float] = field(default_factory=list)
@@ -203,7 +214,7 @@ class _Life:
     values: list[list[float]] = field(default_factory=list)
 
     def add(self, stamp: float, state: str, values: list[float]) -> None:
-        """One more row; of two with the same stamp, or a later one before it, the newer stands."""
+        """Add a row; if its stamp is not later than the last, the larger clocks are kept."""
         if self.stamps and stamp <= self.stamps[-1]:
             if not _went_back(values, self.values[-1]):
                 self.states[-1], self.values[-1] = state, values
@@ -213,13 +224,13 @@ class _Life:
         self.values.append(values)
 
     def is_over(self, stamp: float, values: list[float]) -> bool:
-        """Whether this row is another task's: a clock or the time went back."""
+        """Whether this row (stamp in s) is of another task: a clock or the time went back."""
         if stamp <= self.stamps[-1]:
             return stamp <= self.stamps[-1] - AT_ONCE_S
         return _went_back(values, self.values[-1])
 
     def table(self, clocks: list[str]) -> dict[str, Floats]:
-        """Column name -> values, those left out of which no cell could be read."""
+        """Column name -> values (µs); columns without any readable cell are left out."""
         columns = np.array(self.values, dtype=np.float64).reshape(len(self.stamps), len(clocks)).T
         named = zip(clocks, columns, strict=True)
         return {name: column for name, column in named if np.isfinite(column).any()}
@@ -232,9 +243,9 @@ def _went_back(values: list[float], before: list[float]) -> bool:
 def _read(
     path: Path, needed: tuple[str, ...], parse: Callable[[Row], T | None], problems: list[str]
 ) -> list[T] | None:
-    """What parse makes of each whole row; None if there is no table in this file.
+    """The result of parse for each whole row; None if there is no table in this file.
 
-    A row of which it makes nothing could not be read. All damage is named in problems.
+    If parse returns None or False, the row could not be read. Damage is reported in problems.
     """
     raw = read_file(path, problems, LARGEST_EVIDENCE)
     if not raw:
@@ -264,7 +275,7 @@ def _number(cell: bytes) -> float | None:
 
 
 def _float(cell: bytes) -> float:
-    # Nearly all cells are digits, and asking for that is much cheaper than the expression.
+    # Nearly all cells are digits, and isdigit() is much faster than the regular expression.
     plain = len(cell) <= DIGITS and cell.isdigit()
     return float(cell) if plain or NUMBER.fullmatch(cell) else NAN
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The facts that runs must have in common before anybody compares them.
+"""The facts in which runs must agree before they are compared.
 
 docs/explain/verdicts.md
 """
@@ -17,8 +17,8 @@ from contract.swap import DISK, KINDS, ZSWAP
 from contract.workload import DESKTOP, STALLED, is_described
 
 EVERYWHERE = tuple(fact.keys for fact in key_facts.EVERYWHERE)
-REMEDY = (("remedy", "daemon"), ("remedy", "slice"))  # its swap and knobs are the variant's
-ON_A_HOST = (HOSTS_CPU, ("cpu_model",))  # of hosts' own clocks each host has its own
+REMEDY = (("remedy", "daemon"), ("remedy", "slice"))  # its swap and knobs belong to the variant
+ON_A_HOST = (HOSTS_CPU, ("cpu_model",))  # differ among hosts, on the hosts' clocks
 IN_A_VARIANT = (
     *(("kernel", key) for key in ("release", "image_digest", "config_digest")),
     ("knobs",),
@@ -26,12 +26,12 @@ IN_A_VARIANT = (
     *(("swap", key) for key in ("kind", "algorithm", "pool")),
     *REMEDY,
 )
-MEMORY_TOLERANCE = 0.1  # kernels leave some MiB more or less of the same memory
-NAMED = 3  # runs of those that share a value
-BUSY = 0.1  # share of the host's CPU time taken by others from which it is said
+MEMORY_TOLERANCE = 0.1  # share; kernels leave a few MiB more or less of the same memory
+NAMED = 3  # runs that are named for each value
+BUSY = 0.1  # share of the host's CPU time taken by others above which a line reports it
 UNKNOWN = object()
-# What a fact is of a run that does not say it: of the desktop, on the host's clock, without a model
-# of a disk, with the disk's swap alone, without a remedy.
+# The value of a fact that a run does not record: the desktop, on the host's clock, without a disk
+# model, with swap on the disk only, without a remedy.
 UNSAID: dict[tuple[str, ...], Any] = {
     **dict(zip(WORKLOAD, (DESKTOP, STALLED, ""), strict=True)),
     CLOCK: "host",
@@ -43,7 +43,7 @@ UNSAID: dict[tuple[str, ...], Any] = {
 
 
 def differences(runs: list[Run]) -> list[str]:
-    """One line for each key fact in which the runs differ, with both values and who has them."""
+    """One line for each key fact in which the runs differ, with both values and their runs."""
     lines: list[str] = []
     for keys in (*EVERYWHERE, *_parameters(runs)):
         relevant = [run for run in runs if keys != SWAP_SIZE or on_disk(run)]
@@ -60,7 +60,7 @@ def differences(runs: list[Run]) -> list[str]:
 
 
 def own_settings(one: Run, other: Run) -> list[str]:
-    """What two variants' runs differ in, beside the kernel, of what a variant may have its own."""
+    """The settings, other than the kernel, that may differ between variants and do differ here."""
     keys = [keys for keys in (*IN_A_VARIANT, SWAP_SIZE) if keys[0] != "kernel"]
     values = {fact: (_value(one, fact), _value(other, fact)) for fact in keys}
     apart = [fact[0] for fact, (a, b) in values.items() if UNKNOWN not in (a, b) and a != b]
@@ -68,7 +68,7 @@ def own_settings(one: Run, other: Run) -> list[str]:
 
 
 def unknown(runs: list[Run]) -> list[str]:
-    """One line that names the facts that only some of the runs know, or none."""
+    """One line that names the facts that only some of the runs record; empty if there are none."""
     facts = (*EVERYWHERE, *_parameters(runs), *IN_A_VARIANT)
     counts = {keys: sum(_value(run, keys) is UNKNOWN for run in runs) for keys in facts}
     names = [
@@ -80,33 +80,33 @@ def unknown(runs: list[Run]) -> list[str]:
 
 
 def busy_by_others(run: Run) -> float | None:
-    """Share of the host's CPU time that others took during the run."""
+    """Share (0 to 1) of the host's CPU time that others took during the run; None: not known."""
     return number(run.fact("host", "busy_by_others"))
 
 
 def swap_kind(run: Run) -> str:
-    """Where the run swapped to (contract.swap): the disk if it does not say."""
+    """Where the run swapped to (contract.swap); the disk if the run does not record it."""
     kind = run.fact("swap", "kind")
     return kind if kind in KINDS else DISK
 
 
 def on_disk(run: Run) -> bool:
-    """Whether the disk's swap was on, with zswap before it or without."""
+    """Whether swap on the disk was on, with or without zswap."""
     return swap_kind(run) in (DISK, ZSWAP)
 
 
 def own_clock(run: Run) -> bool:
-    """Whether the guest had a clock of its own: neither its host nor what else that did counts."""
+    """Whether the guest had its own clock: then neither the host nor its load matters."""
     return bool(run.fact(*CLOCK) == "guest")
 
 
 def block(run: Run) -> str:
-    """The host that a run's figures depend on: runs of two such hosts are not compared."""
+    """The host that a run's figures depend on, or ""; runs of different blocks are not compared."""
     return "" if own_clock(run) else run.host
 
 
 def several_hosts(runs: list[Run]) -> list[str]:
-    """One line if the runs' figures depend on several hosts, for who cannot compare within each."""
+    """One line if the figures depend on several hosts, for callers that cannot compare per host."""
     names = {group[0].host: [_name(run) for run in group] for group in _by_block(runs)}
     if len(names) < 2:
         return []
@@ -122,7 +122,7 @@ def _by_block(runs: list[Run]) -> list[list[Run]]:
 
 
 def busy_host(runs: list[Run]) -> list[str]:
-    """One line that names the runs during which the host had much else to do, or none."""
+    """One line that names the runs during which the host was busy otherwise, or none."""
     busy = [(run, busy_by_others(run)) for run in runs if not own_clock(run)]
     names = [f"{_name(run)} ({100 * share:.0f} %)" for run, share in busy if share and share > BUSY]
     if not names:
@@ -141,7 +141,7 @@ def _parameters(runs: Iterable[Run]) -> list[tuple[str, ...]]:
 
 
 def _value(run: Run, keys: tuple[str, ...]) -> Any:
-    """The fact; UNKNOWN if the run does not say, None if it says that there is none (a limit)."""
+    """The fact; UNKNOWN if the run does not record it, None if it records that there is none."""
     if keys == HOSTS_CPU and own_clock(run):
         return UNKNOWN
     holder = run.fact(*keys[:-1]) if len(keys) > 1 else run.meta
@@ -159,7 +159,7 @@ def _value(run: Run, keys: tuple[str, ...]) -> Any:
 
 
 def _knob(knob: Any) -> Any:
-    """What was set; not what was there before, which a boot may leave otherwise."""
+    """What was set, without the previous value, which may differ from boot to boot."""
     if not isinstance(knob, dict):
         return knob
     return [knob.get("path"), knob.get("asked"), knob.get("read_back")]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reading a folder that may come from a stranger: no link is followed, no read blocks or swells.
+"""Reads a folder that may come from a stranger: follows no link, never blocks, limits memory.
 
-A link would lead out of the results (into a bug report); a pipe or a device would never end.
+A link could copy a private file into a bug report; a pipe or a device might never end.
 """
 
 import errno
@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 from errors import UserError
 
-LARGEST = 64 << 20  # bytes: three hours of every counter; beyond it a file is damaged
-LARGEST_LOG = 32 << 20  # of a stream: a day of the player's lines
-LARGEST_EVIDENCE = 16 << 20  # of a table of it: three hours of the trace
-LONGEST_LINE = 65536
+LARGEST = 64 << 20  # bytes: three hours of all counters; a longer file is damaged
+LARGEST_LOG = 32 << 20  # bytes of a stream's log: a day of the player's lines
+LARGEST_EVIDENCE = 16 << 20  # bytes of a table of evidence: three hours of the trace
+LONGEST_LINE = 65536  # bytes
 
 
 def open_plain(path: Path) -> FileIO | None:
-    """The file, opened to be read; None if there is none, OSError if it is something else."""
+    """The file, opened for reading; None if it does not exist; OSError if it is no plain file."""
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
             raise OSError(errno.EINVAL, "is a link or no file, not read", str(path))
@@ -31,7 +31,7 @@ def open_plain(path: Path) -> FileIO | None:
 
 
 def read_file(path: Path, problems: list[str], limit: int = LARGEST) -> bytes | None:
-    """The file's bytes, at most limit; None if it is not there or cannot be read."""
+    """The file's first `limit` bytes; None if it is not there or cannot be read."""
     try:
         file = open_plain(path)
         if file is None:
@@ -51,7 +51,7 @@ def read_file(path: Path, problems: list[str], limit: int = LARGEST) -> bytes | 
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a log of any size, a longer one than LONGEST_LINE in pieces; none without it."""
+    """The lines of a log of any size; lines over LONGEST_LINE come in pieces. No log: no lines."""
     try:
         file = open_plain(path)
         if file is None:
@@ -64,7 +64,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 class Names(NamedTuple):
-    """What is in a folder; `strange`: names that are no UTF-8, as far as they can be shown."""
+    """Names in a folder; `strange`: names that are not UTF-8, with bad bytes replaced."""
 
     folders: list[str]
     files: list[str]
@@ -73,9 +73,9 @@ class Names(NamedTuple):
 
 
 def names_in(folder: Path) -> Names:
-    """Names of the folders, of the plain files, and of the links in it; hidden ones are left out.
+    """The names of folders, plain files and links in the folder, without hidden names.
 
-    UserError if it cannot be read.
+    Raises UserError if the folder cannot be read.
     """
     folders, files, links, strange = names = Names([], [], [], [])
     try:
@@ -97,5 +97,5 @@ def names_in(folder: Path) -> Names:
 
 
 def readable(name: str) -> str:
-    """The name of a file with another character for each that no text can hold."""
+    """A file's name with bytes that are not UTF-8 replaced."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

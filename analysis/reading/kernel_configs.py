@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kernel configs: which options of two differ."""
+"""Compares the options of two kernel configs."""
 
 import re
 
@@ -8,7 +8,7 @@ NOT_SET = "n"  # "is not set" and "not there" are the same to the kernel
 
 
 def options(config: str) -> dict[str, str]:
-    """The options that are set, by name, in a .config's text."""
+    """Name -> value of the options that are set in the text of a .config."""
     values: dict[str, str] = {}
     for line in config.splitlines():
         match = OPTION.fullmatch(line)
@@ -18,7 +18,7 @@ def options(config: str) -> dict[str, str]:
 
 
 def differences(base: str, other: str) -> list[tuple[str, str, str]]:
-    """(option, base's value, other's) of each that differs, by name; NOT_SET where it is not."""
+    """(option, base's value, other's value) of options that differ, by name; NOT_SET if not set."""
     before, after = options(base), options(other)
     return [
         (name, before.get(name, NOT_SET), after.get(name, NOT_SET))

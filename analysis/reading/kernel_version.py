@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which version of Linux a run's kernel is, and of which commit, by its own words."""
+"""The Linux version and the commit of a run's kernel, from its uname strings."""
 
 import math
 import re
@@ -16,9 +16,9 @@ COMMIT = re.compile(r"-g([0-9a-f]{7,40})(?![0-9a-z])(?!.*-dirty)")  # of CONFIG_
 
 @dataclass(frozen=True)
 class KernelVersion:
-    """`numbers`: version, patch level, sublevel; `candidate`: N of -rcN, infinite of a release.
+    """`numbers`: version, patch level, sublevel; `candidate`: N of -rcN, infinite for a release.
 
-    `commit`: abbreviated; empty if the kernel names none, or was built with changes to it.
+    `commit`: abbreviated; empty if the kernel names none, or was built from a changed tree.
     """
 
     numbers: tuple[int, int, int]
@@ -27,19 +27,19 @@ class KernelVersion:
 
     @property
     def order(self) -> tuple[tuple[int, int, int], float]:
-        """What versions are ordered by; a commit has no place among others."""
+        """Sort key for versions; it ignores commits, which have no order."""
         return self.numbers, self.candidate
 
     @property
     def tag(self) -> str:
-        """What git calls it: 'v6.12', 'v6.12.118', 'v7.3-rc2'."""
+        """The git tag: 'v6.12', 'v6.12.118', 'v7.3-rc2'."""
         *first, last = self.numbers
         text = ".".join(map(str, [*first, last] if last else first))
         return f"v{text}" + ("" if math.isinf(self.candidate) else f"-rc{self.candidate:.0f}")
 
 
 def kernel_version(run: Run) -> KernelVersion | None:
-    """The version; None if the run does not say, or says it in another way than Linux does."""
+    """The version; None if the run records none, or none in the form that Linux uses."""
     release, version = (str(run.fact("kernel", key) or "")[:300] for key in ("release", "version"))
     match = DEBIAN.search(version) or RELEASE.match(release)
     if match is None:
@@ -54,7 +54,7 @@ def kernel_version(run: Run) -> KernelVersion | None:
 
 
 def introduced_in(old: KernelVersion | None, new: KernelVersion | None) -> str:
-    """'v6.12.118..v7.2.13', of two builds by their commits; empty if it cannot be told."""
+    """The range for git log: 'v6.12.118..v7.2.13', or of two commits; empty if not known."""
     if old is None or new is None:
         return ""
     if old.commit and new.commit and old.commit != new.commit:

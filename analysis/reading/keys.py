@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The keys that were pressed at waiting programs, from the lines of stream `keys`.
+"""Reads the keys that were pressed at waiting programs, from the lines of stream `keys`.
 
-docs/reference/results-format.md has what a line says. A line that cannot be is left out and counted
-in `unread`.
+docs/reference/results-format.md describes the lines. An impossible line is left out and counted in
+`unread`.
 """
 
 import re
@@ -17,9 +17,9 @@ ENDED = re.compile(r"ended (\S{1,40}) status (-?\d{1,5})")
 
 @dataclass(frozen=True)
 class Key:
-    """A key: due at `due` (elapsed s), `idle` s after that program's previous one.
+    """A key that was due at `due` (elapsed s), `idle` s after the program's previous key.
 
-    late: seconds until the program showed it, or for which it was known not to, if not `shown`.
+    late: seconds until the program showed it; if not `shown`, seconds for which it did not.
     """
 
     number: int
@@ -32,7 +32,7 @@ class Key:
 
 @dataclass(frozen=True)
 class EndedProgram:
-    """A program that ended before the run did; at: elapsed s; status: negative a signal."""
+    """A program that ended before the run did; at: elapsed s; status: -N if signal N ended it."""
 
     name: str
     at: float
@@ -41,7 +41,7 @@ class EndedProgram:
 
 @dataclass(frozen=True)
 class Keys:
-    """What became of the keys of a run; unread: lines that say nothing."""
+    """The keys of a run; unread: number of lines that could not be read."""
 
     keys: tuple[Key, ...]
     ended: tuple[EndedProgram, ...] = ()
@@ -51,8 +51,8 @@ class Keys:
 def read_keys(stream: Stream, until: float) -> Keys:
     """The keys that were due before `until` (elapsed s), in order.
 
-    A program shows keys in the order in which it gets them: of one that was not shown though a
-    later one was, the line is lost, and it is left out.
+    A program shows keys in the order in which it gets them. If a key was not shown but a later key
+    was, its line was lost, and the key is left out.
     """
     due: dict[int, Key] = {}
     late: dict[int, float] = {}

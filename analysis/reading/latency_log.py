@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""From the bytes of one result file to arrays, and what had to be left out.
+"""Parses the bytes of one result file to arrays, and reports what it left out.
 
-docs/reference/results-format.md has what a file holds.
+docs/reference/results-format.md describes the files.
 
-A dying machine cuts files anywhere. What cannot be believed is left out and said in `problems`, one
-line for each kind of damage: a figure is right, or it is said that it may not be.
+A dying machine cuts files anywhere. What cannot be true is left out and reported in `problems`, a
+line for each kind of damage: a figure is right, or a line warns that it may not be.
 """
 
 import re
@@ -26,18 +26,18 @@ Chars = NDArray[np.uint8]
 
 END = b"[end]"
 NEWLINE, BLANK, POINT, ZERO = b"\n .0"
-PIECE = 1 << 18  # bytes of lines that are looked at together
-LONGEST_TEXT = 4 * 4096 + 64  # the recorder cuts at 4,096 bytes, each at most four characters here
-MOST_SECONDS = 1e8  # three years: what a stamp of a log has room for
-MOST_EVENTS = 10_000  # of a run; a real one has a few dozen
-ROUNDING = 0.0015  # a gap may differ by 0.001 s from the difference of its stamps
+PIECE = 1 << 18  # bytes of lines that are parsed together
+LONGEST_TEXT = 4 * 4096 + 64  # the recorder cuts at 4,096 bytes, each at most four characters
+MOST_SECONDS = 1e8  # three years: the longest stamp that a log can hold
+MOST_EVENTS = 10_000  # of a run; a real run has a few dozen
+ROUNDING = 0.0015  # s; a gap may differ by 0.001 s from the difference of its stamps
 STAMPED = re.compile(rb"^(\d{1,8}\.\d{3}) (\d{1,8}\.\d{3})(?: (.*))?$", re.MULTILINE)
 LATE = re.compile(rb"(?:chunk|beat) \d+ late (\d{1,8}\.\d+)")
 LATE_LINE = re.compile(rb"^[\d.]+ [\d.]+ " + LATE.pattern + rb"$", re.MULTILINE)
 
 
 class Texts(Sequence[str]):
-    """The texts of a log's lines, kept as the log's bytes and made into words when asked for."""
+    """The texts of a log's lines: keeps the log's bytes, and decodes a text when it is indexed."""
 
     def __init__(self, body: bytes, begins: Places, ends: Places) -> None:
         self.body, self.begins, self.ends = body, begins, ends
@@ -52,21 +52,21 @@ class Texts(Sequence[str]):
         return self.body[self.begins[index] : end].decode("ascii", "replace")
 
     def pick(self, order: NDArray[Any]) -> "Texts":
-        """Those at these indices (or True in a mask), in this order."""
+        """The texts at these indices (or True in a mask), in this order."""
         return Texts(self.body, self.begins[order], self.ends[order])
 
     def which(self, text: bytes) -> Bools:
-        """Which of them are this text."""
+        """A mask of the lines whose text is `text`."""
         matches: Bools = self.ends - self.begins == len(text)
         for index in np.flatnonzero(matches):
             matches[index] = self.body[self.begins[index] : self.ends[index]] == text
         return matches
 
     def lateness(self) -> Floats | None:
-        """Seconds of each `late S` text, NaN for any other; None if there is no such text."""
+        """S (seconds) of each `late S` text, NaN for other texts; None if there is no such text."""
         if b" late " not in self.body or not len(self):
             return None
-        # As a rule every line of the log says so, and none was left out or put elsewhere.
+        # Usually every line of the log is such a line, and none was left out or moved.
         lines = self.body[: self.ends[-1] + 1]
         late_texts = LATE_LINE.findall(lines)
         if len(late_texts) == len(self) == lines.count(b"\n") and np.all(np.diff(self.begins) > 0):
@@ -79,18 +79,18 @@ class Texts(Sequence[str]):
 
 @dataclass
 class Lines:
-    """The lines of one latency log in order of time; the `[end]` line is held apart."""
+    """The lines of one latency log in order of time, without its `[end]` line; seconds."""
 
     elapsed: Floats
     gap: Floats
     text: Texts
-    end: tuple[float, float] | None = None  # elapsed and gap of the `[end]` line, seconds
+    end: tuple[float, float] | None = None  # elapsed and gap of the `[end]` line
     unaccounted: float = 0.0  # seconds between lines that no gap covers
     problems: list[str] = field(default_factory=list)
 
 
 def whole_lines(raw: bytes, problems: list[str]) -> bytes:
-    """raw up to its last newline; what follows was cut short, and that is said."""
+    """raw up to its last newline; if more follows, it was cut short and a problem reports it."""
     cut = raw.rfind(b"\n") + 1
     if cut < len(raw):
         problems.append("its last line was cut short and is left out")
@@ -135,7 +135,7 @@ def parse_lines(raw: bytes) -> Lines:
 
 
 def pieces(body: bytes) -> Iterator[tuple[int, bytes]]:
-    """The lines of body, some at a time, and where they begin: numpy takes 100 bytes for each."""
+    """The lines of body in pieces, and where each piece begins: numpy takes 100 bytes a line."""
     begin = 0
     while begin < len(body):
         end = body.rfind(b"\n", begin, begin + PIECE) + 1 or body.find(b"\n", begin) + 1
@@ -144,7 +144,7 @@ def pieces(body: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _read(body: bytes, problems: list[str]) -> tuple[Floats, Floats, Texts]:
-    """Elapsed, gap and text of every line that can be read; how many cannot is in problems."""
+    """Elapsed and gap (s) and text of all readable lines; problems has the number of others."""
     damaged = 0
     parts = [(np.zeros(0), np.zeros(0), np.zeros(0, np.intp), np.zeros(0, np.intp))]
     for begin, piece in pieces(body):
@@ -159,11 +159,11 @@ def _read(body: bytes, problems: list[str]) -> tuple[Floats, Floats, Texts]:
 
 
 def undamaged(body: bytes) -> tuple[Floats, Floats, Texts] | None:
-    """Elapsed, gap and text of every line, at once; None if any line is not as it should be."""
+    """Elapsed and gap (s) and text of all lines, at once; None if any line is damaged."""
     chars = np.frombuffer(body, dtype=np.uint8)
     ends = np.flatnonzero(chars == NEWLINE)
     begins = np.concatenate(([0], ends[:-1] + 1))[: len(ends)]
-    # Two more blanks than there are: the last line may have no second one, or none at all.
+    # Two blanks are added: the last line may have no second blank, or none at all.
     blanks = np.concatenate((np.flatnonzero(chars == BLANK), [len(body), len(body)]))
     first = np.searchsorted(blanks, begins)
     middle, tail = blanks[first], np.minimum(blanks[first + 1], ends)
@@ -174,7 +174,7 @@ def undamaged(body: bytes) -> tuple[Floats, Floats, Texts] | None:
 
 
 def milliseconds(chars: Chars, begins: Places, ends: Places) -> Floats | None:
-    """The numbers between these places, each 1 to 8 digits, a point and 3 digits; else None."""
+    """The numbers at these places times 1000; None unless all are like 12345678.123."""
     width = ends - begins
     if np.any((width < 5) | (width > 12)) or np.any(chars[ends - 4] != POINT):
         return None
@@ -182,20 +182,20 @@ def milliseconds(chars: Chars, begins: Places, ends: Places) -> Floats | None:
 
 
 def digits(chars: Chars, begins: Places, ends: Places) -> Floats | None:
-    """The whole numbers between these places (0 for none); None if one is none, or too long."""
+    """The integers at these places (0 if empty); None if one is no integer or is too long."""
     longest = int((ends - begins).max(initial=0))
     return _sums(chars, begins, ends, list(range(longest, 0, -1))) if longest <= 15 else None
 
 
 def _sums(chars: Chars, begins: Places, ends: Places, places: list[int]) -> Floats | None:
-    """The numbers that the characters in these places before `ends` spell; None if one cannot.
+    """The numbers formed by the digits at these distances before `ends`; None if one is no digit.
 
-    A place before `begins` is taken for a 0. Up to 15 digits are exact, in whatever order they are
-    added up; divided by a power of ten they then round as float() does.
+    A digit before `begins` counts as 0. Sums of up to 15 digits are exact in any order; divided by
+    a power of ten they round as float() does.
     """
     if not len(chars):
         return np.zeros(len(begins))
-    at = ends - np.array(places, dtype=np.intp)[:, np.newaxis]  # a row a place: faster
+    at = ends - np.array(places, dtype=np.intp)[:, np.newaxis]  # a row for each distance: faster
     digit = chars.take(at, mode="clip") - ZERO
     digit *= at >= begins
     if digit.max(initial=0) > 9:
@@ -204,7 +204,7 @@ def _sums(chars: Chars, begins: Places, ends: Places, places: list[int]) -> Floa
 
 
 def line_by_line(body: bytes) -> tuple[Floats, Floats, Texts]:
-    """Elapsed, gap and text of every line that can be read."""
+    """Elapsed and gap (s) and text of all readable lines, by a regular expression."""
     matches = list(STAMPED.finditer(body))
     elapsed = np.array([float(match[1]) for match in matches], dtype=np.float64)
     gap = np.array([float(match[2]) for match in matches], dtype=np.float64)
@@ -216,7 +216,7 @@ def line_by_line(body: bytes) -> tuple[Floats, Floats, Texts]:
 
 
 def _believable(elapsed: Floats, gap: Floats) -> Bools:
-    """Which lines' gaps do not reach back beyond the line before them."""
+    """A mask of the lines whose gap does not reach back beyond the previous line."""
     keep = np.ones(len(elapsed), dtype=np.bool_)
     if not np.any(elapsed[1:] - gap[1:] < elapsed[:-1] - ROUNDING):
         return keep
@@ -229,7 +229,7 @@ def _believable(elapsed: Floats, gap: Floats) -> Bools:
 
 
 def parse_events(raw: bytes) -> tuple[list[dict[str, Any]], list[str]]:
-    """The events of an events.jsonl, and what was left out of them."""
+    """The events of an events.jsonl, and the problems: what was left out."""
     problems: list[str] = []
     events: list[dict[str, Any]] = []
     damaged = 0
@@ -248,13 +248,13 @@ def parse_events(raw: bytes) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def number(value: object) -> float | None:
-    """A finite number of a JSON file, or None: a bool, a text or a number beyond bounds is none."""
+    """The value of a JSON file as a float; None for a bool, a text or a number beyond ±1e18."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if -1e18 < value < 1e18 else None
 
 
 def elapsed_time(value: object) -> float | None:
-    """An elapsed time of a JSON file, seconds; None if it is none, or one that no run lasts."""
+    """An elapsed time of a JSON file, seconds; None if it is no number or longer than any run."""
     seconds = number(value)
     return seconds if seconds is not None and 0 <= seconds < MOST_SECONDS else None

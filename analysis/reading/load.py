@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The only reader of results: a campaign's folder, or one run's, to arrays.
+"""Loads results: the only reader of a campaign's folder, or of one run's.
 
-docs/reference/results-format.md has what they hold.
+docs/reference/results-format.md describes them.
 
-Damage never raises: it is named in `Run.warnings` and `Campaign.problems`. What the user can put
-right (no such folder, an unknown format version, nothing in it) raises UserError.
+Damage never raises: it is reported in `Run.warnings` and `Campaign.problems`. What the user can
+correct (no such folder, an unknown format version, an empty folder) raises UserError.
 """
 
 import os
@@ -54,14 +54,14 @@ from contract.workload import Description, is_described
 from errors import UserError
 
 MOST_STREAMS = 1000
-MOST_FACTS = 32 << 20  # bytes of JSON in all; parsed, it is as much as twenty times
-LARGE = 60  # runs, from which on further processes pay off
+MOST_FACTS = 32 << 20  # bytes of JSON in all; parsed, it takes up to twenty times as much memory
+LARGE = 60  # runs; from this number on several processes are faster
 LATENCY_LOG = re.compile(re.escape(latency_log("NAME")).replace("NAME", "(.+)"), re.DOTALL)
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One run as it is on disk; each is itself and no other, whatever they hold."""
+    """One run as it is on disk; compared and hashed by identity, not by content."""
 
     path: Path
     variant: str
@@ -71,42 +71,42 @@ class Run:
     events: list[dict[str, Any]]
     streams: dict[str, Stream]
     tables: dict[str, Table]
-    last_sent: float  # elapsed of the last thing that the machine sent
+    last_sent: float  # elapsed s of the last line, sample or event that the machine sent
     warnings: list[str]
-    order: int | None = None  # its place among all runs of the campaign, from 1
+    order: int | None = None  # the run's position among all runs of the campaign, from 1
     treated: bool = False  # a variant of its campaign has a remedy (analysis.verdicts.felt)
-    host: str = ""  # who did it; empty if nobody says
-    key_stream: Stream | None = None  # no program's: it is none of `streams`
+    host: str = ""  # the host that did the run; empty if not recorded
+    key_stream: Stream | None = None  # it belongs to no program and is not in `streams`
 
     @property
     def state(self) -> str:
-        """How the run ended: a state of docs/reference/results-format.md."""
+        """How the run ended: a state listed in docs/reference/results-format.md."""
         return str(self.status.get("state", "unknown"))
 
     @property
     def label(self) -> str:
-        """What the user called the variant (from a stranger: see analysis.reading.words.plain)."""
+        """The user's name of the variant; print it with analysis.reading.words.plain only."""
         label = self.meta.get("label")
         return label if isinstance(label, str) and label.strip() else self.variant
 
     @cached_property
     def workload(self) -> Description:
-        """What the run says of its workload; what it cannot say is among the warnings."""
+        """The description of the run's workload; `warnings` reports what could not be read."""
         return read_workload(self.meta, self.streams, [])
 
     @property
     def described(self) -> bool:
-        """Whether it is known what was run."""
+        """Whether the run's workload is known."""
         return is_described(self.meta)
 
     @cached_property
     def evidence(self) -> Evidence:
-        """What the evidence observer left."""
+        """The tables of the evidence observer."""
         return Evidence(self.path)
 
     @cached_property
     def figures(self) -> dict[str, float]:
-        """What the workload measured, and what it has of the recorded; else not available."""
+        """Key -> figure of the workload, in its own unit; a missing key is not available."""
         measured = read_figures(self.meta, [])
         t0 = number(self.meta.get("t0"))
         late = answered(list(self.streams.values()), self.workload.late, measured, t0)
@@ -114,7 +114,7 @@ class Run:
 
     @cached_property
     def keys(self) -> Keys | None:
-        """The keys that were pressed; None if there were none, or the run does not say."""
+        """The keys that were pressed; None if there were none or they were not recorded."""
         if self.key_stream is None or not len(self.key_stream.elapsed):
             return None
         ends = (event.get("elapsed") for event in self.events if event["event"] == "end")
@@ -123,7 +123,7 @@ class Run:
 
     @property
     def subjects(self) -> list[Stream]:
-        """The streams whose silences count, in order."""
+        """The streams whose stalls count, in order."""
         return [self.streams[name] for name in self.workload.subjects if name in self.streams]
 
     def fact(self, *keys: str) -> Any:
@@ -134,7 +134,7 @@ class Run:
         return value
 
     def column(self, table: str, name: str) -> tuple[Floats, Floats] | None:
-        """Elapsed and values of a counter where it could be read; None if not available."""
+        """Elapsed (s) and values (the file's unit) of a counter, no NaN; None: not available."""
         values = self.tables[table].get(name) if table in self.tables else None
         if values is None:
             return None
@@ -143,23 +143,23 @@ class Run:
 
     @property
     def has_kern_log(self) -> bool:
-        """Whether there is a kernel's log to be read (a link to one is none)."""
+        """Whether there is a kernel log to read (a link does not count)."""
         log = self.path / KERN_LOG
         return log.is_file() and not log.is_symlink()
 
     def kern_lines(self) -> Iterator[str]:
-        """The kernel's log, at most 64 KiB of it in memory; nothing if there is none."""
+        """The lines of the kernel's log, at most 64 KiB in memory; no lines if there is no log."""
         return read_lines(self.path / KERN_LOG)
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """All runs of a folder that have an end, and the names of those that have none.
+    """All runs of a folder that have ended, and the names of those that have not.
 
-    `set_aside` names the runs that were cut short and repeated; `configs`: variant -> its kernel's
-    .config; `changes`: variant -> the patch of its kernel's source; `problems`: what could not be
-    read of plan.toml and the like; `machine`: the copy of the machine's file that the plan names;
-    `pooled`: of several campaigns, what became of each.
+    `set_aside`: names of runs that were cut short and repeated. `configs`: variant -> its kernel's
+    .config. `changes`: variant -> the patch of its kernel's source. `problems`: what could not be
+    read of plan.toml and other files. `machine`: the copy of the machine's file that the plan
+    names. `pooled`: a line about each campaign, if several were pooled.
     """
 
     path: Path
@@ -175,7 +175,7 @@ class Campaign:
 
     @property
     def subject(self) -> str:
-        """What one of the streams is called whose silences count, where all runs agree in it."""
+        """The noun for a stream whose stalls count ("gitk"); "program" if the runs differ in it."""
         names = {run.workload.subject for run in self.runs if run.described}
         return names.pop() if len(names) == 1 else SOME_SUBJECT
 
@@ -188,14 +188,14 @@ class Campaign:
 
 
 def first_described(runs: Sequence[Run]) -> Run:
-    """The first of the runs whose workload is known; of none the first."""
+    """The first run whose workload is known; if there is none, the first run."""
     return next((run for run in runs if run.described), runs[0])
 
 
 def load_campaign(path: Path) -> Campaign:
     """Load a campaign, a bundle of one, one variant's folder or one run's.
 
-    UserError if there is nothing to load.
+    Raises UserError if there is nothing to load.
     """
     folder = Path(path)
     try:
@@ -237,7 +237,7 @@ def load_campaign(path: Path) -> Campaign:
 
 
 def _load_places(places: list[Place], plan: Plan) -> list[Run | str]:
-    """Each place's run, or its name and why it is incomplete; in several processes if many."""
+    """The run of each place, or a line that says why it is incomplete; parallel if many."""
     treated = any(variant.remedy for variant in plan.variants)
     load = partial(_load_place, orders=plan.orders, treated=treated)
     return done_to_each(places, load, LARGE, at_once=8)
@@ -301,13 +301,13 @@ def _load_run(place: Place, status: dict[str, Any], planned: int | None) -> Run:
 
 
 def _order(meta: dict[str, Any], planned: int | None) -> int | None:
-    """The run's place among all of the campaign: its own word goes before the plan's."""
+    """The run's position among all runs: its own record takes precedence over the plan."""
     own = meta.get("order")
     return own if isinstance(own, int) and not isinstance(own, bool) and own > 0 else planned
 
 
 def _latency_logs(path: Path, warnings: list[str]) -> dict[str, Path]:
-    """Stream -> its log, in order; a link is named, and what is more than any run has."""
+    """Stream -> its log, in order; warnings report links, bad names and logs beyond the limit."""
     _, files, links, strange = names_in(path)
     warnings += [f"{name}: its name is no UTF-8, left out" for name in sorted(strange)]
     warnings += [f"{name}: a link, not followed" for name in sorted(links)]
@@ -321,7 +321,7 @@ def _latency_logs(path: Path, warnings: list[str]) -> dict[str, Path]:
 def _last_sent(
     events: list[dict[str, Any]], tables: dict[str, Table], lines: dict[str, Lines]
 ) -> float:
-    """Elapsed of the last thing that the machine sent."""
+    """Elapsed s of the last line, sample or event that the machine sent."""
     stamps = [float(table.columns[STAMP][-1]) for table in tables.values()]
     stamps += [float(log.elapsed[-1]) for log in lines.values() if len(log.elapsed)]
     stamps += [log.end[0] for log in lines.values() if log.end]
@@ -332,7 +332,7 @@ def _last_sent(
 def _expect_subjects(
     meta: dict[str, Any], streams: dict[str, Stream], began: bool, warnings: list[str]
 ) -> None:
-    """Name the subjects that were asked for and left no log."""
+    """Warn about subjects that should have run and left no log."""
     wanted = read_workload(meta, streams, warnings).subjects
     missing = [plain(name, 40) for name in wanted if name not in streams]
     if missing and began:

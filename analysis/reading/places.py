@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where the runs are in a folder of results: a campaign's, one variant's, or one run's."""
+"""Finds the runs in a folder of results: a campaign's, one variant's, or one run's."""
 
 import os
 import re
@@ -13,13 +13,13 @@ from contract.untrusted import json_object
 
 LARGEST_FACTS = 4 << 20  # bytes of a JSON file, the plan or a kernel's .config
 MARKS = (STATUS, META, EVENTS)
-OTHER_COPY = re.compile(r"[0-9]{1,9}\.differs-[0-9]{1,9}")  # of a run, from another host
+OTHER_COPY = re.compile(r"[0-9]{1,9}\.differs-[0-9]{1,9}")  # a run's second copy
 CUT_RUN = re.compile(r"[0-9]{1,9}\.cut-[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
 class Place:
-    """The folder that may hold a run."""
+    """A folder that may hold a run."""
 
     variant: str
     number: int
@@ -28,7 +28,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Found:
-    """The runs in order; what is named and not counted; each variant's .config and patch."""
+    """The runs in order; links and runs set aside; each variant's .config and patch."""
 
     runs: list[Place] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Found:
 
     @property
     def bytes_of_facts(self) -> int:
-        """Of all runs' JSON files."""
+        """Size of all runs' JSON files together."""
         files = (run.path / mark for run in self.runs for mark in MARKS)
         return sum(file.lstat().st_size for file in files if os.path.lexists(file))
 
@@ -51,7 +51,7 @@ def natural(name: str) -> list[tuple[int, str]]:
 
 
 def find_runs(folder: Path) -> Found:
-    """Everything that may be a run of this folder; UserError if it cannot be listed."""
+    """All folders in this folder that may be runs; raises UserError if it cannot be read."""
     listing = Found()
     if _is_run(folder):
         place = folder.resolve()
@@ -73,7 +73,7 @@ def find_runs(folder: Path) -> Found:
 
 
 def _variant(variant: str, folder: Path, found: Found) -> None:
-    """Add a variant's runs, what made its kernel, the runs that were set aside, and links."""
+    """Add a variant's runs, its kernel's .config and patch, runs that were set aside, links."""
     folders, files, links, strange = names_in(folder)
     found.problems.extend(_no_name(f"{variant}/{name}") for name in strange)
     numbers = sorted(filter(_is_number, folders), key=int)

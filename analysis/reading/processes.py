@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The same done to many things, by several processes if they are so many that it pays off."""
+"""Applies a function to many items, in several processes if that is faster."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -8,7 +8,7 @@ from os import sched_getaffinity
 from signal import SIG_IGN, SIGINT, signal
 from typing import Any, TypeVar
 
-MANY = 8  # runs of whose tables several processes are sooner done than one
+MANY = 8  # runs; from this number on several processes are faster at reading their tables
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 
@@ -16,13 +16,14 @@ Made = TypeVar("Made")
 def done_to_each(
     items: Sequence[Item], do: Callable[[Item], Made], fewest: int = MANY, at_once: int = 4
 ) -> list[Made]:
-    """do(item) of each, in order; an error of any is raised.
+    """do(item) of all items, in order; raises what any of them raises.
 
-    fewest: items from which on there are several processes; at_once: items that one takes.
+    fewest: number of items from which on several processes work; at_once: items that a process
+    takes at a time.
     """
     if len(items) < fewest:
         return list(map(do, items))
-    # Forked, the workers have the items already; only what they make is sent.
+    # Forked workers already have the items; only the results are sent.
     with ProcessPoolExecutor(
         len(sched_getaffinity(0)),
         mp_context=get_context("fork"),
@@ -33,7 +34,7 @@ def done_to_each(
 
 
 class _Worker:
-    """What a process of the pool knows: the items, and what is done to them."""
+    """State of a process of the pool: the items and the function."""
 
     items: Sequence[Any]
     do: Callable[[Any], Any]

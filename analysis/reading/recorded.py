@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Figures that a workload names and the run's trace.tsv has: by how much columns of it grew.
+"""Figures that a workload takes from the run's trace.tsv: by how much columns grew.
 
-What cannot be told is not there, which is not zero: a kernel without the columns, a moment that
-the workload did not come to, a trace that does not reach so far.
+A figure that is not known is left out, it is not zero: the kernel lacks the columns, the workload
+did not reach the moment, or the trace ended before it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,14 +16,16 @@ from analysis.reading.streams import STALL, Stream
 from contract.run_files import STAMP
 from contract.workload import Late, Recorded
 
-REACH_S = 1.0  # from the last row to a moment that it may still stand for
+REACH_S = 1.0  # s after the last row up to which that row still counts
 
 
 def recorded(
     evidence: Evidence, wanted: Sequence[Recorded], told: Mapping[str, float], t0: float | None
 ) -> dict[str, float]:
-    """These figures of a run, by key; told: its figures, moments among them. t0 and they: seconds
-    of CLOCK_MONOTONIC."""
+    """Key -> figure, in the figure's unit.
+
+    told: the run's own figures; those that are moments, like t0, are seconds of CLOCK_MONOTONIC.
+    """
     trace = evidence.trace if wanted and t0 is not None else None
     if trace is None or t0 is None:
         return {}
@@ -34,10 +36,10 @@ def recorded(
 def answered(
     streams: Iterable[Stream], wanted: Sequence[Late], told: Mapping[str, float], t0: float | None
 ) -> dict[str, float]:
-    """How long after a moment streams were late by STALL for the last time, of each `again`.
+    """Key -> seconds from a moment until streams were late by STALL for the last time (`again`).
 
-    A stream that is silent at its end, and was not killed before the run's, has not answered until
-    then. told, t0: as of `recorded`. 0: none was late.
+    A stream that stalls at its end counts as late until then. 0: no stream was late. told, t0: see
+    `recorded`.
     """
     seconds = {}
     for figure in wanted:
@@ -67,9 +69,9 @@ def _figure(trace: Table, one: Recorded, told: Mapping[str, float], t0: float) -
 
 
 def _grown(trace: Table, patterns: Iterable[str], begin: float, end: float) -> float | None:
-    """All columns that are there together; None if there is none of them.
+    """By how much the matching columns grew together, in the trace's unit; None if not known.
 
-    From the last row before the begin, or the first one, to the first row after the end.
+    From the last row before `begin` (or the first row) to the first row after `end`; elapsed s.
     """
     growths = [
         _between(trace, name, begin, end)

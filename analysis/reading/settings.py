@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which options of a campaign are not as its profile and its machine set them."""
+"""Finds the options of a campaign that differ from those of its profile and machine."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -16,21 +16,21 @@ NO_OPTION: dict[str, Any] = {
 
 
 def model_of(machine: object) -> Mapping[str, Any]:
-    """What a machine of this name sets; nothing is known of a user's own."""
+    """The settings of a machine by its name; empty if it is the user's own."""
     if not isinstance(machine, str) or machine not in machine_model.named():
         return {}
     return machine_model.read(machine)
 
 
 def as_set(profile: object, machine: object) -> Mapping[str, Any]:
-    """The value of each option where no other was given; empty if there is no such profile."""
+    """The default value of each option; empty if there is no such profile."""
     if not isinstance(profile, str) or profile not in PROFILES:
         return {}
     return {**defaults(PROFILES[profile], model_of(machine)), **NO_OPTION}
 
 
 def changed(table: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a table of plan.toml, or of a run's parameters, that are not as usual."""
+    """The options of a table of plan.toml, or of a run's parameters, that differ from `usual`."""
     rows = ROWS | NOTED
     return {
         key: value
@@ -40,5 +40,5 @@ def changed(table: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any
 
 
 def _same(value: object, usual: object) -> bool:
-    """Whether they are equal, and no number is taken for a switch."""
+    """Whether they are equal; a number never equals a bool."""
     return value == usual and isinstance(value, bool) == isinstance(usual, bool)

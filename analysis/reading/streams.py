@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One program's lines as a run has them: when it began, its gaps, and how its silence ended."""
+"""The lines of one program in a run: when it began, its gaps, and the gap at its end."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,26 +10,26 @@ from analysis.reading.files import LARGEST_LOG, read_file
 from analysis.reading.latency_log import ROUNDING, Floats, Lines, elapsed_time, parse_lines
 from errors import UserError
 
-STALL = 1.0  # a gap of this length is a stall, unless said otherwise
+STALL = 1.0  # s; a gap of at least this length is a stall, unless another threshold is given
 
 
 @dataclass(frozen=True)
 class Stream:
-    """The lines of one program; `elapsed` and `gap` in seconds, one value a line."""
+    """The lines of one program; `elapsed` and `gap` in seconds, a value for each line."""
 
     name: str
-    begin: float  # elapsed at which it started
+    begin: float  # elapsed s at which it started
     elapsed: Floats
     gap: Floats
-    open_gap: float  # the silence after the last line, seconds: a stall that may not have ended
-    ended: bool  # its end was recorded; else open_gap reaches to the last thing the machine sent
+    open_gap: float  # seconds after the last line: a gap that may not have ended
+    ended: bool  # its end was recorded; if not, open_gap lasts until the machine's last data
     late: Floats | None = None  # seconds of each `late S` line, NaN for others; None: no such line
     log: Path | None = None
-    unaccounted: float = 0.0  # seconds that the gap of no line covers: what was said then is lost
+    unaccounted: float = 0.0  # seconds that no line's gap covers: lines of that time are lost
 
     @property
     def lines(self) -> Sequence[str]:
-        """What each line said: read from its log again each time, made into words if looked at."""
+        """The text of each line; reads the log again at each call, decodes a text when indexed."""
         raw = read_file(self.log, [], LARGEST_LOG) if self.log else None
         texts: Sequence[str] = () if raw is None else parse_lines(raw).text
         if len(texts) != len(self.elapsed):
@@ -38,12 +38,12 @@ class Stream:
 
     @property
     def last(self) -> float:
-        """Elapsed of the last line (of the start if there is none)."""
+        """Elapsed s of the last line; of the start if there is no line."""
         return float(self.elapsed[-1]) if len(self.elapsed) else self.begin
 
     @property
     def until(self) -> float:
-        """Elapsed up to which the stream is known: its end, or the last thing the machine sent."""
+        """Elapsed s up to which the stream is known: its end, or the machine's last data."""
         return self.last + self.open_gap
 
 
@@ -56,7 +56,10 @@ def make_stream(
     last_sent: float,
     warnings: list[str],
 ) -> Stream | None:
-    """The stream with its start and its open gap; None if it never started."""
+    """The stream with its start and its open gap; None if it never started.
+
+    last_sent: elapsed s of the last line, sample or event that the machine sent.
+    """
     spoke = len(lines.elapsed) > 0 or lines.end is not None
     if not spoke and not began:
         warnings.append(f"{log.name}: empty, and the workload never began")
@@ -80,13 +83,13 @@ def make_stream(
     else:
         open_gap, ended = max(0.0, last_sent - last), False
     late = lines.text.lateness()
-    # Without an [end] line: was it silent in the end, or are its last lines lost?
+    # Without an [end] line nobody knows whether the program stalled or its last lines are lost.
     unaccounted += 0.0 if lines.end else open_gap
     return Stream(name, begin, lines.elapsed, lines.gap, open_gap, ended, late, log, unaccounted)
 
 
 def _end(events: list[dict[str, Any]], name: str) -> float | None:
-    """Elapsed at which the stream's end was recorded, if it was."""
+    """Elapsed s at which the stream's end was recorded; None if it was not."""
     for event in events:
         if event["event"] == "stream-end" and event.get("stream") == name:
             return elapsed_time(event.get("elapsed"))

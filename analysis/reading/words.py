@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Figures and strangers' texts as words: plain, short, on one line."""
+"""Formats numbers and texts of strangers: short, on one line, without control characters."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ NUMBERS = (
 def plain(value: object, limit: int = 200) -> str:
     """A label, a file name, a log line: one line, no control characters, at most limit characters.
 
-    Without a value "not available".
+    None, a dict or a list becomes "not available".
     """
     if value is None or isinstance(value, dict | list):
         return NOT_AVAILABLE
@@ -28,12 +28,12 @@ def number_word(number: int) -> str:
 
 
 def seconds(value: float) -> str:
-    """'31.2 s'."""
+    """'31.2 s' for 31.2 (seconds)."""
     return f"{value:,.1f} s"
 
 
 def mib(value: float | None) -> str:
-    """'1,234.5 MiB'."""
+    """'1,234.5 MiB' for 1234.5 (MiB); 'not available' for None."""
     return NOT_AVAILABLE if value is None else f"{value:,.1f} MiB"
 
 
@@ -43,7 +43,7 @@ def a(noun: str) -> str:
 
 
 def several(subject: str) -> str:
-    """'heartbeats', and 'gitk's', as the mail has it."""
+    """The plural: 'heartbeats', but 'gitk's', as Mel Gorman's mail writes it."""
     return f"{subject}'s" if subject == "gitk" else f"{subject}s"
 
 
@@ -53,6 +53,6 @@ def plural(count: int, noun: str) -> str:
 
 
 def some(names: Sequence[str], most: int, limit: int = 4000) -> str:
-    """'a, b, c and 4 more': the first `most` of them, in at most limit characters."""
+    """'a, b, c and 4 more': the first `most` names, in at most `limit` characters."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return plain(", ".join(names[:most]), limit) + more

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What meta.json says of a run's workload, and the numbers that the workload measured.
+"""Reads the description of a run's workload in meta.json, and the figures that it measured.
 
-All of it may be a stranger's: words are made plain here, and what cannot be is named and left out.
+It may come from a stranger: texts are made plain, and invalid values are reported and left out.
 """
 
 import re
@@ -29,7 +29,7 @@ from contract.workload import (
 )
 
 SUBJECT = GITK.rstrip("-")
-SOME_SUBJECT = "program"  # of several workloads, or of one that does not say
+SOME_SUBJECT = "program"  # of several workloads, or of a workload that names no subject
 MOST_SUBJECTS = 100
 MOST_GITKS = 1000
 MOST_FIGURES = 200
@@ -38,20 +38,21 @@ MOST_COLUMNS = 12
 MOST_ROWS = 60
 MOST_PANELS, MOST_CURVES = 8, 4
 MOST_DIGITS = 6
-MOST_COUNTERS = 16  # of one recorded figure
+MOST_COUNTERS = 16  # of a recorded figure
 MOST_DIVISOR = 10**9
-MOST_NAMED = 4  # of what is damaged
+MOST_NAMED = 4  # damaged items that a warning names
 NAME, TITLE, SUMMARY, COLUMN, UNIT, STREAM = 40, 80, 200, 20, 12, 200  # characters
-# Of exports, too: none of them is a formula to a spreadsheet. <> are a redaction's.
+# Exports have these keys, too: no spreadsheet takes one for a formula. A redaction writes <>.
 FIGURE_KEY = re.compile(r"[A-Za-z0-9<][A-Za-z0-9._+<>-]{0,63}")
 COUNTER = re.compile(r"[a-z0-9_*]{1,48}")  # a pattern of columns of trace.tsv
 Made = TypeVar("Made")
 
 
 def read_workload(meta: dict[str, Any], streams: Iterable[str], warnings: list[str]) -> Description:
-    """The description of the run's workload; of one that has none, the desktop's.
+    """The description of the run's workload; without a description, that of the desktop.
 
-    streams: names of the run's streams. Of another workload without a description it is the name.
+    streams: names of the run's streams. If a workload other than the desktop has no description,
+    only its name is known.
     """
     workload = meta.get(KEY)
     known = is_described(meta)
@@ -89,7 +90,7 @@ def read_workload(meta: dict[str, Any], streams: Iterable[str], warnings: list[s
 
 
 def read_figures(meta: dict[str, Any], warnings: list[str]) -> dict[str, float]:
-    """The numbers that the workload measured, by key; what is none is not available."""
+    """Key -> figure that the workload measured, in its own unit; invalid figures are left out."""
     measured = meta.get(FIGURES, {})
     if not isinstance(measured, dict):
         warnings.append("meta.json: figures are damaged, not available")
@@ -110,7 +111,7 @@ def read_figures(meta: dict[str, Any], warnings: list[str]) -> dict[str, float]:
 
 
 def _gitks(meta: dict[str, Any], streams: Iterable[str]) -> list[str]:
-    """The gitk's that are there, and those that were asked for."""
+    """The gitk's that have a stream, and those that should have been started."""
     present = [name for name in streams if re.fullmatch(rf"{GITK}\d+", name)]
     parameters = meta.get("parameters")
     asked = number(parameters.get("gitk")) if isinstance(parameters, dict) else None
@@ -129,7 +130,7 @@ def _words(told: dict[str, Any], key: str, limit: int, bad: list[str]) -> str:
 def _each(
     told: dict[str, Any], key: str, most: int, read: Callable[[Any], Made | None], bad: list[str]
 ) -> list[Made]:
-    """What can be read of a list; of a missing one nothing."""
+    """The valid items of a list; empty if there is no list."""
     values = told.get(key, [])
     if not isinstance(values, list):
         bad.append(key)
@@ -146,7 +147,7 @@ def _stream(value: Any) -> str | None:
 
 
 def _figure(value: Any) -> Figure | None:
-    """None too without a direction: that is not guessed."""
+    """The figure; None if it is invalid or has no direction, which is not guessed."""
     match value:
         case {
             "key": str(key),
@@ -172,7 +173,7 @@ def _table(value: Any) -> FigureTable | None:
 
 
 def _better(value: Any, columns: int) -> tuple[str, ...]:
-    """Of each column a direction or none; a word that is neither is none."""
+    """The direction of each column; "" for a column that has none or an unknown one."""
     if not isinstance(value, list):
         return ()
     directions = [word if word in ("lower", "higher") else "" for word in value[:columns]]
@@ -202,12 +203,12 @@ def _curve(value: Any) -> Curve | None:
 
 
 def _is_column(value: str) -> bool:
-    """One that a kernel may have: `HugePages_Total`, `Active(anon)`."""
+    """Whether a kernel may have such a column: `HugePages_Total`, `Active(anon)`."""
     return re.fullmatch(r"[A-Za-z0-9_()]{1,64}", value) is not None
 
 
 def _rows(rows: list[Any], columns: int) -> Iterator[TableRow]:
-    """A row has a cell for each column: what it lacks is empty."""
+    """The rows, each with a cell for every column; missing cells are empty."""
     for row in rows:
         match row:
             case {"title": str(title), "figures": [*keys]}:
