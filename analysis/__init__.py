@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Results judged: read, reckoned, explained, compared, said."""
+"""Reads results, computes figures, explains stalls, compares variants, writes reports."""
 
 from contract.environment import enter
 

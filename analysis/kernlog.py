@@ -30,18 +30,18 @@ from analysis.kernel_log.records import CHUNK, as_json, attach, hung_tasks_at_le
 from analysis.reading.words import plain, plural
 from errors import UserError, run_command
 
-MOST_ROWS = 1000  # different (order, flags, caller) that are told apart
+MOST_ROWS = 1000  # different (order, flags, caller) that have a row of their own
 
 
 SHOWN_ROWS = 20
 
 
 STDIN = "(standard input)"
-JOURNAL = "journalctl -k -b -1 | python3 -m analysis.kernlog -"  # of the boot before this one
+JOURNAL = "journalctl -k -b -1 | python3 -m analysis.kernlog -"  # the log of the previous boot
 
 
 class Summary:
-    """Counts of one log's records, whatever their number."""
+    """Counts of one log's records; its size does not depend on their number."""
 
     def __init__(self) -> None:
         self.log = Log()
@@ -49,7 +49,7 @@ class Summary:
         self._failures: Counter[tuple[str, str, str]] = Counter()
 
     def add(self, record: Record) -> None:
-        """Count one."""
+        """Count a record."""
         self.cut += record.cut
         if record.kind not in (kinds.FAILURE, kinds.STALL):
             return
@@ -64,7 +64,7 @@ class Summary:
         self._failures[row] += 1
 
     def text(self, name: str) -> Iterator[str]:
-        """The summary's lines."""
+        """The lines of the summary; name: the log's file name."""
         yield f"{plain(name, 200)}:"
         if not any(self.log.found.values()):
             yield "  no record"
@@ -93,7 +93,7 @@ class Summary:
 
 
 def _pieces(name: str) -> Iterator[bytes]:
-    """A log's bytes; UserError with what is wrong with it."""
+    """A log's bytes, unpacked; raises UserError if the log cannot be read."""
     openers: dict[str, Callable[[str], Any]] = {"gz": gzip.GzipFile, "xz": lzma.LZMAFile}
     try:
         if name == "-":
@@ -141,7 +141,7 @@ def _copy(source: IO[str], target: IO[str]) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print what the logs say."""
+    """Print the records of the logs."""
     parser = argparse.ArgumentParser(prog="python3 -m analysis.kernlog", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("files", nargs="*", metavar="FILE", help="a kernel log")

@@ -25,7 +25,7 @@ from errors import run_command
 
 
 def facts_of(run: Run) -> dict[str, Any]:
-    """What is printed of a run."""
+    """The JSON object that is printed for a run; the module's docstring lists its keys."""
     primary = metrics_of(run.workload)[0]
     value = None if failed(run) else measure(run, [primary])[primary.key]
     available = run.column(MEMINFO, "MemAvailable")

@@ -64,6 +64,8 @@ def words(found: KeyFigures) -> str:
     if found.open:
         text += f"; {found.open:,} never shown"
     for program in found.ended:
-        text += f"; {plain(program.name, 20)} ended with status {program.status}"
-        text += f" at {seconds(program.at)}"
+        text += (
+            f"; {plain(program.name, 20)} ended with status {program.status} "
+            f"at {seconds(program.at)}"
+        )
     return text
