@@ -136,7 +136,7 @@ def _cut(error: Exception) -> str:
 
 
 def _checked(header: tarfile.TarInfo, seen: set[str]) -> int:
-    """The member's size in bytes; raises Damaged if its type or name is not one that we write."""
+    """The member's size in bytes; raises Damaged if no bundle has such a type or name."""
     name = header.name
     shown = plain(name, 100)
     if not (header.type in (tarfile.REGTYPE, tarfile.AREGTYPE) or header.isdir()):

@@ -4,7 +4,7 @@
 docs/reference/results-format.md has the columns.
 
 A kernel has 200 counters and a figure needs ten. Every cell is checked all the same, so that
-damage is reported. An undamaged file is checked as a whole, a damaged one row by row.
+damage is reported. An undamaged file is checked as a whole, a damaged file row by row.
 """
 
 import re
@@ -181,7 +181,7 @@ def undamaged(rest: bytes, width: int, stamp: int, indices: list[int]) -> list[F
 
 
 def _column(rest: bytes, chars: Chars, begins: Places, ends: Places) -> Floats:
-    """The numbers of undamaged cells, NaN for empty ones."""
+    """The numbers of undamaged cells; NaN for empty cells."""
     if _never_moved(rest, chars, begins, ends):
         return np.full(len(begins), float(rest[begins[0] : ends[0]]))
     numbers = digits(chars, begins, ends)

@@ -114,7 +114,7 @@ def parse_lines(raw: bytes) -> Lines:
     backwards = int(np.count_nonzero((step < 0) | ((step == 0) & (gap[1:] > 0))))
     if backwards:
         problems.append(f"{count(backwards, 'line')} out of order, sorted by time")
-        # Of two lines in one millisecond the first one has the gap; `[end]` comes last.
+        # Of two lines in the same millisecond the first has the gap; `[end]` comes last.
         order = np.lexsort((-gap, text.which(END), elapsed))
         elapsed, gap, text = elapsed[order], gap[order], text.pick(order)
     keep = _believable(elapsed, gap)

@@ -193,7 +193,7 @@ def first_described(runs: Sequence[Run]) -> Run:
 
 
 def load_campaign(path: Path) -> Campaign:
-    """Load a campaign, a bundle of one, one variant's folder or one run's.
+    """Load a campaign's folder, a bundle, a variant's folder or a run's folder.
 
     Raises UserError if there is nothing to load.
     """

@@ -24,7 +24,7 @@ def recorded(
 ) -> dict[str, float]:
     """Key -> figure, in the figure's unit.
 
-    told: the run's own figures; those that are moments, like t0, are seconds of CLOCK_MONOTONIC.
+    told: the run's own figures; moments among them, like t0, are seconds of CLOCK_MONOTONIC.
     """
     trace = evidence.trace if wanted and t0 is not None else None
     if trace is None or t0 is None:

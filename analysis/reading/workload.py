@@ -173,7 +173,7 @@ def _table(value: Any) -> FigureTable | None:
 
 
 def _better(value: Any, columns: int) -> tuple[str, ...]:
-    """The direction of each column; "" for a column that has none or an unknown one."""
+    """The direction of each column; "" for a column with no direction or an unknown word."""
     if not isinstance(value, list):
         return ()
     directions = [word if word in ("lower", "higher") else "" for word in value[:columns]]
