@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What any kernel's log says of failed allocations and freezes."""
+"""Reads failed allocations and freezes from any kernel's log."""

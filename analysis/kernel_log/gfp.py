@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Names for a gfp mask that an old kernel printed as a bare number.
 
-For the logs of old kernels alone (`python3 -m analysis.kernlog` reads those of 2.6.31 and newer):
-a guest's kernel is 5.10 or newer, and names the bits itself, in its log and in its tracepoints.
-Since 4.6 the kernel prints the names itself ("%pGg", commits edf14cdbf9a0 and c5c990e8a1a1), so the
-tables end there. They are mainline's include/linux/gfp.h; a bit that this kernel's table does
-not have (a distribution's own, a later one ported back) leaves the whole mask undecoded.
+Only for the logs of old kernels (`python3 -m analysis.kernlog` reads logs of 2.6.31 and newer): a
+guest's kernel is 5.10 or newer, and names the bits itself, in its log and in its tracepoints. The
+tables end at 4.6, which prints the names itself ("%pGg", commits edf14cdbf9a0 and c5c990e8a1a1).
+They are taken from mainline's include/linux/gfp.h. If the mask has a bit that is not in the table
+(a distribution's own bit, or a later bit ported back), the whole mask is not decoded.
 """
 
 import re
@@ -20,10 +20,10 @@ _LOW |= {0x80: "FS", 0x100: "COLD", 0x200: "NOWARN", 0x400: "REPEAT", 0x800: "NO
 _LOW |= {0x1000: "NORETRY", 0x4000: "COMP", 0x8000: "ZERO", 0x10000: "NOMEMALLOC"}
 _LOW |= {0x20000: "HARDWALL", 0x40000: "THISNODE", 0x80000: "RECLAIMABLE"}
 
-# From which kernel on a bit means what; None: that kernel took it away.
+# First kernel, and what bits mean from it on; None: that kernel removed the bit.
 _CHANGES: tuple[tuple[Version, dict[int, str | None]], ...] = (
     ((2, 6, 30), {**_LOW, 0x100000: "MOVABLE"}),
-    # b70d94ee438b moves MOVABLE among the zones' bits; kmemcheck (2dff440525f8) brings NOTRACK.
+    # b70d94ee438b moves MOVABLE to the zones' bits; kmemcheck (2dff440525f8) adds NOTRACK.
     ((2, 6, 31), {0x100000: None, 0x8: "MOVABLE", 0x200000: "NOTRACK"}),
     ((2, 6, 38), {0x400000: "NO_KSWAPD"}),  # 32dba98e085f
     ((2, 6, 39), {0x800000: "OTHER_NODE"}),  # 78afd5612deb
@@ -32,7 +32,7 @@ _CHANGES: tuple[tuple[Version, dict[int, str | None]], ...] = (
     ((3, 8, 0), {0x100000: "KMEMCG"}),  # 7a64bf05b2a6
     ((3, 16, 0), {0x100000: None}),  # 52383431b37c
     ((4, 1, 0), {0x100000: "NOACCOUNT"}),  # 8f4fc071b192
-    # 016c13daa5c9 moves RECLAIMABLE; d0164adc89f6 splits WAIT in two and brings ATOMIC.
+    # 016c13daa5c9 moves RECLAIMABLE; d0164adc89f6 splits WAIT in two and adds ATOMIC.
     (
         (4, 4, 0),
         {
@@ -47,7 +47,7 @@ _CHANGES: tuple[tuple[Version, dict[int, str | None]], ...] = (
 
 _KERNEL = ("WAIT", "IO", "FS")
 _HIGHUSER = (*_KERNEL, "HARDWALL", "HIGHMEM")
-# Names for several bits, most bits first, as include/trace/events/gfpflags.h has them.
+# Names for several bits, most bits first, as in include/trace/events/gfpflags.h.
 _TOGETHER = (
     (
         "GFP_TRANSHUGE",
@@ -66,13 +66,13 @@ _RECLAIM = ("DIRECT_RECLAIM", "KSWAPD_RECLAIM")
 
 
 def version(release: str | None) -> Version | None:
-    """(4, 4, 0) for '4.4.0-21-generic'; None if it does not begin with a version."""
+    """(4, 4, 0) for '4.4.0-21-generic'; None if `release` does not begin with a version."""
     match = _VERSION.match(release or "")
     return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
 
 
 def decode(mask: int, release: str | None) -> str | None:
-    """'GFP_ATOMIC|__GFP_COMP' for 0x4020 of '2.6.31'; None where that cannot be told."""
+    """'GFP_ATOMIC|__GFP_COMP' for 0x4020 of '2.6.31'; None if it cannot be decoded."""
     kernel = version(release)
     if kernel is None or not _CHANGES[0][0] <= kernel < NAMES_PRINTED:
         return None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the kernel's messages say: which begin a record of which kind, and which belong to one.
+"""Recognises the kernel's messages: which begin a record, and of what kind; which belong to it.
 
 The wordings are those of mm/page_alloc.c, mm/oom_kill.c, mm/memcontrol.c, kernel/hung_task.c,
-kernel/watchdog.c, arch/x86/kernel/nmi.c and kernel/rcu/ from 2.6.31 on; what follows
-is lib/dump_stack.c's and lib/show_mem.c's (since 6.4 mm/show_mem.c).
+kernel/watchdog.c, arch/x86/kernel/nmi.c and kernel/rcu/ from 2.6.31 on. The lines that follow come
+from lib/dump_stack.c and lib/show_mem.c (since 6.4 mm/show_mem.c).
 """
 
 import re
@@ -19,7 +19,7 @@ SOFT_LOCKUP = "soft_lockup"
 HARD_LOCKUP = "hard_lockup"
 RCU_STALL = "rcu_stall"
 WARNING = "page_alloc_warning"
-OTHER = "other"  # a dump that is none of ours, and owns the lines that follow it
+OTHER = "other"  # a dump of another kind; it takes the lines that follow it
 KINDS = {
     FAILURE: "page allocation failure",
     STALL: "page allocation stall",
@@ -33,7 +33,7 @@ KINDS = {
 }
 LOCKUPS = (SOFT_LOCKUP, HARD_LOCKUP, RCU_STALL)
 
-# A line can only begin a record, or tell something else of interest, if it holds one of these.
+# A line can begin a record, or be of interest otherwise, only if it contains one of these.
 LITERALS = (
     *(b"page allocation ", b"vmalloc", b"invoked oom-killer", b"oom-kill:", b"ut of memory"),
     *(b"illed process ", b"for more than", b"Future hung task", b"soft lockup", b"LOCKUP"),
@@ -110,12 +110,13 @@ _BEGINNINGS = (
     ("LOCKUP", HARD_LOCKUP, _HARD),
     (" stall", RCU_STALL, _RCU),
 )
-# The lines of one OOM kill, in the order in which a kernel prints them; no kernel prints all.
+# The lines of an OOM kill, in the order in which a kernel prints them; no kernel prints all.
 INVOKED, CHOSEN, SENTENCED, KILLED = range(4)
 _STEPS = {_INVOKED: INVOKED, _OOM_KILL: CHOSEN, _KILLED: KILLED}
 
-# Who says that it left messages out: warn_alloc since 4.10, warn_alloc_failed before; 2.6.31 names
-# __ratelimit, older ones printk, for all (SUPPRESSED_BY_ANY). The line of a kill is never left out.
+# The function that reports suppressed messages: warn_alloc since 4.10, warn_alloc_failed before.
+# 2.6.31 names __ratelimit, older kernels printk, for all messages (SUPPRESSED_BY_ANY). The line of
+# a kill is never suppressed.
 SUPPRESSED = re.compile(r"(\w{1,60}): (\d{1,9}) (?:callbacks|messages) suppressed")
 SUPPRESSED_FAILURES = re.compile(r"(?:warn_alloc(?:_failed)?|__alloc_pages\w*)$")
 SUPPRESSED_BY_ANY = ("__ratelimit", "printk", "printk_ratelimit")
@@ -128,7 +129,7 @@ _DUMP = re.compile(
 
 @dataclass(frozen=True)
 class Beginning:
-    """What the line said that begins a record (or, `step` > INVOKED, that goes on with a kill)."""
+    """The content of a line that begins a record (if `step` > INVOKED: that continues a kill)."""
 
     kind: str
     facts: dict[str, str]
@@ -136,7 +137,7 @@ class Beginning:
 
 
 def beginning(text: str) -> Beginning | None:
-    """What record this line begins; None if none. OTHER: somebody else's dump."""
+    """The record that this line begins; None if none. Kind OTHER: a dump of another kind."""
     for literal, kind, pattern in _BEGINNINGS:
         if literal in text and (match := pattern.match(text)):
             facts = {key.rstrip("23"): value for key, value in match.groupdict().items() if value}
@@ -151,9 +152,9 @@ def beginning(text: str) -> Beginning | None:
     return Beginning(OTHER, {}) if _DUMP.match(text) else None
 
 
-# The parts of a record, in their order, by the line that shows them. Plain numbers: each line of a
-# flood of failures is compared with them.
-DETAIL = 0  # anywhere
+# The parts of a record, in their order, and the lines that show them. Plain numbers for speed: in a
+# flood of failures every line is compared with them.
+DETAIL = 0  # may come anywhere
 CPUSET = 1
 CPU = 2
 TRACE = 3  # "Call Trace:"
@@ -172,7 +173,7 @@ CPU_LINE = re.compile(
     r" \(?(?P<release>\d[^\s()]{2,80})"
 )
 CPUSET_LINE = re.compile(r"(?P<task>.{0,255}) cpuset=.{0,4096} mems_allowed=")
-# A frame of any architecture: what arm prints as "A from B+0x4/0x8" is B's, as everywhere else.
+# A frame of any architecture: arm prints "A from B+0x4/0x8", where B is the frame.
 SYMBOL = re.compile(r"((?:[?!] +)?)\(?([\w.$]{1,512})(?=\+0x[0-9a-f]{1,8}/0x)")
 OFFSET = re.compile(r"\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8}\)?(?: \[[^\]\s]{1,80}\])?")
 FREE_LIST = re.compile(
@@ -205,7 +206,7 @@ _PARTS = re.compile(
     re.VERBOSE,
 )
 _NOT_A_FRAME = ("RIP", "EIP", "PC is", "pc :", "lr :", "LR is", "NIP", "IP:", "WARNING", "BUG")
-# Where a stack begins: behind it comes nothing but registers.
+# The outermost frames of a stack: only registers follow them.
 OUTERMOST = re.compile(
     r"</TASK>|---\[ end trace|(?:\? )?(?:ret_from_\w+|child_rip|kernel_thread_\w+|entry_SYSCALL\w*"
     r"|entry_INT80\w*|system_call\w*|sysenter\w*|syscall_call|tracesys|ret_fast_syscall|el0_?\w*|__sys_trace_return"
@@ -213,9 +214,9 @@ OUTERMOST = re.compile(
 )
 
 
-@lru_cache(1024)  # a flood says the same again and again
+@lru_cache(1024)  # a flood of failures repeats the same lines
 def part(text: str) -> int | None:
-    """Which part of a record this line (without blanks around it) may be; None: of none."""
+    """The part of a record that this line (without blanks around it) may be; None: no part."""
     if "+0x" in text and "/0x" in text and not text.startswith(_NOT_A_FRAME):
         return FRAME
     match = _PARTS.match(text, 0, 1024)

@@ -1,25 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One line of a kernel log, in whatever form a reporter brings it, as the kernel's own messages.
+"""Turns a line of a kernel log, in any common form, into the kernel's own messages.
 
-Undone are the prefixes of dmesg (plain, -r, -T, -x, -d, --time-format), the console with
+It removes the prefixes of dmesg (plain, -r, -T, -x, -d, --time-format), the console with
 CONFIG_PRINTK_CALLER (15ff2069cb7f), /dev/kmsg (Documentation/ABI/testing/dev-kmsg), syslog,
 journalctl (-o short, short-iso, short-monotonic, …) and this suite's kern.log
-(docs/reference/results-format.md); and the ways in which they hold a message of several lines:
-rsyslog's #012, kmsg's \\x0a, indented lines. What another program than the kernel said in the same
-log is no message.
+(docs/reference/results-format.md), and splits messages of several lines: rsyslog's #012, kmsg's
+\\x0a, indented lines. Lines of programs other than the kernel are no messages.
 """
 
 import re
 from typing import NamedTuple
 
-LONGEST = 65536  # of a line; the rest of it is left out
+LONGEST = 65536  # bytes of a line; the rest is left out
 
 _MONTH = r"[A-Z][a-z]{2} [ \d]?\d (?:\d{4} )?\d\d:\d\d:\d\d(?:\.\d{1,9})?(?: \d{4})?"
 _ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z| [A-Z]{3,4}\b| ?[+-]\d\d:?\d\d)?"
 _WALL = rf"(?:[A-Z][a-z]{{2}} )?(?:{_MONTH}|{_ISO}|\d{{9,11}}\.\d{{3,9}})"
 _PRI = r"(?:<\d{1,3}>(?:1 )?)?"
 _HOST = r"[^\s\[<]\S{0,254}"
-# A task may be called "kernel", too.
+# A task may also be called "kernel".
 _TAG = (
     r"(?:kernel(?:\[\d+\])?:|kernel - - -|klogd:) ?+"
     r"(?!page allocation (?:failure[.:] ?order|stalls for))"
@@ -44,8 +43,8 @@ _STAMP = re.compile(
     r"|(?P<facility>kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local\d)"
     r" *:(?:emerg|alert|crit|err|warn|notice|info|debug) *: ?"
 )
-_OWN = re.compile(r"\[\d+\.\d{6}\] <\d> ")  # of kern.log, which leaves kmsg's escapes alone
-# The most common forms, as dmesg and syslog have them; what does not fit takes the long way.
+_OWN = re.compile(r"\[\d+\.\d{6}\] <\d> ")  # a line of kern.log, which keeps kmsg's escapes
+# The most common forms of dmesg and syslog; other lines take the slow path.
 _PLAIN = re.compile(
     rf"(?:{_MONTH} \S{{1,255}} kernel: )?\[ *(\d{{1,10}}\.\d{{1,9}})\]"
     r"(?: ?\[ *([TC]\d{1,10})\])? (?![\[<])"
@@ -56,16 +55,16 @@ _ESCAPED = re.compile(rb"\\x([0-9a-f]{2})")
 
 
 class Message(NamedTuple):
-    """One line of what the kernel printed."""
+    """A line that the kernel printed."""
 
     time: float | str | None  # seconds of its own clock, or the log's wall clock as text
-    caller: str | None  # T123 (task) or C0 (CPU): who printed it, where the kernel says so
+    caller: str | None  # T123 (task) or C0 (CPU): what printed it, if the kernel records that
     text: str
     continued: bool  # not the first line of its message
 
 
 class Lines:
-    """Remembers the stamp of the last message for the lines that continue it without one."""
+    """Remembers the stamp of the last message for continuation lines, which have none."""
 
     def __init__(self) -> None:
         self._time: float | str | None = None
@@ -75,10 +74,10 @@ class Lines:
         self._syslog = False
 
     def messages(self, raw: bytes) -> list[Message]:
-        """The messages in one line of the log, mostly one; none if another program wrote it."""
+        """The messages in a line of the log, usually one; none if another program wrote it."""
         if b"\x1b" in raw:
             raw = _ANSI.sub(b"", raw)
-        if b"\0" in raw:  # what a crash leaves of blocks that were never written
+        if b"\0" in raw:  # left by a crash, from blocks that were never written
             raw = raw.replace(b"\0", b"")
         text = raw[:LONGEST].decode("utf-8", "replace").rstrip("\r\n")
         match = _PLAIN.match(text)
@@ -90,7 +89,7 @@ class Lines:
             if not text.isprintable():
                 text = printable(text)
             return [Message(self._time, self._caller, text, False)]
-        continued = text.startswith((" ", "\t"))  # no prefix: it goes on with the message before
+        continued = text.startswith((" ", "\t"))  # no prefix: it continues the previous message
         start = 0 if continued else self._prefix(text)
         if not self._kernel:
             return []
@@ -110,7 +109,7 @@ class Lines:
         return text.split("\n") if "\n" in text else [text]
 
     def _prefix(self, text: str) -> int:
-        """Where the kernel's own words begin; sets the stamp, and whether they are the kernel's."""
+        """The index at which the message begins; sets the stamp and whether it is the kernel's."""
         self._time = self._caller = None
         self._kernel, self._escaped, self._syslog = True, False, False
         if text.startswith("["):
@@ -130,7 +129,7 @@ class Lines:
         if match := _WALLED.match(text):
             self._time = match["wall"]
             start = self._stamps(text, match.end())
-            # dmesg --time-format=iso has a comma in its fraction and no host name behind it.
+            # dmesg --time-format=iso has a comma before the fraction, and no host name follows.
             self._kernel = isinstance(self._time, float) or "," in match["wall"]
             return start
         if match := _TAGGED.match(text):
@@ -138,7 +137,7 @@ class Lines:
         return self._stamps(text, 0)
 
     def _stamps(self, text: str, start: int, *, keep: bool = False) -> int:
-        """Where the text behind the kernel's own stamps begins; keep: do not believe later ones."""
+        """The index after the kernel's own stamps; keep: do not use their time."""
         while text.startswith(("[", "<", "k", "u", "d", "m", "a", "s", "l", "n", "c", "f"), start):
             match = _STAMP.match(text, start)
             if not match:
@@ -156,7 +155,7 @@ class Lines:
 
 
 def printable(text: str) -> str:
-    """The text without what a terminal would obey; a tab is a blank."""
+    """The text without control characters; a tab becomes a blank."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else " " if c == "\t" else "?" for c in text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One record of a kernel's log: while its lines come in, and when it is whole."""
+"""A record of a kernel's log: while its lines arrive, and when it is complete."""
 
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -7,16 +7,16 @@ from functools import lru_cache
 from analysis.kernel_log import gfp, kinds
 from analysis.kernel_log.lines import Message
 
-MOST_LINES = 2000  # of a record's text that are kept: a table of tasks can be longer
-MOST_COLUMNS = 2000
-_TASK = 64  # characters of a task's name: the kernel's own limit is 15
+MOST_LINES = 2000  # of a record that are kept; a table of tasks can be longer
+MOST_COLUMNS = 2000  # characters of a line that are kept
+_TASK = 64  # characters of a task's name; the kernel's own limit is 15
 _NEAR_THE_END = 30  # registers that can follow the outermost frame
 
 _LIMIT = "killed as a result of limit of"  # "Task in /a killed …", up to 4.18
 _OOM = (kinds.OOM, kinds.MEMCG_OOM)
 
-# Frames of the allocators, of the scheduler and of the message itself: who wanted memory, or waits,
-# comes behind them.
+# Frames of the allocators, of the scheduler and of the message itself. The function that requested
+# memory, or that waits, follows them.
 _ALLOCATORS = (
     *("dump_stack", "show_stack", "unwind_backtrace", "show_trace", "dump_backtrace", "walk_stack"),
     *("warn_alloc", "__warn_alloc", "alloc_page", "__alloc_page", "get_free_page", "get_zeroed"),
@@ -37,31 +37,31 @@ _NOT_ALLOCATORS = ("kmalloc_reserve", "__kmalloc_reserve")  # net/core/skbuff.c'
 
 @dataclass(frozen=True)
 class Record:
-    """What one record says; None: it, or this kernel, does not say."""
+    """The content of a record; None: the record or this kernel does not have the value."""
 
     kind: str
-    line: int  # of the log, from 1, where the record begins
+    line: int  # line of the log, from 1, at which the record begins
     time: float | str | None = None  # seconds of the kernel's own clock, or the log's wall clock
-    task: str | None = None  # who asked for memory, hung or was running; of an OOM kill: the victim
+    task: str | None = None  # the task that allocated, hung or ran; for an OOM kill the victim
     pid: int | None = None
-    order: int | None = None
-    mode: str | None = None
+    order: int | None = None  # 2**order pages
+    mode: str | None = None  # the gfp mask in hex
     flags: str | None = None
-    suppressed: int | None = None  # failures that the kernel says it left out before this one
+    suppressed: int | None = None  # failures before this one that the kernel did not print
     caller: str | None = None  # the first function of the stack that is not the allocator's own
     stack: tuple[str, ...] = ()
     free_lists: dict[str, dict[int, int]] = field(default_factory=dict)  # zone: {KiB: blocks}
-    seconds: float | None = None  # how long it was blocked, stuck or stalled
+    seconds: float | None = None  # seconds for which the task or CPU was blocked, stuck or stalled
     cpu: int | None = None
     invoked_by: str | None = None  # the task that ran into an OOM kill
     kernel: str | None = None  # uname -r, from the record or from the log
-    cut: bool = False  # the log ends, or a lock-up comes, before the record's own end
-    mixed: bool = False  # two records' lines could not be told apart for certain
+    cut: bool = False  # the log ended, or a lockup came, before the record's own end
+    mixed: bool = False  # lines of two records may be mixed up
     text: tuple[str, ...] = ()
 
 
 class Open:
-    """A record whose lines still come in."""
+    """A record whose lines are still arriving."""
 
     def __init__(
         self, number: int, line: int, message: Message, found: kinds.Beginning, release: str | None
@@ -69,7 +69,7 @@ class Open:
         self.number = number
         self.kind = found.kind
         self.caller = message.caller
-        self.count = 0  # messages up to its last line
+        self.count = 0  # messages of the log up to the record's last line
         self.last_time: float | str | None = None
         self.step = kinds.INVOKED
         self.suppressed = 0
@@ -82,7 +82,7 @@ class Open:
         self._text: list[str] = []
         self._left_out = 0
         self.complete = False
-        # Whether the state of memory belongs to it: all that a failed vmalloc() shows, too.
+        # Whether the memory state (Mem-Info) belongs to it; a failed vmalloc() shows it, too.
         self.allocates = (
             self.kind in (kinds.FAILURE, kinds.STALL, kinds.OOM) or "mode" in found.facts
         )
@@ -90,7 +90,7 @@ class Open:
             self.oom(found)
 
     def oom(self, found: kinds.Beginning) -> None:
-        """A further line of an OOM kill."""
+        """Add a further line of an OOM kill."""
         self.step = found.step
         self._facts |= found.facts
         self.complete = found.step == kinds.KILLED
@@ -98,7 +98,7 @@ class Open:
             self.kind = kinds.MEMCG_OOM
 
     def takes(self, which: int, text: str) -> bool:
-        """Whether a line of that part can follow what the record has so far."""
+        """Whether a line of that part can follow the lines that the record has so far."""
         if which == self._reached == kinds.FRAME or self.kind == kinds.OTHER:
             return True
         if not self.allocates:
@@ -121,7 +121,7 @@ class Open:
         return which not in self._seen and self._reached <= which
 
     def add(self, text: str, which: int, count: int, time: float | str | None) -> None:
-        """Keep a line."""
+        """Add a line; which: its part; count: messages of the log so far."""
         self.count, self.last_time, self.interrupted = count, time, False
         if self._reached < which:
             self._reached = min(which, kinds.ZONE)
@@ -152,11 +152,11 @@ class Open:
             self._facts.setdefault("pid", match["pid"])
 
     def in_stack(self) -> bool:
-        """Whether its last line so far is within a stack."""
+        """Whether its last line so far is inside a stack."""
         return self._reached in (kinds.TRACE, kinds.FRAME) and not self._rested()
 
     def ended(self) -> bool:
-        """Whether its own last line was there."""
+        """Whether its own last line has arrived."""
         return self.complete or (not self.allocates and self._rested())
 
     def _rested(self) -> bool:
@@ -166,14 +166,14 @@ class Open:
         )
 
     def _where(self) -> tuple[str, ...]:
-        """Where a CPU that is locked up was, by its registers."""
+        """The function in which a locked-up CPU was, from its registers."""
         if self.kind not in kinds.LOCKUPS:
             return ()
         at = (line for line in self._text if line.startswith(("RIP: ", "EIP: ", "pc : ", "PC is")))
         return tuple(frame for line in at if (frame := _frame(line)))
 
     def whole(self) -> Record:
-        """The record as it stands."""
+        """The record with the lines so far."""
         facts = self._facts
         mode, flags = facts.get("mode"), facts.get("flags")
         if mode and not flags:
@@ -217,7 +217,7 @@ def _stack(text: list[str]) -> tuple[str, ...]:
 
 @lru_cache(1024)
 def _frame(line: str) -> str:
-    """A frame as "foo+0x12/0x34 [module]", an unsure one with "? " before it."""
+    """A frame as "foo+0x12/0x34 [module]"; an uncertain frame begins with "? "."""
     symbol = kinds.SYMBOL.search(line)
     offset = kinds.OFFSET.match(line, symbol.end(2)) if symbol else None
     if not symbol or not offset:
@@ -226,10 +226,10 @@ def _frame(line: str) -> str:
 
 
 def wanted_by(stack: tuple[str, ...]) -> str | None:
-    """Who called the allocator: "__alloc_skb", or "foo [module]".
+    """The function that called the allocator: "__alloc_skb", or "foo [module]".
 
-    Frames with "?" may be left over from earlier calls. They count if there are no others, as in
-    kernels without frame pointers.
+    Frames with "?" may be left from earlier calls. They are used only if there are no others, as
+    in kernels without frame pointers.
     """
     for sure in (True, False):
         for frame in stack:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Records from a kernel's log, as a stream: its lines in, each record out when it is whole.
+"""Parses a kernel's log as a stream: takes lines, and returns each record when it is complete.
 
-Two CPUs that print at once are told apart by who printed each line (CONFIG_PRINTK_CALLER). Without
-that a line goes to the record printed last if it can follow what that one has so far, else to one
-that it can follow; records that could both have had it are marked `mixed`.
+If two CPUs print at the same time, the caller of each line (CONFIG_PRINTK_CALLER) separates their
+lines. Without callers a line goes to the record that was printed last, if it can follow there, or
+else to another record that it can follow. Records that could both have the line are marked `mixed`.
 """
 
 import heapq
@@ -15,27 +15,27 @@ from analysis.kernel_log import kinds
 from analysis.kernel_log.lines import LONGEST, Lines, Message
 from analysis.kernel_log.open_record import Open, Record
 
-PATIENCE = 200  # lines of others without one of its own after which a record is over,
-PATIENCE_NAMED = 5000  # the same where each line says who printed it,
-PATIENCE_SECONDS = 60  # and seconds of the kernel's clock
-MOST_OPEN = 64  # records at once, and where no line says who printed it
-MOST_OPEN_UNNAMED = 8
-_TEXT = 4096  # characters of a line that are looked at
+PATIENCE = 200  # lines of other records after which a record without new lines is over,
+PATIENCE_NAMED = 5000  # the same if each line has its caller,
+PATIENCE_SECONDS = 60  # and the seconds of the kernel's clock
+MOST_OPEN = 64  # open records at a time
+MOST_OPEN_UNNAMED = 8  # the same if lines have no caller
+_TEXT = 4096  # characters of a line that are parsed
 
 
 @dataclass
 class Log:
-    """What the log says beside its records."""
+    """What the log contains beside its records."""
 
     release: str | None = None  # the kernel's, from "Linux version"
-    suppressed: int = 0  # page allocation failures that the kernel says it did not print
+    suppressed: int = 0  # page allocation failures that the kernel did not print
     hung_tasks_suppressed: bool = False
     missed: bool = False  # records that the kernel's ring lost (kern.log's <missed>)
-    found: Counter[str] = field(default_factory=Counter)  # records of each kind
+    found: Counter[str] = field(default_factory=Counter)  # number of records of each kind
 
 
 class Parser:
-    """Takes the lines one after the other; `done` holds what is whole, in the log's order."""
+    """Takes the lines in order; `done` holds the complete records, in the log's order."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -45,13 +45,13 @@ class Parser:
         self._closed: list[tuple[int, Record]] = []
         self._begun = 0
         self._count = 0  # messages so far
-        self._last: Open | None = None  # whose the last line of any record was
-        self._taken: Open | None = None  # whose the last message was
-        self._suppressed = 0  # not yet told with a record
-        self._suppressed_by_any = 0  # told by the message before, which does not say of what
+        self._last: Open | None = None  # the record that got the last line of any record
+        self._taken: Open | None = None  # the record that got the last message
+        self._suppressed = 0  # failures not yet counted with a record
+        self._suppressed_by_any = 0  # messages of any kind, by the previous message
 
     def line(self, number: int, raw: bytes, *, telling: bool) -> None:
-        """One line of the log; telling: it holds one of kinds.LITERALS."""
+        """Take a line of the log; telling: it contains one of kinds.LITERALS."""
         if raw[:2] == b"--" and raw.startswith((b"-- Reboot --", b"-- Boot ")):
             self._restarted()
             return
@@ -66,7 +66,7 @@ class Parser:
                 self._expire(message.time)
 
     def finish(self) -> None:
-        """The log, or this boot, is over; what is not whole was cut."""
+        """Close all records at the end of the log or of a boot; incomplete records are `cut`."""
         for record in list(self.open):
             record.cut = self._printing(record)
             if record.kind == kinds.FAILURE:
@@ -74,11 +74,11 @@ class Parser:
             self._close(record)
 
     def _printing(self, record: Open) -> bool:
-        """Whether the kernel was, as far as can be seen, not done with it."""
+        """Whether the kernel was probably still printing the record."""
         return not record.ended() and (record is self._last or record.in_stack())
 
     def _tell(self, number: int, message: Message, text: str) -> bool:
-        """Whether the line was more than a part of a record."""
+        """Whether the line was more than a continuation of a record."""
         if message.continued:
             if "<missed>" in text:
                 self.log.missed = True
@@ -132,7 +132,7 @@ class Parser:
         self.open.append(record)
 
     def _further(self, found: kinds.Beginning, message: Message, text: str) -> bool:
-        """Whether the line goes on with an OOM kill that has begun."""
+        """Whether the line continues an OOM kill; if so, it is added."""
         for record in reversed(self.open):
             if (
                 record.kind in (kinds.OOM, kinds.MEMCG_OOM)
@@ -205,10 +205,10 @@ class Parser:
 
 
 def parse(chunks: Iterable[bytes], log: Log) -> Iterator[Record]:
-    """The records of a log that comes in pieces of any size; `log` is filled on the way.
+    """The records of a log that comes in pieces of any size; `log` is filled meanwhile.
 
-    Most of a log tells nothing: a search for kinds.LITERALS passes over it, and only lines with one
-    of them, and those that follow while a record is open, are taken apart.
+    Most lines of a log are irrelevant, and a search for kinds.LITERALS skips them. Only lines that
+    contain a literal, and the lines that follow while a record is open, are parsed.
     """
     parser = Parser(log)
     number, rest = 1, b""
@@ -227,7 +227,7 @@ def parse(chunks: Iterable[bytes], log: Log) -> Iterator[Record]:
 
 
 def _block(parser: Parser, number: int, block: bytes) -> int:
-    """Feed whole lines, the first of them line `number`; the number of the line behind them."""
+    """Feed whole lines, of which the first has `number`; returns the number of the next line."""
     at = 0
     for telling in sorted(_telling(block)):
         number, at = _follow(parser, number, block, at, telling)
@@ -240,7 +240,7 @@ def _block(parser: Parser, number: int, block: bytes) -> int:
 
 
 def _follow(parser: Parser, number: int, block: bytes, at: int, until: int) -> tuple[int, int]:
-    """Feed lines while a record is open."""
+    """Feed lines while a record is open; returns the number and the place of the next line."""
     while parser.open and at < until:
         end = block.index(b"\n", at)
         parser.line(number, block[at:end], telling=False)
@@ -249,7 +249,7 @@ def _follow(parser: Parser, number: int, block: bytes, at: int, until: int) -> t
 
 
 def _telling(block: bytes) -> set[int]:
-    """Where the lines begin that hold one of the literals."""
+    """The places at which lines with a literal begin."""
     starts = set()
     for literal in kinds.LITERALS:
         place = block.find(literal)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a kernel's log says of memory and freezes: its records in a line, as JSON, and counted."""
+"""Formats the records of a kernel's log as lines and JSON, and counts them."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -11,21 +11,21 @@ from analysis.kernel_log.open_record import Record
 from analysis.kernel_log.parser import Log, parse
 from analysis.reading.words import plain
 
-CHUNK = 1 << 20
-HUNG_TASK_WARNINGS = 10  # kernel.hung_task_warnings: older kernels fall silent without a word
+CHUNK = 1 << 20  # bytes
+HUNG_TASK_WARNINGS = 10  # kernel.hung_task_warnings: older kernels then stop without a message
 _KEYS = tuple(each.name for each in fields(Record))
 _ALWAYS = ("kind", "line", "time")
 
 
 @dataclass
 class KernelLog:
-    """Counts; `at_least` names those that are a lower bound."""
+    """Counts of records; `at_least` names the counts that are lower bounds."""
 
     page_allocation_failures: int = 0
     oom_kills: int = 0
     hung_tasks: int = 0
     soft_lockups: int = 0
-    suppressed: int = 0  # failures that the log says it left out
+    suppressed: int = 0  # failures that the kernel did not print
     missed: bool = False  # the kernel's ring lost records
     at_least: set[str] = field(default_factory=set)
 
@@ -40,13 +40,13 @@ def count_failures(
 ) -> KernelLog:
     """Count the failures in the lines of a log; memory does not grow with the log.
 
-    of_key: gets the page allocation failures by (order, gfp mask).
+    of_key: is filled with the number of page allocation failures by (order, gfp mask).
     """
     log, count = Log(), KernelLog()
     for record in of_lines(lines, log):
         if of_key is not None and record.kind == kinds.FAILURE and record.mode is not None:
             of_key[record.order or 0, int(record.mode, 16)] += 1
-        # An OOM killer that was invoked and named no victim has killed nobody yet.
+        # If the OOM killer was invoked but named no victim, nothing was killed yet.
         count.oom_kills += record.kind in (kinds.OOM, kinds.MEMCG_OOM) and record.task is not None
     count.page_allocation_failures = log.found[kinds.FAILURE]
     count.hung_tasks = log.found[kinds.HUNG_TASK]
@@ -62,12 +62,12 @@ def count_failures(
 
 
 def attach(found: Iterable[Record]) -> str:
-    """The full text of each record, each under a line that says what it is."""
+    """The full text of the records, each below a line that describes it."""
     return "".join(_attached(record) for record in found)
 
 
 def as_json(record: Record, *, full: bool = False) -> dict[str, Any]:
-    """What applies to the record, under its names in Record; its text only if full."""
+    """The values of a record under the names of Record's fields; the text only if full."""
     values = {key: getattr(record, key) for key in _KEYS if full or key != "text"}
     return {
         key: value
@@ -96,7 +96,7 @@ def _attached(record: Record) -> str:
 
 
 def told(record: Record) -> str:
-    """The record in a line."""
+    """A line that describes the record."""
     when = f"{record.time:.6f}" if isinstance(record.time, float) else record.time or "no time"
     who = record.task or "?"
     parts = [
