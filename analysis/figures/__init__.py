@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One run's figures."""
+"""Figures of single runs."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A campaign's runs by the host that did them: whether one host's figures drift from the others'.
+"""Compares the hosts of a campaign: do the figures of a host drift from the other hosts'?
 
-On the guest's clock a run does not depend on its host, so that a host whose runs differ from all
-others' in the mean is suspicious. What is compared is each run's figure divided by the mean of its
-variant over all hosts.
+On the guest's clock a run does not depend on its host. A host whose runs differ in the mean from
+all other runs is therefore suspicious. The comparison uses each run's primary figure divided by
+the mean of its variant over all hosts.
 """
 
 import math
@@ -14,16 +14,16 @@ from analysis.figures.metrics import primary_figure
 from analysis.reading import facts
 from analysis.reading.load import Campaign, Run
 
-FEWEST = 3  # runs of a host, from which on its mean may be called another
+FEWEST = 3  # runs of a host; with fewer its mean is not judged
 FAR = 3.0  # standard errors
 
 
 @dataclass(frozen=True)
 class HostFigures:
-    """runs: (variant, number) each. ratio: mean of run / variant's mean; None if not known.
+    """runs: (variant, number). ratio: mean of figure / variant's mean; None: not known.
 
-    error: of the ratio's mean, from the scatter of this host's runs; None of fewer than two.
-    own_clock: its runs were measured on the guest's clock, so that no host should differ.
+    error: standard error of the ratio, from the scatter of this host's runs; None with fewer than
+    two runs. own_clock: its runs were measured on the guest's clock, so no host should differ.
     """
 
     host: str
@@ -34,7 +34,7 @@ class HostFigures:
 
     @property
     def is_far(self) -> bool:
-        """Whether its runs differ from all hosts' by more than their scatter explains."""
+        """Whether its runs differ from those of all hosts by more than their scatter explains."""
         if not self.own_clock or len(self.runs) < FEWEST:
             return False
         if self.ratio is None or not self.error:
@@ -43,7 +43,7 @@ class HostFigures:
 
 
 def by_host(campaign: Campaign) -> list[HostFigures]:
-    """Each host's figures, in order of names; empty if all runs were done on one machine."""
+    """The figures of each host, in order of names; empty if no run names its host."""
     ratios = {run.path: ratio for run, ratio in _ratios(campaign)}
     hosts: dict[str, list[Run]] = {}
     for run in campaign.runs:
@@ -70,7 +70,7 @@ def _ratios(campaign: Campaign) -> list[tuple[Run, float]]:
 
 
 def _error(ratios: list[float]) -> float | None:
-    """The standard error of their mean."""
+    """The standard error of the mean of the ratios."""
     if len(ratios) < 2:
         return None
     return statistics.stdev(ratios) / math.sqrt(len(ratios))

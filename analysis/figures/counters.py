@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Figures from the sampled counters. None means not available; it never means zero."""
+"""Computes figures from the sampled counters. None means not available, never zero."""
 
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ PAGE_OUT = Counter("vmstat", "pgpgout", KIB_PER_MIB)
 
 
 def moved_mib(run: Run, counter: Counter) -> float | None:
-    """MiB from the first sample to the last; None too if the counter ever went back."""
+    """MiB from the first sample to the last; also None if the counter ever went back."""
     column = run.column(counter.table, counter.name)
     if column is None or len(column[1]) < 2 or np.any(np.diff(column[1]) < 0):
         return None
@@ -39,16 +39,16 @@ def moved_mib(run: Run, counter: Counter) -> float | None:
 
 
 def rate(run: Run, table: str, name: str, per_unit: float) -> tuple[Floats, Floats] | None:
-    """Edges (elapsed, n + 1) and rate (units a second, n) between samples.
+    """Edges (elapsed s, n + 1) and rates (units per second, n) between samples.
 
-    NaN where a counter went back, which no counter does: an unknown rate is not drawn.
+    per_unit: counts that make a unit. A rate is NaN, and not drawn, where the counter went back.
     """
     column = run.column(table, name)
     return None if column is None else grown(*column, per_unit)
 
 
 def grown(elapsed: Floats, level: Floats, per_unit: float) -> tuple[Floats, Floats] | None:
-    """Edges and rate, as `rate` has them; None of fewer than two moments."""
+    """Edges (s) and rates (units per second), see `rate`; None with fewer than two moments."""
     keep = np.concatenate(([True], np.diff(elapsed) > 0))
     stamps, values = elapsed[keep], level[keep]
     if len(stamps) < 2:
@@ -58,12 +58,12 @@ def grown(elapsed: Floats, level: Floats, per_unit: float) -> tuple[Floats, Floa
 
 
 def peak(run: Run, table: str, name: str) -> float | None:
-    """The highest sample of a gauge."""
+    """The highest sample of a gauge, in the file's unit; None: not available."""
     column = run.column(table, name)
     return None if column is None else float(column[1].max())
 
 
 def worst_lateness(run: Run) -> float | None:
-    """How late the latest sample of any table was, seconds."""
+    """How late the latest sample of any table was, seconds; None: not available."""
     late = [seconds for name in run.tables if (seconds := peak(run, name, "late_s")) is not None]
     return max(late, default=None)

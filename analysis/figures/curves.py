@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a workload lets be drawn over time: columns of tables, numbers in a stream's lines."""
+"""Curves over time that a workload defines: columns of tables, numbers in a stream's lines."""
 
 import re
 
@@ -15,9 +15,9 @@ PHASE = re.compile(r"([A-Za-z0-9._-]{1,40}): ")
 
 
 def points(run: Run, curve: Curve) -> tuple[Floats, Floats] | None:
-    """Elapsed and values (of a rate: edges, one more of them than of values); None: not available.
+    """Elapsed (s) and values (the panel's unit) of a curve; None: not available.
 
-    Seconds; values in the panel's unit. A rate is NaN where the value went back.
+    A rate has edges instead of elapsed, one more than values, and is NaN where the value went back.
     """
     column = _printed(run, curve) if curve.stream else run.column(curve.table, curve.column)
     if column is None:
@@ -27,7 +27,7 @@ def points(run: Run, curve: Curve) -> tuple[Floats, Floats] | None:
 
 
 def phases(run: Run) -> list[tuple[float, str]]:
-    """(elapsed of its first line, name) of each phase of the workload, in order."""
+    """(elapsed s of its first line, name) of each phase of the workload, in order."""
     stream = run.streams.get(run.workload.phases)
     begins: list[tuple[float, str]] = []
     for elapsed, line in zip(stream.elapsed, stream.lines, strict=True) if stream else ():
@@ -38,7 +38,7 @@ def phases(run: Run) -> list[tuple[float, str]]:
 
 
 def _printed(run: Run, curve: Curve) -> tuple[Floats, Floats] | None:
-    """The numbers that the stream's lines give this column, when they were printed."""
+    """When lines of the stream give this column a number (elapsed s), and the numbers."""
     stream = run.streams.get(curve.stream)
     if stream is None:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What became of the atomic load's echoes: the last line of stream `echo`.
+"""Reads how many echoes of the atomic load were lost: the last line of stream `echo`.
 
 docs/findings/atomic-allocations.md describes the load.
 """
@@ -12,13 +12,17 @@ from analysis.reading.load import Run
 from analysis.reading.words import plain
 from contract.run_files import ECHO
 
-ENOUGH = 0.5  # atomic allocations for one echo, below which it is not what it claims
+ENOUGH = 0.5  # atomic allocations per echo; with fewer the load is not what it claims to be
 LINE = re.compile(r"echo (\d{1,12}) lost (\d{1,12}) missed (\d{1,12})")
 
 
 @dataclass(frozen=True)
 class Echoes:
-    """Counts up to the last line; `per_echo`: order-N allocations for one echo, as checked."""
+    """Counts of requests up to the last line.
+
+    `rate`: requests per second. `per_echo`: measured allocations of `order` per echo. `checked`:
+    why they were not measured; None if they were.
+    """
 
     sent: int
     lost: int  # replies that did not come within 1 s
@@ -29,7 +33,7 @@ class Echoes:
     per_echo: float | None = None
 
     def words(self) -> str:
-        """A clause or more for the summary."""
+        """The clauses for the summary."""
         parts = ["1 echo" if self.sent == 1 else f"{self.sent:,} echoes"]
         parts.append(f"{self.lost:,} replies lost" if self.lost != 1 else "1 reply lost")
         if self.missed:
@@ -48,7 +52,7 @@ class Echoes:
 
 
 def echoes(run: Run) -> Echoes | None:
-    """What the stream says; None if there was no such load, or no line of it."""
+    """The counts in the last line of the stream; None if there was no such load or line."""
     stream = run.streams.get(ECHO)
     if stream is None:
         return None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Page allocations that failed: those in the kernel's log, and those that it does not log.
+"""Counts page allocations that failed: logged and not logged.
 
-The log leaves out what was asked for with __GFP_NOWARN, and of the rest what its rate limit cuts.
-allocfail.tsv has all of them, as the kernel counted them itself (kprobe on warn_alloc).
+The kernel's log leaves out allocations with __GFP_NOWARN, and those that its rate limit drops.
+allocfail.tsv has all failures, as the kernel counted them itself (kprobe on warn_alloc).
 """
 
 import re
@@ -22,11 +22,11 @@ from analysis.reading.load import Run
 from analysis.reading.words import plain, plural, some
 
 NOWARN = "__GFP_NOWARN"
-# A function of the stack -> what happens instead when its allocation fails: nothing is lost.
+# A function of the stack -> what it uses instead when its allocation fails: nothing is lost.
 FALL_BACKS = {
     "mempool_alloc": "the pool",
     "mempool_alloc_noprof": "the pool",
-    # 7.2 asks the slab first, outside of the pool.
+    # 7.2 tries the slab first, outside the pool.
     "bio_alloc_bioset": "the pool",
     "crypt_alloc_buffer": "single pages",
     "__filemap_get_folio": "a smaller folio",
@@ -44,7 +44,7 @@ FALL_BACKS = {
     "page_cache_ra_unbounded": "no readahead",
     "__do_page_cache_readahead": "no readahead",
 }
-# These only have one while they ask for more than the least that they need.
+# These have a fallback only when they ask for more than the minimum that they need.
 OF_LARGE_ORDERS = (
     *("allocate_slab", "new_slab", "crypt_alloc_buffer"),
     *("__filemap_get_folio", "__filemap_get_folio_mpol"),
@@ -54,38 +54,42 @@ OF_LARGE_ORDERS = (
 )
 ADDRESS = re.compile(r"(0[xX])?[0-9a-fA-F]+|\?*")
 STAMP = re.compile(r"\[ *(\d+\.\d+)\]")
-SLACK_S = 1.0  # between printk's clock and CLOCK_MONOTONIC
-SHOWN = 3  # kinds of failures in a line of text
-TIMES = 20  # moments of one kind that allocation-failures.log lists
+SLACK_S = 1.0  # seconds between printk's clock and CLOCK_MONOTONIC
+SHOWN = 3  # kinds of failures that a line of text lists
+TIMES = 20  # moments of each kind that allocation-failures.log lists
 _known: "WeakKeyDictionary[Run, Found]" = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
 class Silent:
-    """Failures that are not in the log: count of `happened` alike ones."""
+    """A kind of failure: `count` of the `happened` failures are not in the log.
+
+    `order`: 2**order pages; `gfp`: the kernel's bit mask; `stack`: innermost function first.
+    """
 
     order: int
     gfp: int
-    flags: str  # names, or hex where they are not known
+    flags: str  # names, or hex if the names are not known
     caller: str
     stack: tuple[str, ...]
     happened: int
     count: int
-    fall_back: str | None  # what is done instead; None: none is known
+    fall_back: str | None  # what the caller uses instead; None: no fallback is known
     rows: tuple[Failure, ...] = ()
-    nowarn: bool = True  # __GFP_NOWARN is among its bits, which newer kernels' GFP_NOWAIT holds
+    nowarn: bool = True  # __GFP_NOWARN is set (newer kernels' GFP_NOWAIT contains it)
 
     def words(self) -> str:
-        """'50 order:2 GFP_ATOMIC|__GFP_NOWARN in __alloc_skb'."""
+        """For a list: '50 order:2 GFP_ATOMIC|__GFP_NOWARN in __alloc_skb'."""
         text = f"{self.count:,} order:{self.order} {self.flags} in {plain(self.caller, 60)}"
         return text if self.nowarn else f"{text} (the log's rate limit)"
 
 
 @dataclass(frozen=True)
 class Found:
-    """What is known of a run's failed allocations; None: not available.
+    """The failed allocations of a run, as counts; None: not available.
 
-    `unknown`: failures that were counted, without a word of what they were.
+    `happened`: all failures; `silent`: kinds that are not all in the log; `unknown`: failures that
+    were counted, but with no record of what they were.
     """
 
     log: KernelLog | None
@@ -97,14 +101,15 @@ class Found:
 
     @property
     def logged(self) -> int | None:
-        """How many the kernel's log holds."""
+        """The number of failures in the kernel's log; None: no log."""
         return None if self.log is None else self.log.page_allocation_failures
 
     @property
     def unlogged(self) -> int | None:
-        """How many are not in the log and have no known fall-back; None if nobody counted.
+        """The number of failures that are not in the log and have no known fallback.
 
-        None, too, if no function of any stack has a name: then all could have a fall-back.
+        None if they were not counted, or if no function of any stack has a name: then all of them
+        could have a fallback.
         """
         if self.happened is None or self.nameless:
             return None
@@ -112,12 +117,12 @@ class Found:
 
     @property
     def nameless(self) -> bool:
-        """Whether there are stacks, and no name in any of them (kptr_restrict, no kallsyms)."""
+        """Whether there are stacks, but without any name (kptr_restrict, no kallsyms)."""
         frames = [frame for kind in self.silent for frame in kind.stack]
         return bool(self.silent) and not any(map(_is_name, frames))
 
     def words(self) -> str:
-        """The failures in a line of text, without a subject."""
+        """The failures in a line of text: counts and kinds."""
         known = "not available" if self.logged is None else f"{self.logged:,}"
         least = self.log is not None and "page_allocation_failures" in self.log.at_least
         parts = [f"{'at least ' if least else ''}{known} in the kernel's log"]
@@ -148,14 +153,14 @@ class Found:
 
 
 def look(run: Run) -> Found:
-    """Join the kernel's log with what was counted beside it; of each run once."""
+    """Combine the kernel's log with allocfail.tsv; computed once for each run."""
     if run not in _known:
         _known[run] = _look(run)
     return _known[run]
 
 
 def keep(run: Run, found: Found) -> None:
-    """What another process found in this run."""
+    """Keep the result that another process computed for this run."""
     _known[run] = found
 
 
@@ -167,7 +172,7 @@ def _look(run: Run) -> Found:
     rows, problems = run.evidence.table(read_failures)
     trace = run.evidence.trace
     values = trace.get("alloc_failures") if trace is not None else None
-    # The sum begins with the observer: what failed before the first sample is not the workload's.
+    # The sum starts with the observer: failures before its first sample are not the workload's.
     known = None if values is None else values[values == values]
     counted = None if known is None else int(known.max() - known[0])
     attributed = sum(row.count for row in rows or ())
@@ -210,7 +215,7 @@ def attachment(run: Run, found: Found) -> Iterator[str]:
 
 
 def _lines(run: Run) -> Iterator[str]:
-    """The kernel's log; of a machine that was up before, from the workload's begin on."""
+    """The kernel's log; if the machine was not booted for the run, from the workload's start on."""
     begin = number(run.meta.get("t0"))
     if run.fact("accelerator") != "none" or begin is None:
         yield from run.kern_lines()
@@ -228,7 +233,7 @@ def _silent(
     of_key: Mapping[tuple[int, int], int],
     names: Mapping[str, int],
 ) -> Iterator[Silent]:
-    """Kinds of failures of which more happened than the log holds, most frequent first."""
+    """The kinds with more failures than the log holds, most frequent first."""
     alike: dict[tuple[int, int, tuple[str, ...]], list[Failure]] = {}
     for row in rows:
         alike.setdefault((row.order, row.gfp, row.stack), []).append(row)
@@ -255,7 +260,7 @@ def _unknown(
     of_key: Mapping[tuple[int, int], int],
     rows: list[Failure] | None,
 ) -> int:
-    """Failures of the sum that neither a row nor a record of the log tells of."""
+    """The number of failures that neither a row nor a record of the log describes."""
     keys = {(row.order, row.gfp) for row in rows or ()}
     elsewhere = logged - sum(n for key, n in of_key.items() if key in keys)
     return max(0, happened - attributed - elsewhere)
@@ -275,11 +280,11 @@ def _fall_back(stack: tuple[str, ...], order: int) -> str | None:
 
 
 def flag_names(mask: int, names: Mapping[str, int]) -> str | None:
-    """'GFP_ATOMIC|__GFP_NOWARN' by the kernel's own table; None if that does not know every bit."""
+    """'GFP_ATOMIC|__GFP_NOWARN', by the kernel's own table; None if a bit is not in the table."""
     if not names:
         return None
     flags = []
-    # Names for several bits come first, as the kernel prints them.
+    # Names of several bits come first, as in the kernel's own output.
     for name, bits in sorted(names.items(), key=lambda item: (-item[1].bit_count(), item[0])):
         if bits and mask & bits == bits:
             flags.append(name)
@@ -296,7 +301,7 @@ def _names(run: Run) -> dict[str, int]:
 
 
 def _by_caller(each: Iterable[Silent]) -> list[Silent]:
-    """One for each (order, flags, caller), whatever the rest of the stack, most frequent first."""
+    """The kinds merged by (order, flags, caller), most frequent first."""
     sums: dict[tuple[int, str, str], Silent] = {}
     for kind in each:
         key = (kind.order, kind.flags, kind.caller)

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Arithmetic of gaps, which are arrays of seconds: shares and percentiles of time, not of lines."""
+"""Arithmetic of gaps (arrays of seconds): shares and percentiles of time, not of lines."""
 
 import numpy as np
 
 from analysis.reading.latency_log import Floats
 from analysis.reading.streams import Stream
 
-WINDOW = 10.0  # s: of the nested percentiles
-MOST_WINDOWS = 100_000  # beyond 11 days a stamp is damage, not a time
+WINDOW = 10.0  # s: length of a window in window_quantiles
+MOST_WINDOWS = 100_000  # a stamp beyond 11 days is damaged
 
 
 def percent_in(length: Floats, threshold: float) -> float:
-    """Of all this time, how much lies in gaps of at least the threshold."""
+    """Per cent of the time that lies in gaps of at least the threshold; all in seconds."""
     return 100 * float(length[length >= threshold].sum()) / float(length.sum())
 
 
 def silences(streams: list[Stream]) -> tuple[Floats, Floats]:
-    """Begin (elapsed) and length of every gap of the streams, the open gaps included; seconds."""
+    """Begins (elapsed) and lengths of all gaps of the streams, open gaps included; seconds."""
     ends = [np.append(stream.elapsed, stream.until) for stream in streams]
     lengths = [np.append(stream.gap, stream.open_gap) for stream in streams]
     length = np.concatenate(lengths)
@@ -24,26 +24,26 @@ def silences(streams: list[Stream]) -> tuple[Floats, Floats]:
 
 
 def expected_wait(length: Floats) -> float:
-    """Seconds until the next line, for somebody who looks at a random moment at a random stream.
+    """Mean seconds until the next line, from a random moment of a random stream.
 
-    A gap of g seconds is met with the probability g / total and then lasts g / 2 longer on the
-    average: sum(g^2) / 2 / total. What an open gap lasts beyond the run is not known, not counted.
+    The moment is in a gap of g seconds with probability g / total, and the gap then lasts another
+    g / 2 on average: sum(g^2) / 2 / total. The part of an open gap after the run does not count.
     """
     return float((length**2).sum() / 2 / length.sum())
 
 
 def quantile_by_time(length: Floats, weight: Floats, q: float) -> float:
-    """The shortest gap such that at least q of the time (weight) is spent in gaps up to it."""
+    """The shortest gap (s) such that gaps up to it hold a share q (0 to 1) of the time (weight)."""
     order = np.argsort(length, kind="stable")
     reached = np.cumsum(weight[order])
     return float(length[order][np.searchsorted(reached, q * reached[-1] * (1 - 1e-12))])
 
 
 def window_quantiles(begin: Floats, length: Floats, q: float) -> Floats | None:
-    """quantile_by_time of each WINDOW of one stream that has any gap; None if they are too many.
+    """quantile_by_time (s) of each WINDOW of a stream that has a gap; None if too many windows.
 
-    A gap has in each window only the seconds that lie there: a long tooth fills few windows with
-    WINDOW seconds each, however long it is, and leaves the others as they are.
+    In each window a gap has only the seconds that lie in it. A long gap therefore fills some
+    windows with WINDOW seconds each, and does not change the others.
     """
     end = begin + length
     first = np.floor(begin / WINDOW).astype(np.int64)
@@ -62,6 +62,6 @@ def window_quantiles(begin: Floats, length: Floats, q: float) -> Floats | None:
     reached = np.cumsum(inside)
     before = np.append(0.0, reached[firsts[1:] - 1])
     covered = np.append(before[1:], reached[-1]) - before
-    # A nanosecond less: the sums are rounded, and no gap is known to less than a millisecond.
+    # Less a nanosecond: the sums are rounded, and gaps are known to a millisecond only.
     places = np.maximum(np.searchsorted(reached, before + q * covered - 1e-9), firsts)
     return np.asarray(inside[places][covered > 1e-9])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a key press felt of a freeze: shares of keys by how long they took, the worst, the first.
+"""Figures of key presses: shares of keys by how long they took, the worst, the first after a pause.
 
-A key that no program has shown took at least as long as it was waited for. Where that tells nothing
-of a threshold, as of a key pressed just before the run's end, it is in no share of it.
+A key that no program has shown took at least as long as the run waited for it. If that does not
+show whether it reached a threshold (a key just before the run's end), that share leaves it out.
 """
 
 from dataclasses import dataclass
@@ -11,13 +11,16 @@ from analysis.reading.keys import EndedProgram, Key, Keys
 from analysis.reading.words import plain, plural, seconds
 
 TOOK = (0.1, 1.0, 10.0)  # s
-IDLE_S = 30.0  # since a program's previous key: who comes back to it presses the first
+IDLE_S = 30.0  # s since a program's previous key: the user comes back to the program
 
 
 @dataclass(frozen=True)
 class KeyFigures:
-    """shares: threshold -> percent of the keys that took as long, None if there is none; worst: s;
-    first: mean s of the keys after IDLE_S, of which there are `firsts`; open: keys never shown."""
+    """shares: threshold (s) -> per cent of the keys that took at least as long; None: no key known.
+
+    worst: the key that took longest. first: mean seconds of the `firsts` keys that came after
+    IDLE_S. open: the number of keys that were never shown.
+    """
 
     count: int
     shares: dict[float, float | None]

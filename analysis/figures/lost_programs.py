@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which programs of the desktop were killed in a run, when, and after how much freeze.
+"""Finds the programs of the desktop that were killed in a run, when, and after how much freeze.
 
-A killed program stalls no longer, so that who kills buys seconds with programs: in a campaign with
-remedies both are figures of a run, and neither is added to the other (docs/my-desktop-froze.md).
+A killed program no longer stalls, so killing programs saves stalled seconds. A campaign with
+remedies therefore has both figures for a run, and does not add them (docs/my-desktop-froze.md).
 """
 
 import re
@@ -18,16 +18,16 @@ from analysis.reading.load import Run
 from contract.remedy import KILLS, SWAPS
 from contract.run_files import HEARTBEAT, PLAYER
 
-BESIDE = (HEARTBEAT, PLAYER)  # without which there is no desktop left
+BESIDE = (HEARTBEAT, PLAYER)  # without these two no desktop is left
 BY_SIGNAL = (-SIGTERM, -SIGKILL)
-ROUNDING_S = 0.05  # stamps of one moment by two clocks of the recorder
+ROUNDING_S = 0.05  # s between stamps of the same moment by two clocks of the recorder
 # earlyoom 1.7: "sending SIGTERM to process 812 uid 0 …"; nohang 0.2.0: "Sending SIGTERM to …".
 SENT = re.compile(r"\bsending SIG(?:TERM|KILL) to\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class LostProgram:
-    """A stream that a signal ended; at: elapsed seconds; frozen: of these in which any stalled."""
+    """A stream that a signal ended; at: elapsed s; frozen: seconds before with any stall."""
 
     stream: str
     at: float
@@ -37,7 +37,7 @@ class LostProgram:
 def lost_programs(run: Run) -> list[LostProgram]:
     """The desktop's programs that were killed before the run's end, in order of time.
 
-    Those that the recorder ended, since the run was over, are none of them.
+    Programs that the recorder ended at the end of the run do not count.
     """
     recorder = _recorder(run)
     end, outcome = number(recorder.get("elapsed")), recorder.get("outcome")
@@ -50,10 +50,10 @@ def lost_programs(run: Run) -> list[LostProgram]:
         name, at = event.get("stream"), number(event.get("elapsed"))
         if event.get("event") != "stream-end" or name not in watched or at is None:
             continue
-        # Who never ends by itself may have taken a SIGTERM well.
+        # A program that never ends by itself may handle SIGTERM and exit with status 0.
         if event.get("status") not in (BY_SIGNAL if name not in early else (0, *BY_SIGNAL)):
             continue
-        # With the last of the programs that should end the run ends, too.
+        # The run ends with the last of the programs that should end.
         last = outcome == "done" and kind(str(name)) not in PACED
         if last or name in early or at < end - ROUNDING_S:
             lost.append(LostProgram(str(name), at, _frozen_until(run, at)))
@@ -68,25 +68,25 @@ def _recorder(run: Run) -> dict[str, Any]:
 
 
 def _frozen_until(run: Run, moment: float) -> float:
-    """Seconds in which at least one subject was in a stall."""
+    """Seconds before `moment` (elapsed s) in which at least one subject stalled."""
     spans = freezes(run.subjects)
     return sum(min(end, moment) - begin for begin, end in spans if begin < moment)
 
 
 def lives_on(run: Run) -> bool:
-    """Whether what makes the desktop one was not killed: heartbeat and player."""
+    """Whether neither heartbeat nor player was killed."""
     return not any(program.stream in BESIDE for program in lost_programs(run))
 
 
 def at_its_limit(run: Run) -> bool:
-    """Whether the run's limit ended it."""
+    """Whether the run ended at its time limit."""
     return _recorder(run).get("outcome") == "deadline"
 
 
 def acted(run: Run, acts: str) -> bool:
-    """Whether a remedy did anything in the run; acts: what it does (contract.remedy).
+    """Whether a remedy did anything in the run; acts: what such a remedy does (contract.remedy).
 
-    By its log, the kernel's counters, and how the programs ended.
+    Its log, the kernel's counters and the ends of the programs show it.
     """
     if acts == KILLS:
         log = run.fact("remedy", "log")

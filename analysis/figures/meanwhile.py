@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a workload said of its tables' figures while it ran, a line each second.
+"""Reads the figures that a workload printed while it ran, a line each second.
 
 docs/reference/results-format.md
 """
@@ -10,13 +10,13 @@ import re
 from analysis.reading.load import Run
 from contract.workload import MEANWHILE
 
-MOST_LINES = 100_000  # of a stream: a run of a day has fewer
+MOST_LINES = 100_000  # of a stream: a run of a day prints fewer
 PAIR = re.compile(r"([^\s=]{1,64})=([0-9][0-9.e+-]{0,20})")
 Said = dict[str, float]  # figures by key
 
 
 def lines_of(run: Run) -> list[Said]:
-    """What each such line said, in order; what is no number in it is not available."""
+    """Key -> figure, in its own unit, for each line in order; a missing key is not available."""
     lines: list[Said] = []
     if not run.workload.tables:
         return lines

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One figure a run for each metric (docs/explain/verdicts.md): the suite's own, and the workload's.
+"""Computes each metric of a run (docs/explain/verdicts.md): the suite's and the workload's.
 
-None means not available, it never means zero. A run that failed (`failed`) is infinite, the worst
-rank there is, for every metric of what the user felt; what the machine moved until it died says
-nothing about a whole run and is None. A run that was not done at its limit (`unfinished`) has the
-figures that only grow while a run goes on: they are at least so much (`Metric.growing`).
+None means not available, never zero. A run that failed (`failed`) has infinity, the worst rank, for
+every metric that the user feels; for the other metrics (traffic, counts) it has None, because they
+would cover a part of a run only. A run that was not done at its limit (`unfinished`) has only the
+figures that grow while a run goes on: they are lower bounds (`Metric.growing`).
 """
 
 import math
@@ -43,31 +43,31 @@ from analysis.reading.words import a, number_word, plain, several, some
 from contract.run_files import COMPLETED, FAILED, HEARTBEAT, OOM, PLAYER, UNFINISHED
 from contract.workload import STALLED, Better, Description
 
-EVERY_BEAT = "share-0.1"  # each gap of a stream that prints on a clock is in it
+EVERY_BEAT = "share-0.1"  # every gap of a stream that prints on a clock is this long
 WINDOW_QUANTILE = 0.95
 T = TypeVar("T")
 
 
 class Measured:
-    """A run, and what several of its figures are made of, each found when it is asked for."""
+    """A run with values that several metrics share, computed when first needed."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
 
     @cached_property
     def complete(self) -> bool:
-        """Whether no stall can be lost: a sum over the rest would look like a better kernel."""
+        """Whether no stall can be lost: a sum with lost stalls would look like a better kernel."""
         return not lost(self.run)
 
     @cached_property
     def gaps(self) -> Floats | None:
-        """The lengths of the subjects' gaps, s; None if some are lost, or they took no time."""
+        """The lengths (s) of the subjects' gaps; None if some may be lost or their sum is 0."""
         lengths = silences(self.run.subjects)[1] if self.complete else None
         return None if lengths is None or float(lengths.sum()) <= 0 else lengths
 
     @cached_property
     def windows(self) -> list[Floats] | None:
-        """window_quantiles of each subject; None if those of one are not known."""
+        """window_quantiles (s) of each subject; None if those of any subject are not known."""
         subjects = self.run.subjects if self.gaps is not None else []
         windows = [window_quantiles(*silences([stream]), WINDOW_QUANTILE) for stream in subjects]
         known = [quantiles for quantiles in windows if quantiles is not None and len(quantiles)]
@@ -75,7 +75,7 @@ class Measured:
 
     @cached_property
     def keys(self) -> KeyFigures | None:
-        """How long keys took; None if none was pressed."""
+        """The figures of the keys; None if no key was pressed."""
         return key_figures(self.run.keys) if self.run.keys else None
 
     @cached_property
@@ -89,10 +89,10 @@ Value = Callable[[Measured], float | None]
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure of a run: its key, its words, its unit, and the decimals it is printed with.
+    """A metric: its key, title and unit, and how many decimals are printed.
 
-    `value`: the figure of a run that did not fail; by default what the workload measured under this
-    key. `row`: its name with its unit in a table, where that is not the title and the unit.
+    `value` computes the figure, in `unit`, of a run that did not fail; by default it is the
+    workload's figure with this key. `row`: name and unit in a table, if not title and unit.
     """
 
     key: str
@@ -102,41 +102,41 @@ class Metric:
     value: Value | None = field(default=None, compare=False, repr=False)
     row: str = ""
     primary: bool = False
-    felt: bool = True  # what the user felt: a failed run is the worst (else: not available)
+    felt: bool = True  # the user feels it: a failed run has the worst value (else: None)
     better: Better = "lower"
-    growing: bool = False  # more of a run makes it no less: cut at its limit it is at least so much
+    growing: bool = False  # never falls while a run goes on: a lower bound if cut at the limit
 
     @property
     def name(self) -> str:
-        """Its name with its unit."""
+        """The name with the unit."""
         return self.row or f"{self.title} {self.unit}".strip()
 
     @property
     def sign(self) -> int:
-        """1 if more of it is worse, -1 if more of it is better."""
+        """1 if higher values are worse, -1 if higher values are better."""
         return 1 if self.better == "lower" else -1
 
     @property
     def worst(self) -> float | None:
-        """What a run that failed has."""
+        """The value of a run that failed: infinity with the sign; None if not felt."""
         return self.sign * math.inf if self.felt else None
 
     def of(self, measured: Measured) -> float | None:
-        """The figure of this run, None if it is not available."""
+        """The figure of this run, in `unit`; None if it is not available."""
         return self.value(measured) if self.value else measured.run.figures.get(self.key)
 
 
-_growing = partial(Metric, growing=True)  # a sum, a count, the longest of what there was
+_growing = partial(Metric, growing=True)  # for sums, counts and maxima
 
 
 def _known(found: T | None, value: Callable[[T], float | None]) -> float | None:
-    """None of what is not known."""
+    """value(found); None if `found` or the value is None."""
     figure = None if found is None else value(found)
     return None if figure is None else float(figure)
 
 
 def _of_run(value: Callable[[Run], float]) -> Value:
-    """None if stalls may be lost."""
+    """The value of the run; None if stalls may be lost."""
     return lambda measured: value(measured.run) if measured.complete else None
 
 
@@ -145,7 +145,7 @@ def _of_gaps(value: Callable[[Floats], float]) -> Value:
 
 
 def _of_windows(value: Callable[[Floats], Any]) -> Value:
-    """The mean over the subjects, each of its own windows."""
+    """The mean over the subjects of the value of their windows."""
     return lambda measured: _known(
         measured.windows, lambda windows: float(np.mean([*map(value, windows)]))
     )
@@ -199,7 +199,7 @@ def _keys(took: str) -> Metric:
     return Metric(f"keys-{took}", f"share {words}", "%", 1, value, f"% {words}")
 
 
-# What prints on a clock is never done: it is ended with the workload.
+# Streams that print on a clock are never done: the end of the workload ends them.
 UNTIL_ENDED = _elapsed("elapsed until the workload ended", "workload ended after s")
 
 
@@ -257,10 +257,10 @@ BY_KEY = {metric.key: metric for metric in METRICS}
 
 
 def metrics_of(workload: Description) -> tuple[Metric, ...]:
-    """The metrics of runs of this workload: the primary one, the workload's own, the suite's.
+    """The metrics of this workload: the primary metric, the workload's own, the suite's.
 
-    The suite's key is the suite's, whatever a workload calls so; and without a metric of the key
-    that the workload names, stalled seconds are the primary one.
+    If a workload's key is also the suite's, the suite's metric is used. If the workload names a
+    primary metric that does not exist, stalled seconds are the primary metric.
     """
     own = [
         Metric(metric.key, metric.title, metric.unit, metric.digits, better=metric.better)
@@ -281,38 +281,38 @@ def metrics_of(workload: Description) -> tuple[Metric, ...]:
 
 
 def added_up(workload: Description) -> str:
-    """ "four gitk's added up", which stalled seconds are; "" where one stream alone counts."""
+    """What stalled seconds add up: "four gitk's added up"; "" if only one stream counts."""
     count = len(workload.subjects)
     return f"{number_word(count)} {several(workload.subject)} added up" if count > 1 else ""
 
 
 def failed(run: Run) -> bool:
-    """Whether the run is a result of the worst kind (an aborted one is none at all)."""
+    """Whether the run failed, the worst result (an aborted run is no result)."""
     return run.state in FAILED and not _went_on_after_kills(run)
 
 
 def _went_on_after_kills(run: Run) -> bool:
-    """Whether programs were killed in it, and that is a figure of its own (lost_programs)."""
+    """Whether the run went on after OOM kills, which lost_programs counts as a figure."""
     return run.treated and run.state == OOM and lives_on(run)
 
 
 def counted(run: Run) -> bool:
-    """Whether the run is a result: it was done, its limit ended it or it failed."""
+    """Whether the run is a result: it completed, was ended by its limit, or failed."""
     return run.state in (COMPLETED, UNFINISHED, *FAILED)
 
 
 def unfinished(run: Run) -> bool:
-    """Whether the run went on and was not done at its limit: its figures are at least so much."""
+    """Whether the run was not done at its limit: its figures are lower bounds."""
     return run.state == UNFINISHED or (_went_on_after_kills(run) and at_its_limit(run))
 
 
 def whole(run: Run) -> bool:
-    """Whether the run is a result to its end: what was counted in it is all."""
+    """Whether the run completed, so that its counts are complete."""
     return run.state == COMPLETED
 
 
 def primary_figure(run: Run) -> float | None:
-    """What the verdicts on the run's workload are about, as far as the run got."""
+    """The figure of the primary metric, in its unit, up to the run's end; None: not available."""
     primary = metrics_of(run.workload)[0]
     if primary.key == STALLED:
         return stalled_seconds(run) if run.subjects else None
@@ -322,7 +322,7 @@ def primary_figure(run: Run) -> float | None:
 
 
 def measure(run: Run, metrics: Sequence[Metric] = METRICS) -> dict[str, float | None]:
-    """Each of the metrics, by its key."""
+    """Key -> figure of the run, in the metric's unit; None: not available."""
     if failed(run):
         return {metric.key: metric.worst for metric in metrics}
     measured, cut = Measured(run), unfinished(run)
@@ -330,7 +330,7 @@ def measure(run: Run, metrics: Sequence[Metric] = METRICS) -> dict[str, float | 
 
 
 def deadlines(run: Run, name: str) -> Lateness | None:
-    """The lateness of a stream; None if it is not known, or lost lines could hide a late one."""
+    """The lateness of a stream; None if not known, or if a late line may be lost."""
     stream = run.streams.get(name)
     tolerance = SKIP_TOLERANCE if kind(name) == PLAYER else BEAT_TOLERANCE
     if stream is None or (stream.ended and stream.unaccounted > tolerance):
@@ -339,7 +339,7 @@ def deadlines(run: Run, name: str) -> Lateness | None:
 
 
 def lost(run: Run) -> str:
-    """Which lines or logs of the subjects are lost, if stalls may be lost with them; else ''."""
+    """Which lines or logs of the subjects are lost, so that stalls may be lost; else ''."""
     subjects = run.subjects
     if not subjects or len(subjects) < len(run.workload.subjects):
         return f"no log of {a(run.workload.subject)}"
@@ -352,9 +352,9 @@ def lost(run: Run) -> str:
 
 
 def frozen_share(run: Run) -> float | None:
-    """Per cent of the subjects' time in gaps of STALL or more, all together, as far as it ran.
+    """Per cent of the subjects' time, added up, in gaps of at least STALL, up to the run's end.
 
-    None if there was no such time, or if lines of a run that ended are lost.
+    None if the subjects took no time, or if lines of a run that completed are lost.
     """
     if not run.subjects or (lost(run) and run.state == COMPLETED):
         return None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Was an observer itself a victim? Such a run tells of its observer as much as of its kernel.
+"""Finds runs whose observers were disturbed: their figures depend on the observer, too.
 
-The observers are locked in memory and run at real-time priority, so that a machine in trouble does
-not trouble them: on a slow, shared, emulated machine they fault never, miss a sample in a thousand
-and come 0.2 s late at the worst. Compaction of all memory can hold them up for seconds.
+The observers are locked in memory and run at real-time priority, so that memory pressure does not
+disturb them: on a slow, shared, emulated machine they have no major faults, miss a sample in a
+thousand, and are at most 0.2 s late. Compaction of all memory can delay them for seconds.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,23 +23,23 @@ from contract.run_files import (
     UNFINISHED,
 )
 
-LATE_S = STALL  # an observer so late could have made a stall up, or hidden one
-MISSED = 0.01  # share of its samples,
-MISSED_AT_LEAST = 4  # a second's worth of them
-# What of the kernel's log was lost is said with the log: its figures are bounds, no stall is in it.
+LATE_S = STALL  # s; an observer this late could have invented or hidden a stall
+MISSED = 0.01  # share (0 to 1) of its samples,
+MISSED_AT_LEAST = 4  # and at least the samples of a second
+# Lost lines of the kernel's log are reported with the log: its counts are then lower bounds.
 HARMLESS_DROPS = (KERN_LOG,)
 
 
 def of_run(run: Run) -> list[str]:
-    """Why this run's observers cannot be trusted, a clause each; none: they can.
+    """Why this run's observers cannot be trusted, a clause for each reason; empty: they can.
 
-    Only of a run that did not fail: how a run failed is seen from outside of it.
+    Always empty for a run that failed: its state is determined from outside.
     """
     return list(_reasons(run)) if run.state in (COMPLETED, UNFINISHED) else []
 
 
 def trusted(variants: Mapping[str, list[Run]]) -> dict[str, list[Run]]:
-    """The variants with those of their runs whose observers were not disturbed."""
+    """The variants without runs whose observers were disturbed."""
     return {name: [run for run in runs if not of_run(run)] for name, runs in variants.items()}
 
 
@@ -51,7 +51,7 @@ def _reasons(run: Run) -> Iterator[str]:
         if faults > 0:
             yield f"{name} had {plural(int(faults), 'major fault')}"
         late = number(report.get("worst_late_s")) or 0
-        # Evidence reads what others hold locks on, and stamps no line: late, it only knows less.
+        # The evidence observer may wait for locks, but stamps no line: if late, it only knows less.
         stamps = report.get("name") != EVIDENCE_OBSERVER
         if stamps and late > LATE_S:
             yield f"{name} was {late:.1f} s late"
@@ -64,7 +64,7 @@ def _reasons(run: Run) -> Iterator[str]:
         if lost:
             yield f"{name} dropped rows of {plain(', '.join(sorted(lost)), 60)}"
     names = [report.get("name") for report in reports]
-    # The recorder lived to tell, and so did whoever else was there at the end.
+    # The recorder survived, so all observers that ran to the end have reported.
     expected = [SAMPLER]
     if run.fact("evidence", "delayacct") is not None:
         expected.append(EVIDENCE_OBSERVER)
@@ -76,7 +76,7 @@ def _reasons(run: Run) -> Iterator[str]:
 
 
 def observers(run: Run) -> list[dict[str, Any]]:
-    """What each observer said of itself: its word in meta.json, else its event."""
+    """The report of each observer, from meta.json, or else from its event."""
     listed = run.fact("observers")
     events = [entry for entry in run.events if entry.get("event") == "observer"]
     reports = listed if isinstance(listed, list) and listed else events

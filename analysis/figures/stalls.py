@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Stalls: gaps of at least a threshold, the open gap at the end included; all times in seconds."""
+"""Finds stalls: gaps of at least a threshold, including the open gap at the end; all in seconds."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,20 +12,20 @@ from analysis.reading.streams import STALL, Stream
 from contract.run_files import ECHO, HEARTBEAT, PLAYER
 
 THRESHOLDS = (0.1, 1.0, 10.0)
-SKIP_TOLERANCE = 0.2  # s by which a chunk of audio may be late before somebody hears it
-PACED = (HEARTBEAT, PLAYER, ECHO)  # kinds of streams that print on a clock,
-PACE = 0.1  # every so many seconds
+SKIP_TOLERANCE = 0.2  # s by which a chunk of audio may be late before a skip is heard
+PACED = (HEARTBEAT, PLAYER, ECHO)  # kinds of streams that print on a clock
+PACE = 0.1  # s between their lines
 BEAT_TOLERANCE = 0.1  # s by which a heartbeat may be late before its deadline counts as missed
 
 
 def kind(stream: str) -> str:
-    """'heartbeat' of heartbeat-inside, 'gitk' of gitk-4."""
+    """The kind of a stream: 'heartbeat' for heartbeat-inside, 'gitk' for gitk-4."""
     return stream.partition("-")[0]
 
 
 @dataclass(frozen=True)
 class Stall:
-    """One silence: from `begin` (elapsed) for `length`; `open` if no line ended it."""
+    """A stall from `begin` (elapsed s) for `length` s; `open` if no line ended it."""
 
     begin: float
     length: float
@@ -34,13 +34,13 @@ class Stall:
 
     @property
     def end(self) -> float:
-        """Elapsed at which it ended, or up to which it is known."""
+        """Elapsed s at which it ended, or up to which it is known to have lasted."""
         return self.begin + self.length
 
 
 @dataclass(frozen=True)
 class Total:
-    """How many stalls of at least `threshold` there were, and the seconds spent in them."""
+    """The number of stalls of at least `threshold` s, and the seconds spent in them."""
 
     threshold: float
     count: int
@@ -49,17 +49,17 @@ class Total:
 
 @dataclass(frozen=True)
 class Lateness:
-    """What the `late S` lines say of deadlines; `unread` lines say nothing."""
+    """Deadlines by the `late S` lines; `worst` in s; `unread`: lines without a lateness."""
 
     deadlines: int
     missed: int
-    spans: tuple[float, ...]  # of each maximal run of missed deadlines: how late its first one was
+    spans: tuple[float, ...]  # s by which the first deadline of each maximal missed run was late
     worst: float
     unread: int
 
 
 def stalls(stream: Stream, threshold: float = STALL) -> list[Stall]:
-    """The stream's stalls in order of time; the open gap counts, as one that no line ended."""
+    """The stream's stalls of at least `threshold` s in order of time, the open gap included."""
     long = stream.gap >= threshold
     lengths = stream.gap[long]
     begins = stream.elapsed[long] - lengths
@@ -73,36 +73,36 @@ def stalls(stream: Stream, threshold: float = STALL) -> list[Stall]:
 
 
 def totals(stream: Stream) -> list[Total]:
-    """Count and seconds of the stalls at each of THRESHOLDS."""
+    """Count and seconds of the stalls for each of THRESHOLDS."""
     by_threshold = {threshold: _lengths(stream, threshold) for threshold in THRESHOLDS}
     return [Total(t, len(lengths), _sum(lengths)) for t, lengths in by_threshold.items()]
 
 
 def worst(stream: Stream) -> float:
-    """The longest silence, the open gap included."""
+    """The longest gap in seconds, the open gap included."""
     return max([float(stream.gap.max()) if len(stream.gap) else 0.0, stream.open_gap])
 
 
 def stalled_seconds(run: Run) -> float:
-    """Seconds in stalls, added up over the run's subjects: the primary metric of a desktop."""
+    """Seconds in stalls, summed over the run's subjects: the primary metric of a desktop."""
     lengths = [_lengths(stream, STALL) for stream in run.subjects]
     return _sum(np.concatenate(lengths)) if lengths else 0.0
 
 
 def _lengths(stream: Stream, threshold: float) -> Floats:
-    """Of the stream's stalls, in order of time."""
+    """The lengths (s) of the stream's stalls, in order of time."""
     every = np.append(stream.gap, stream.open_gap)
     long: Floats = every[every >= threshold]
     return long
 
 
 def _sum(lengths: Floats) -> float:
-    """One after the other: a sum of parts is another one in its last digit."""
+    """The sum in order: NumPy's pairwise sum differs in the last digit."""
     return float(np.cumsum(lengths)[-1]) if len(lengths) else 0.0
 
 
 def freezes(streams: Iterable[Stream]) -> list[tuple[float, float]]:
-    """(begin, end) of the times in which at least one of the streams was in a stall, merged."""
+    """(begin, end), elapsed s, of the times in which at least one stream stalled, merged."""
     begins, lengths = [np.zeros(0)], [np.zeros(0)]
     for stream in streams:
         gap = np.append(stream.gap, stream.open_gap)
@@ -118,10 +118,10 @@ def freezes(streams: Iterable[Stream]) -> list[tuple[float, float]]:
 
 
 def lateness(stream: Stream, tolerance: float) -> Lateness | None:
-    """Deadlines missed by more than tolerance in `chunk K late S` or `beat K late S` lines.
+    """Deadlines missed by more than `tolerance` s in `chunk K late S` or `beat K late S` lines.
 
-    None if no line says so. A maximal run of late chunks is one span (an audio skip), as long as
-    its first chunk was late: the others are late only because the first one was.
+    None if there is no such line. Consecutive late chunks are one span (an audio skip); its length
+    is the lateness of the first chunk, because the others are late only for that reason.
     """
     if stream.late is None:
         return None

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One figure a run of every counter of /proc/vmstat: its growth, or of a level its mean over time.
+"""A figure for each counter of /proc/vmstat in a run: its growth, or the mean of a level.
 
-What is a level is what the kernel's source says (mm/vmstat.c `vmstat_text` names the counters in
-the order of include/linux/mmzone.h and vm_event_item.h), never what the values did: a level may
-happen to grow all through a run. Items of a zone or a node are called nr_* and are levels, but for
-some that are only ever added to (mmzone.h: "page dirtyings since bootup"); so are all events.
+Which counters are levels is taken from the kernel's source (mm/vmstat.c `vmstat_text` names the
+counters in the order of include/linux/mmzone.h and vm_event_item.h), not from the values: a level
+may happen to grow all through a run. Items of a zone or a node are called nr_* and are levels,
+except some that only grow (mmzone.h: "page dirtyings since bootup"). All events only grow.
 """
 
 import re
@@ -17,11 +17,11 @@ from analysis.reading.load import Run
 from contract.run_files import LATE, STAMP
 
 TABLE = "vmstat"
-NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")  # as kernels spell them; a stranger's file may not
-MOST = 1000  # counters of a file; Linux 7.2 has some 230
-MOST_VALUES = 8_000_000  # that are in memory at once: ten hours of every counter
-DECIMALS = 3  # of a mean: one that never changed is that to the digit, whatever the stamps
-# Called nr_*, and only ever added to: NR_VMSCAN_WRITE, NR_VMSCAN_IMMEDIATE, NR_DIRTIED, NR_WRITTEN,
+NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")  # as in kernels; a stranger's file may have others
+MOST = 1000  # counters of a file; Linux 7.2 has about 230
+MOST_VALUES = 8_000_000  # in memory at once: ten hours of all counters
+DECIMALS = 3  # of a mean: rounded, a constant level has exactly its value as mean
+# Called nr_*, but they only grow: NR_VMSCAN_WRITE, NR_VMSCAN_IMMEDIATE, NR_DIRTIED, NR_WRITTEN,
 # NR_THROTTLED_WRITTEN (8cd7c588decf), NR_FOLL_PIN_* (1970dc6f5226) and the events NR_TLB_*.
 GROWING = frozenset(
     (
@@ -32,20 +32,20 @@ GROWING = frozenset(
         *("nr_tlb_local_flush_all", "nr_tlb_local_flush_one"),
     )
 )
-# WORKINGSET_NODES: nodes of the page cache that hold shadow entries now (mm/workingset.c).
+# WORKINGSET_NODES: nodes of the page cache that hold shadow entries at present (mm/workingset.c).
 LEVELS = frozenset(("workingset_nodes",))
 
 
 def is_level(counter: str) -> bool:
-    """Whether the counter says how much there is, not how much there has been."""
+    """Whether the counter is a level (how much there is), not a sum of events."""
     return counter in LEVELS or (counter.startswith("nr_") and counter not in GROWING)
 
 
 def figures(run: Run) -> dict[str, float | None]:
-    """Counter -> its figure, in the kernel's unit; None: it only grows, and yet it went back.
+    """Counter -> its figure, in the kernel's unit; None: a sum of events went back.
 
-    A counter that this kernel lacks, or of which fewer than two samples could be read, is not in
-    it; UserError if the file was changed since it was loaded.
+    A counter that this kernel lacks, or that has fewer than two readable samples, is left out.
+    Raises UserError if the file was changed since it was loaded.
     """
     table = run.tables.get(TABLE)
     if table is None:
@@ -69,7 +69,7 @@ def figures(run: Run) -> dict[str, float | None]:
 def figures_of(
     counters: Sequence[str], stamps: Floats, columns: Mapping[str, Floats]
 ) -> dict[str, float | None]:
-    """Of counters with a value, (n,), at each of the stamps (n,): seconds in order."""
+    """Like `figures`, from the counters' values at the stamps (s, in order)."""
     if not counters or not len(stamps) or stamps[-1] == stamps[0]:
         return {}
     values = np.array([columns[counter] for counter in counters])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The figures of a workload's tables: of one run, or their means over a variant's runs.
+"""Computes the cells of a workload's tables: for a run, or the means over a variant's runs.
 
-A cell's key is one of the workload's figures, of how late its streams were, or of the suite's
-metrics; no value is not available.
+A cell's key names a figure of the workload, the lateness of a stream, or a metric of the suite. A
+cell without a value is not available.
 """
 
 import math
@@ -16,7 +16,7 @@ from contract.workload import FigureTable, Late
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean of a figure over `runs` runs that have it."""
+    """The mean of a figure, in its own unit, over the `runs` runs that have it."""
 
     value: float
     runs: int
@@ -24,24 +24,24 @@ class Mean:
 
 @dataclass(frozen=True)
 class Means:
-    """What the cells of a table hold, by key; `runs`: that it is of, whatever they have."""
+    """Key -> mean for the cells of a table; `runs`: all runs, with or without a figure."""
 
     runs: int
     of: dict[str, Mean]
 
     @property
     def values(self) -> dict[str, float]:
-        """The means by key."""
+        """Key -> mean, in the figure's own unit."""
         return {key: mean.value for key, mean in self.of.items()}
 
 
 def keys(tables: Sequence[FigureTable]) -> list[str]:
-    """The keys of all cells, each once."""
+    """The keys of all cells, without duplicates."""
     return list(dict.fromkeys(key for table in tables for row in table.rows for key in row.figures))
 
 
 def of_run(run: Run, tables: Sequence[FigureTable]) -> dict[str, float]:
-    """The run's figures of these tables, by key, however it ended."""
+    """Key -> figure of the run for these tables, in its own unit, however the run ended."""
     wanted = keys(tables)
     suites = measure(run, [BY_KEY[key] for key in wanted if key in BY_KEY])
     late_figures = (
@@ -63,9 +63,9 @@ def _late(run: Run, one: Late) -> float | None:
 
 
 def over_runs(runs: Sequence[Run], tables: Sequence[FigureTable]) -> list[Means]:
-    """Of each table, over the runs that ended by themselves: until it failed is no result.
+    """The means of each table over the runs that completed.
 
-    Unless the table says that it is one (`of_failed`).
+    A table with `of_failed` also counts runs that failed or were cut at their limit.
     """
     figures = [(whole(run), of_run(run, tables)) for run in runs if counted(run)]
     return [
