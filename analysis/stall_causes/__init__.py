@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a stall waited for (docs/explain/causes.md)."""
+"""Finds what stalled programs waited for (docs/explain/causes.md)."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a silent program can have waited for, and what a stall's card and a run's sums hold.
+"""The causes of stalls, and the types for a stall's card and a run's sums.
 
-docs/explain/causes.md describes how the evidence shows each cause. All figures are in seconds.
+docs/explain/causes.md describes how the evidence shows a cause. All times are in seconds.
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from contract.swap import DISK, ZRAM, ZSWAP
 
 @dataclass(frozen=True)
 class Cause:
-    """A cause: its key in files, its words in a card, its short name in tables and pictures."""
+    """A cause: its key in files, its text in a card, its short name in tables and pictures."""
 
     key: str
     words: str
@@ -37,13 +37,13 @@ CAUSES = (
     Cause("unexplained", "doing what no evidence tells", "unexplained"),
 )
 BY_KEY = {cause.key: cause for cause in CAUSES}
-# Where a swap-in comes from: with zram no disk is read, behind zswap one at times is.
+# The source of a swap-in: zram reads no disk, zswap sometimes does.
 SWAP_IN_FROM = {ZRAM: "waiting for swap-in from zram", ZSWAP: "waiting for swap-in, disk or zswap"}
 UNEXPLAINED = "unexplained"
 
 
 def words(key: str, swap: str) -> str:
-    """A cause's words in a run that swapped to this (contract.swap)."""
+    """A cause's text; swap: what the run swapped to (contract.swap)."""
     if key == "swap_in" and swap in SWAP_IN_FROM:
         return SWAP_IN_FROM[swap]
     return BY_KEY[key].words
@@ -51,12 +51,13 @@ def words(key: str, swap: str) -> str:
 
 @dataclass(frozen=True)
 class Card:
-    """Why one stall lasted: `seconds` by cause adds up to the stall's length.
+    """The causes of a stall: cause -> `seconds`, which add up to the stall's length.
 
-    `who`: cause -> who was in it and amid what, the longest first ("python3: amid swap-in", s).
-    `stacks`: folded stack, innermost first, and the samples that showed it, most frequent first.
-    `machine`: what disk and kswapd did meanwhile, a clause each ("disk idle 64 %").
-    `samples`: looks at the stream's stacks; 0 if the clocks alone tell. `swap`: the run's kind.
+    `who`: cause -> (task and what it was doing, s), longest first ("python3: amid swap-in", 2.5).
+    `stacks`: (folded stack, innermost function first; number of samples), most frequent first.
+    `machine`: a clause for each thing that disk and kswapd did meanwhile ("disk idle 64 %").
+    `samples`: number of samples of the stream's stacks; 0 if only clocks are known. `swap`: the
+    kind of the run's swap (contract.swap).
     """
 
     stall: Stall
@@ -69,18 +70,18 @@ class Card:
 
     @property
     def main(self) -> str:
-        """The cause with the largest share."""
+        """The key of the cause with the most seconds."""
         return max(self.seconds, key=lambda key: self.seconds[key])
 
 
 @dataclass(frozen=True)
 class RunCauses:
-    """A run's stalls of all its subjects, the longest first, and their seconds by cause.
+    """The cards of all stalls of a run's subjects, the longest first; cause -> their `seconds`.
 
-    `notes`: what this kernel or this run lacks as evidence, a sentence each.
-    `apart`: dm-crypt was told apart from the disk under it; if not, `dm_crypt` is part of the waits
-    for the disk. `others`: stalls of player and heartbeat, in no sum. `swap`: the run's kind.
-    `stored`: read from a bundle's causes.json, which has no card of `without_card` shorter stalls.
+    `notes`: a sentence for each lack of evidence. `apart`: dm-crypt was measured apart from the
+    disk under it; if not, its time is part of the waits for the disk. `others`: cards of player and
+    heartbeat, in no sum. `swap`: the kind of the run's swap. `stored`: read from a bundle's
+    causes.json, which lacks the cards of the `without_card` shortest stalls.
     """
 
     cards: list[Card]
@@ -94,7 +95,7 @@ class RunCauses:
 
     @property
     def total(self) -> float:
-        """All stalled seconds."""
+        """The sum of the stalled seconds."""
         return sum(self.seconds.values())
 
     @property

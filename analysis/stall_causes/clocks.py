@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the kernel's own clocks of a task (taskstats) say of a span of time; everything in seconds.
+"""Reads the kernel's clocks of a task (taskstats) for a span of time; all in seconds.
 
-The kernel adds a delay to its clock when the delay is over: 3 s of waiting show as 3 s within one
-sample of 0.25 s. So what a clock moved by is laid out backwards from the sample that shows it, into
-the time before that no other clock has taken, and a span is read by interpolation.
+The kernel adds a delay to its clock when the delay ends: a wait of 3 s appears as 3 s within a
+sample of 0.25 s. The increase of a clock is therefore spread backwards from its sample, over the
+time that no other clock has taken, and a span is read by interpolation.
 """
 
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ import numpy as np
 from analysis.reading.evidence_tables import Task
 from analysis.reading.latency_log import Floats
 
-US = 1e6
-GRACE_S = 0.05
-UNSEEN_S = 1.0  # before its first sample: a task is followed from its birth or the run's begin on
-USED_UP = 0.98  # of a step on a CPU or due for one: no wait reaches over it
+US = 1e6  # microseconds per second
+GRACE_S = 0.05  # s by which a wait may exceed the time that the task can have waited
+UNSEEN_S = 1.0  # s that a task may exist before its first sample
+USED_UP = 0.98  # share of a step, running or runnable, from which on no wait extends over it
 
 
 @dataclass(frozen=True)
 class Spent:
-    """A task's time in a span: `alive` = `cpu` + `runnable` + `asleep`.
+    """A task's seconds in a span: `alive` = `cpu` + `runnable` + `asleep`.
 
-    The others overlap with these: `blkio`, `swapin` only with `asleep`, `reclaim` (direct) and
-    `compaction` with all three.
+    The other fields overlap with these: `blkio` and `swapin` with `asleep` only, `reclaim` (direct)
+    and `compaction` with all three.
     """
 
     alive: float
@@ -37,12 +37,12 @@ class Spent:
 
     @property
     def asleep(self) -> float:
-        """Neither on a CPU nor waiting for one."""
+        """Seconds neither on a CPU nor waiting for a CPU."""
         return max(0.0, self.alive - self.cpu - self.runnable)
 
 
 class Clocks:
-    """A task's clocks, laid out in time."""
+    """A task's clocks, spread over the time in which the task waited; elapsed seconds."""
 
     def __init__(self, task: Task) -> None:
         self.stamps = task.stamps
@@ -75,7 +75,7 @@ class Clocks:
         self.sums[name] = np.concatenate(([0.0], np.cumsum(spent)))
 
     def over(self, begin: float, end: float) -> Spent:
-        """The task's time from begin to end, both within `first` and `last`."""
+        """The task's seconds from begin to end (elapsed s), both between `first` and `last`."""
 
         def spent(name: str) -> float:
             values = np.interp((begin, end), self.stamps, self.sums[name])
@@ -93,7 +93,7 @@ class Clocks:
 
 
 def _moved(values: Floats) -> Floats:
-    """Seconds by which a cumulative clock moved in each step; 0 where it could not be read."""
+    """Seconds by which a cumulative clock (µs) grew in each step; 0 where it could not be read."""
     known = np.isfinite(values)
     places = np.arange(len(values))
     filled = np.interp(places, places[known], values[known])
@@ -101,10 +101,10 @@ def _moved(values: Floats) -> Floats:
 
 
 def _possible(moved: Floats, free: Floats, steps: Floats) -> Floats:
-    """The same, but for what is longer than the task can have waited since this clock moved last.
+    """`moved` without increases longer than the task can have waited since the last increase.
 
-    `free`: of each step what the task was neither on a CPU nor due for one. No wait is longer:
-    6.12 and 7.2 add such steps to blkio_us (141 s within 0.25 s was seen).
+    `free`: seconds of each step in which the task was neither on a CPU nor runnable; no wait is
+    longer. 6.12 and 7.2 add impossible increases to blkio_us (once 141 s within 0.25 s).
     """
     kept = moved.copy()
     room = UNSEEN_S
@@ -121,7 +121,7 @@ def _possible(moved: Floats, free: Floats, steps: Floats) -> Floats:
 
 
 def _laid_out(moved: Floats | None, room: Floats) -> Floats:
-    """The same seconds, moved back in time where a step has no room for them."""
+    """The same seconds per step, moved to earlier steps where a step has no room for them."""
     spent = np.zeros(len(room))
     if moved is None:
         return spent

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who a silence waits for, and so what it consists of.
+"""Finds which tasks a stall waits for, and divides the stall by what they did.
 
-A gitk reads what its child git writes: while the parent waits in pipe_read(), the child is the one
-that the silence waits for. The parent's own time goes first; what it waited for another program is
-divided as that program's time was, and so on down the line.
+A gitk reads what its child git writes: while the parent waits in pipe_read(), the stall waits for
+the child. The parent's own time counts first; the time in which it waited for another program is
+divided by what that program did, and so on.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -24,32 +24,32 @@ from analysis.stall_causes.stacks import (
 )
 from analysis.stall_causes.task_time import AMID, NEAR, Seconds, Witness, split
 
-SPAN = 2.0  # seconds of a stall that are divided at once: several looks and samples
-MOST_SPANS = 20_000  # of all of a run's stalls: of more than eleven hours each span is longer
+SPAN = 2.0  # s of a stall that are divided together: several samples of stacks and clocks
+MOST_SPANS = 20_000  # of a run; spans are longer if its stalls last over eleven hours
 MOST_WITNESSES = 16  # of a stall; a stream of a real run has a few tasks
-MOST_AT_ONCE = 64  # looks of one moment
-AT_ONCE = 0.3  # seconds between two looks that count as the same moment
-MOST = 0.6  # share of a span from which on there is nobody else
-DEEPEST = 4  # programs in a line that wait for each other
+MOST_AT_ONCE = 64  # samples that are compared for a moment
+AT_ONCE = 0.3  # s between two samples that count as the same moment
+MOST = 0.6  # share (0 to 1) of a span from which on no other task can be meant
+DEEPEST = 4  # programs in a chain that wait for each other
 FILE_WAITS = ("file_read", "file_write")
 DISK_WAITS = ("swap_in", *FILE_WAITS)
 
 
 @dataclass
 class Shares:
-    """Seconds of one stall by (cause, task's name, amid)."""
+    """Seconds of a stall by (cause, task's name, what the task was doing)."""
 
     of: dict[tuple[str, str, str], float] = field(default_factory=dict)
 
     def add(self, cause: str, comm: str, amid: str, seconds: float) -> None:
-        """Add seconds; none of less than nothing."""
+        """Add seconds; negative values are ignored."""
         if seconds > 0:
             key = (cause, comm, amid)
             self.of[key] = self.of.get(key, 0.0) + seconds
 
 
 class CriticalPath:
-    """The evidence of a run, in the order in which stalls ask for it."""
+    """The evidence of a run, indexed by stream and time."""
 
     def __init__(
         self,
@@ -59,10 +59,10 @@ class CriticalPath:
         pids: dict[str, int],
         stalled: float = 0.0,
     ) -> None:
-        """looks: in order of time; stalled: seconds of all stalls that will be asked for."""
+        """looks: in order of time; pids: by stream; stalled: seconds of all stalls to divide."""
         self.machine, self.pids = machine, pids
         self.span = max(SPAN, stalled / MOST_SPANS)
-        # Stream -> pid -> the tasks that had it in turn.
+        # Stream -> pid -> the tasks that had this pid in turn.
         self.tasks: dict[str, dict[int, list[tuple[Task, Clocks]]]] = {}
         for task in tasks:
             lives = self.tasks.setdefault(task.stream, {}).setdefault(task.pid, [])
@@ -74,7 +74,7 @@ class CriticalPath:
         self.of_stream = {stream: _Looks(looks) for stream, looks in by_stream.items()}
 
     def witnesses(self, stall: Stall) -> list[Witness]:
-        """The stream's tasks that were there, the program first, then the longest known."""
+        """The stream's tasks during the stall: its program first, the others as first seen."""
         lives = self.tasks.get(stall.stream, {})
         looks: dict[tuple[int, int], list[Look]] = {}
         of_stream = self.of_stream.get(stall.stream, _Looks([]))
@@ -97,7 +97,7 @@ class CriticalPath:
         return sorted(witnesses, key=lambda witness: witness.pid != first)
 
     def shares(self, stall: Stall) -> Shares:
-        """The whole stall, by cause; what no evidence tells is unexplained."""
+        """Divide the stall by cause; time without evidence is unexplained."""
         shares = Shares()
         witnesses = self.witnesses(stall)
         spans = max(1, round(stall.length / self.span))
@@ -109,7 +109,7 @@ class CriticalPath:
         return shares
 
     def between(self, stall: Stall, edges: Sequence[float]) -> Iterator[tuple[int, Shares]]:
-        """Its parts between the edges (elapsed, in order), by cause: a part's place, its shares."""
+        """Divide its parts between the edges (elapsed s, in order): index of the part, shares."""
         witnesses = self.witnesses(stall)
         first = max(0, bisect_right(edges, stall.begin) - 1)
         for place in range(first, len(edges) - 1):
@@ -123,12 +123,12 @@ class CriticalPath:
                 yield place, shares
 
     def _span(self, shares: Shares, witnesses: list[Witness], begin: float, end: float) -> float:
-        """Divide one span; the seconds that something could be said of."""
+        """Divide a span (elapsed s) by cause; returns the seconds that are explained."""
         parts = [(witness, split(witness, begin, end)) for witness in witnesses]
         line = [(witness, spent, spent.without((FOLLOW, BACKPRESSURE))) for witness, spent in parts]
         left, done = end - begin, 0.0
         for depth in range(min(DEEPEST, len(line))):
-            # The program first; then whoever of the others had most to do of its own.
+            # The program first; then the task with the most time of its own.
             place = max(range(len(line)), key=lambda n: line[n][2].sum()) if depth else 0
             witness, spent, own = line.pop(place)
             factor = min(1.0, left / own.sum()) if own.sum() > 0 else 0.0
@@ -142,7 +142,7 @@ class CriticalPath:
     def _name(
         self, shares: Shares, seconds: Seconds, one: Witness, begin: float, end: float
     ) -> None:
-        """From kinds to causes: what only the machine's counters of that span can tell."""
+        """Turn kinds into causes, with the machine's counters of the span (elapsed s)."""
         compacted = self._compacted(seconds, one, begin, end)
         named = []
         for (kind, amid), amount in seconds.of.items():
@@ -165,10 +165,10 @@ class CriticalPath:
     def _compacted(self, seconds: Seconds, one: Witness, begin: float, end: float) -> float:
         """Seconds on a CPU in compaction that no clock of the task counts.
 
-        Before 5.17 none does, and none if it was asked for through /proc. The kernel's sum of all
-        compaction does: it is this task's if it was seen at work in it near the span, or if there
-        is nobody else: it was on a CPU most of the span, most of which somebody compacted who was
-        not kcompactd.
+        Before 5.17 no clock counts compaction; compaction through /proc is never counted. The
+        kernel's sum counts all of it. The sum belongs to this task if a sample near the span shows
+        it in compaction, or if no other task can be meant: the task was on a CPU for most of the
+        span, compaction ran for most of the span, and kcompactd did nothing.
         """
         whole = self.machine.moved("compaction_us", begin, end)
         running = seconds.sum(("cpu_running",))
@@ -208,7 +208,7 @@ class CriticalPath:
     def _holders(
         self, shares: Shares, one: Witness, seconds: float, begin: float, end: float
     ) -> None:
-        """Divide what was spent waiting for a lock by what its likely holder was in."""
+        """Divide the seconds spent waiting for a lock by what its likely holder was doing."""
         held: dict[str, int] = {}
         for look in _Looks(one.looks).within(begin - AT_ONCE, end + AT_ONCE)[:MOST_AT_ONCE]:
             if told(look.stack, look.wchan, look.state).kind == "lock":
@@ -219,7 +219,7 @@ class CriticalPath:
             shares.add("lock", one.comm, amid, seconds * number / max(1, total))
 
     def _holder(self, look: Look) -> str:
-        """What another task was in at that moment: one of the same stream rather than any."""
+        """What another task was doing at that moment; tasks of the same stream take precedence."""
         others = [
             (other.stream != look.stream, abs(other.at - look.at), AMID[kind])
             for other in self.looks.within(look.at - AT_ONCE, look.at + AT_ONCE)[:MOST_AT_ONCE]
@@ -231,19 +231,20 @@ class CriticalPath:
 
 
 class _Looks:
-    """Looks in order of time."""
+    """Samples in order of time."""
 
     def __init__(self, looks: list[Look]) -> None:
         self.all = looks
 
     def within(self, begin: float, end: float) -> list[Look]:
-        """All looks of the span."""
+        """The samples of the span (elapsed s)."""
         first = bisect_left(self.all, begin, key=lambda look: look.at)
         return self.all[first : bisect_right(self.all, end, key=lambda look: look.at)]
 
 
 def _life(lives: list[tuple[Task, Clocks]], at: float) -> int:
-    """Which of the tasks that had this pid in turn was there, or was nearest."""
+    """The index of the task, of those that had this pid in turn, that existed at `at` (elapsed s)
+    or nearest to it."""
     after = bisect_right(lives, at, key=lambda life: life[1].first)
     if after in (0, len(lives)):
         return max(0, after - 1)

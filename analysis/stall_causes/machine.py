@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What disk, dm-crypt, swap and kswapd did in a span of a run: numbers, and a card's clauses."""
+"""Reads what disk, dm-crypt, swap and kswapd did in a span: numbers, and clauses for a card."""
 
 import re
 from collections.abc import Iterable
@@ -17,28 +17,28 @@ from contract.run_files import STAMP, more_disks
 from contract.swap import ZRAM
 
 SECTORS_PER_MIB = 2048.0
-# mm_vmscan_throttled's reasons (since 5.16, 8cd7c588decf). `congested`: all dirty pages that were
-# found are already under writeback, so it counts as writeback here.
+# mm_vmscan_throttled's reasons (since 5.16, 8cd7c588decf). `congested` counts as writeback here: all
+# dirty pages that reclaim met are already under writeback.
 WRITEBACK_THROTTLES = ("writeback", "congested")
 THROTTLED = re.compile(r"(?:kswapd_)?throttled_(\w+)_n")
 OLD_THROTTLES = ("congestion_wait", "wait_iff_congested")
-REACH = 2.0  # distances of samples by which a span may go beyond the first and the last one
+REACH = 2.0  # sample distances by which a span may exceed the samples
 
 
 @dataclass(frozen=True)
 class Machine:
-    """The run's counters, to be asked for a span (elapsed seconds)."""
+    """The run's counters, read for a span from begin to end (elapsed s)."""
 
     run: Run
     _known: dict[tuple[str, str], tuple[Floats, Floats] | None] = field(default_factory=dict)
 
     @property
     def trace(self) -> Table | None:
-        """The kernel's sums of its own events."""
+        """Cumulative counts and times (µs) of the kernel's trace events."""
         return self.run.evidence.trace
 
     def moved(self, name: str, begin: float, end: float, table: str = "trace") -> float | None:
-        """By how much a counter grew in the span; None if it is not available there."""
+        """By how much a counter grew in the span, in its own unit; None: not available there."""
         column = self._column(table, name)
         if column is None or len(column[0]) < 2:
             return None
@@ -65,7 +65,7 @@ class Machine:
 
     @property
     def trace_span(self) -> tuple[float, float, float] | None:
-        """Where the trace begins and ends, and how far it reaches beyond; elapsed seconds."""
+        """Begin and end of the trace (elapsed s), and seconds by which a span may exceed them."""
         if self.trace is None:
             return None
         stamps = self.trace.columns[STAMP]
@@ -73,21 +73,21 @@ class Machine:
 
     @property
     def on_zram(self) -> bool:
-        """Whether a swap-in is no read of a disk, but a decompression."""
+        """Whether a swap-in is a decompression (zram), not a read from a disk."""
         return swap_kind(self.run) == ZRAM
 
     @property
     def own_disks(self) -> list[str]:
-        """The prefixes in diskstats.tsv of the disks that the workload has for itself."""
+        """The prefixes in diskstats.tsv of the disks that only the workload uses."""
         table = self.run.tables.get("diskstats")
         names = table.names if table else ()
         return [disk for disk in more_disks(len(names)) if f"{disk}_read_sectors" in names]
 
     @cached_property
     def disk_counted(self) -> bool:
-        """Whether the disk's requests could be counted: a device without request queues has none.
+        """Whether the disk's requests could be counted: some devices have no request queues.
 
-        Without a trace nothing speaks against it.
+        True if there is no trace.
         """
         requests = self._in_run("disk_reads", "disk_writes")
         traffic = self._in_run("crypt_reads", "crypt_writes", "crypt_busy_us")
@@ -95,22 +95,23 @@ class Machine:
 
     @cached_property
     def crypt_apart(self) -> bool:
-        """Whether the trace tells dm-crypt apart from the disk under it.
+        """Whether the trace measures dm-crypt apart from the disk under it.
 
-        `io_ms` of both in /proc/diskstats cannot: the kernel samples it in jiffies at the ends of
-        requests (since 5.0, 5b18b5a73760), and it says 69 s where requests were in flight for 21.
+        `io_ms` of both in /proc/diskstats is not exact enough: the kernel samples it in jiffies at
+        the ends of requests (since 5.0, 5b18b5a73760), and shows 69 s although requests were in
+        flight for 21 s.
         """
         both = [self._in_run(name) for name in ("crypt_alone_us", "crypt_busy_us")]
         return self.disk_counted and None not in both
 
     def _in_run(self, *names: str) -> float | None:
-        """By how much these counters of the trace grew in the run; None if none is available."""
+        """By how much these counters of the trace grew together; None if none is available."""
         columns = [column[1] for name in names if (column := self._column("trace", name))]
         known = [float(values[-1] - values[0]) for values in columns if len(values) > 1]
         return sum(known) if known else None
 
     def crypt_busy(self) -> tuple[float | None, float | None]:
-        """Seconds in which dm-crypt had work: by the trace, and by /proc/diskstats meanwhile."""
+        """Seconds in which dm-crypt had work, by trace and by /proc/diskstats; None: not known."""
         counted = self.run.column("diskstats", "crypt_io_ms")
         if self.trace_span is None or counted is None or len(counted[0]) < 2:
             return None, None
@@ -126,10 +127,10 @@ class Machine:
         )
 
     def crypt_alone(self, begin: float, end: float, waited: float) -> float:
-        """Seconds of a wait for the disk in which dm-crypt had work and the disk under it none.
+        """Seconds, of `waited` for the disk, in which dm-crypt had work and the disk had none.
 
-        The share that this is of dm-crypt's busy time; but who waits while dm-crypt is idle, too,
-        waits for something else. 0 if not known.
+        The wait has the same share of such time as dm-crypt's busy time, but at most all of it: a
+        task that waits while dm-crypt is idle waits for something else. 0 if not known.
         """
         alone = self.moved("crypt_alone_us", begin, end)
         busy = self.moved("crypt_busy_us", begin, end)
@@ -138,7 +139,7 @@ class Machine:
         return min(waited * min(1.0, alone / busy), alone / 1e6)
 
     def swap_share(self, begin: float, end: float) -> float | None:
-        """Share of swap-ins in all that was read from disks: zram's are none."""
+        """Share (0 to 1) of swap-ins in all data read from disks; 0 with zram, None: not known."""
         if self.on_zram:
             return 0.0
         swapped = self.moved("pswpin", begin, end, "vmstat")
@@ -148,7 +149,7 @@ class Machine:
         return min(1.0, swapped / PAGES_PER_MIB / (read / KIB_PER_MIB))
 
     def throttles(self, begin: float, end: float) -> dict[str, tuple[int, float]]:
-        """Reason -> (count, seconds) that tasks but kswapd were throttled."""
+        """Reason -> (count, seconds) of throttled tasks, without kswapd."""
         by_reason = {}
         for name, reason in throttles_of(self.trace.names if self.trace else ()):
             number = self.moved(f"{name}_n", begin, end)
@@ -158,7 +159,7 @@ class Machine:
         return by_reason
 
     def on_writeback(self, begin: float, end: float) -> float | None:
-        """Share of the throttled time for which writeback was the reason; None if not known."""
+        """Share (0 to 1) of the throttled time with writeback as reason; None if not known."""
         by_reason = self.throttles(begin, end)
         whole = sum(
             spent for reason, (_, spent) in by_reason.items() if reason not in OLD_THROTTLES
@@ -168,19 +169,19 @@ class Machine:
 
 
 def _distance(stamps: Floats) -> float:
-    """Mean distance of the samples, in seconds; 0 of a single one."""
+    """Mean distance of the samples in seconds; 0 for a single sample."""
     return float(stamps[-1] - stamps[0]) / max(1, len(stamps) - 1)
 
 
 def throttles_of(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Of a trace's columns that count throttles: (name without kswapd_ and _n, reason)."""
+    """(column without kswapd_ and _n, reason) for the columns of a trace that count throttles."""
     reasons = [match[1] for name in names if (match := THROTTLED.fullmatch(name))]
     named = [(f"throttled_{reason}", reason) for reason in dict.fromkeys(reasons)]
     return named + [(name, name) for name in OLD_THROTTLES]
 
 
 def clauses(machine: Machine, begin: float, end: float) -> list[str]:
-    """A card's clauses on this span; one whose counter is not available is left out."""
+    """A card's clauses for the span (elapsed s); clauses without a counter are left out."""
     length = end - begin
     if length <= 0:
         return []
@@ -209,12 +210,12 @@ def _disk(machine: Machine, begin: float, end: float, length: float) -> list[str
 
 
 def _share(us: float, length: float) -> float:
-    """Of a span of so many seconds."""
+    """The share (0 to 1) of `us` µs in a span of `length` s."""
     return min(1.0, us / 1e6 / length)
 
 
 def _percent(share: float) -> str:
-    """'42 %'."""
+    """'42 %' for 0.42."""
     return f"{100 * share:.0f} %"
 
 
@@ -234,7 +235,7 @@ def _traffic(machine: Machine, begin: float, end: float, length: float) -> list[
 
 
 def _own_disks(machine: Machine, begin: float, end: float, length: float) -> list[str]:
-    """What the workload's own disks did together; busy is one that has a request in flight."""
+    """Traffic of the workload's own disks together; busy: any has a request in flight."""
     disks = machine.own_disks
     rates = []
     for name, what in (("read_sectors", "read"), ("write_sectors", "written")):
@@ -252,7 +253,7 @@ def _own_disks(machine: Machine, begin: float, end: float, length: float) -> lis
 
 
 def _times(machine: Machine, begin: float, end: float) -> list[str]:
-    """Mean time of a read: of dm-crypt's (its queues and the disk), and of the disk's alone."""
+    """Mean time of a read: of dm-crypt with the disk under it, and of the disk only."""
     means = []
     for device in ("crypt", "disk"):
         reads = machine.moved(f"{device}_reads", begin, end)

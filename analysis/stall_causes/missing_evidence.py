@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a run lacks as evidence of its causes, a sentence each (docs/explain/causes.md)."""
+"""Lists what evidence of causes a run lacks, in sentences (docs/explain/causes.md)."""
 
 from collections.abc import Iterator
 
@@ -11,27 +11,27 @@ from analysis.reading.words import plain, plural, some
 from analysis.stall_causes.machine import Machine
 from contract.run_files import EVIDENCE_OBSERVER
 
-MISSED = 0.05  # share of the evidence's samples, from which on it is said
-LATE_S = 2.0
-MORE = 1.2  # dm-crypt's busy time by the trace, over that of /proc/diskstats
-# Since 5.16 (8cd7c588decf), and what it replaced.
+MISSED = 0.05  # share (0 to 1) of the evidence's samples above which a note reports it
+LATE_S = 2.0  # s above which a note reports it
+MORE = 1.2  # dm-crypt's busy time by the trace, divided by that of /proc/diskstats
+# The event since 5.16 (8cd7c588decf), and the events that it replaced.
 NEW_THROTTLE = "vmscan/mm_vmscan_throttled"
 OLD_THROTTLES = {"writeback/writeback_congestion_wait", "writeback/writeback_wait_iff_congested"}
 UNUSED = ("taskstats wpcopy", "taskstats irq")  # no cause is derived from these clocks
-# The trace has the time in compaction too, of all tasks together.
+# The trace also has the time in compaction, of all tasks together.
 COMPACTION_CLOCK, COMPACTION = "taskstats compact", "compaction_us"
 NOT_APART = "dm-crypt is not told apart from the disk"
 
 
 def notes(run: Run, machine: Machine) -> list[str]:
-    """What is not there to judge by, and what is rough."""
+    """Sentences about missing and inexact evidence."""
     return [*_missing(run), *_disk(run, machine), *_rough(run), *run.evidence.problems]
 
 
 def lost_by(names: list[str], trace: Table | None) -> list[str]:
-    """Which of the names that are not available would have told causes better.
+    """The names, of those not available, whose absence makes the causes less exact.
 
-    A kernel has either the new event of throttled reclaim or the old ones.
+    A kernel has either the new event of throttled reclaim or the old events.
     """
     unused = set(UNUSED)
     if NEW_THROTTLE not in names:
@@ -44,12 +44,12 @@ def lost_by(names: list[str], trace: Table | None) -> list[str]:
 
 
 def apart(run: Run, machine: Machine) -> bool:
-    """Whether dm-crypt was told apart from the disk in all of the run, if there is one at all."""
+    """Whether dm-crypt was measured apart from the disk in the whole run; True without dm-crypt."""
     return run.fact("crypt") == "none" or (machine.crypt_apart and trace_end(run, machine) is None)
 
 
 def trace_end(run: Run, machine: Machine) -> float | None:
-    """When the trace ended, if the subjects went on without it; elapsed seconds."""
+    """Elapsed s at which the trace ended, if the subjects ran longer; else None."""
     span = machine.trace_span
     ends = [stream.last + stream.open_gap for stream in run.subjects]
     return span[1] if span is not None and ends and max(ends) > span[1] + span[2] else None
@@ -101,7 +101,7 @@ def _disk(run: Run, machine: Machine) -> Iterator[str]:
 
 
 def _rough(run: Run) -> Iterator[str]:
-    """The evidence stamps no line, so it is no reason to doubt the run: it only knows less."""
+    """Lateness of the evidence observer: it stamps no line, so the run stays valid."""
     for report in observers(run):
         if report.get("name") != EVIDENCE_OBSERVER:
             continue

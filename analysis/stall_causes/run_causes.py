@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Why each stall lasted: seconds by cause, from the evidence of a run (docs/explain/causes.md)."""
+"""Computes the causes of a run's stalls from its evidence (docs/explain/causes.md)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -16,14 +16,14 @@ from analysis.stall_causes.machine import Machine, clauses
 from analysis.stall_causes.stacks import BACKPRESSURE, FOLLOW, shown, told
 from contract.run_files import HEARTBEAT, PLAYER
 
-MOST_CARDS = 5000  # of a run: an hour that stalls each second has fewer
+MOST_CARDS = 5000  # of a run; an hour with a stall each second has fewer
 MOST_STACKS = 5
 MOST_WHO = 6
-OTHERS = (PLAYER, HEARTBEAT)  # their stalls have cards, and are in no sum if no subjects'
+OTHERS = (PLAYER, HEARTBEAT)  # their stalls have cards, and are in a sum only as subjects
 
 
 def run_causes(run: Run) -> RunCauses | None:
-    """The causes of all stalls of the run's subjects; None if the run has no evidence."""
+    """The causes (s) of all stalls of the run's subjects; None if the run has no evidence."""
     if not run.evidence.tells:
         return None
     machine = Machine(run)
@@ -54,9 +54,9 @@ def run_causes(run: Run) -> RunCauses | None:
 
 
 def causes_between(run: Run, edges: Sequence[float]) -> list[dict[str, float]] | None:
-    """Seconds by cause of all stalls between two edges (elapsed) each, those of no sum included.
+    """Cause -> seconds for each interval between edges (elapsed s); player and heartbeat included.
 
-    Several streams may stall at once. None if the run has no evidence.
+    Several streams may stall at a time. None if the run has no evidence.
     """
     if not run.evidence.tells:
         return None
@@ -112,7 +112,7 @@ def _who(cause: str, comm: str, amid: str) -> str:
 
 
 def _stacks(path: CriticalPath, stall: Stall, shares: Shares) -> tuple[list[tuple[str, int]], int]:
-    """The most frequent stacks of those that the silence waited for, and all looks at them."""
+    """The most frequent stacks of the tasks that the stall waited for; the number of samples."""
     counts: dict[tuple[str, ...], int] = {}
     samples = 0
     waited_for = {comm for _, comm, _ in shares.of}
@@ -131,7 +131,7 @@ def _stacks(path: CriticalPath, stall: Stall, shares: Shares) -> tuple[list[tupl
 
 
 def _in_order(seconds: dict[str, float]) -> dict[str, float]:
-    """The largest first, what is unexplained last."""
+    """The causes with the most seconds first, "unexplained" last."""
     order = {cause.key: place for place, cause in enumerate(CAUSES)}
     known = [key for key in seconds if key != "unexplained"]
     known.sort(key=lambda key: (-seconds[key], order[key]))
@@ -139,7 +139,7 @@ def _in_order(seconds: dict[str, float]) -> dict[str, float]:
 
 
 def _pids(run: Run) -> dict[str, int]:
-    """Stream -> the pid of its program, as the events have it."""
+    """Stream -> the pid of its program, from the events."""
     pids = {}
     for event in run.events:
         pid = number(event.get("pid"))
@@ -149,7 +149,7 @@ def _pids(run: Run) -> dict[str, int]:
 
 
 def as_json(run: Run, found: RunCauses) -> dict[str, Any]:
-    """One run's causes as plain values."""
+    """A run's causes as JSON values: seconds, and `unexplained` as a share (0 to 1)."""
     return {
         "variant": run.variant,
         "number": run.number,

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""From a kernel stack to a cause: by the names of functions, 5.10 to 7.3, the innermost first.
+"""Derives a cause from a kernel stack, by the names of functions of Linux 5.10 to 7.3.
 
-The innermost function that says what a task is about decides: an allocation that reclaims amid a
-swap-in is reclaim. Functions that only say how it waits (schedule, folio_wait_bit_common, a
-request's tag) say nothing of what for, and are passed over.
+The innermost function that shows what a task is doing decides: an allocation that reclaims during a
+swap-in is reclaim. Functions that only show how it waits (schedule, folio_wait_bit_common, a
+request's tag) do not show for what, and are skipped.
 """
 
 import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-# Kinds that are no causes: what else a stack can say.
-FOLLOW = "follow"  # waits for another program: its child, or who writes into its pipe
+# Kinds that are no causes: what else a stack can show.
+FOLLOW = "follow"  # waits for another program: its child, or the writer of its pipe
 BACKPRESSURE = "backpressure"  # waits for its reader: the pipe is full
 THROTTLED = "throttled"  # reclaim_throttle(): the kernel's trace has the reason
-ON_WRITEBACK = "throttled on writeback"  # so by who called it, if there is no trace
-SOME_IO = "io"  # waits for a block device, nothing says for what
+ON_WRITEBACK = "throttled on writeback"  # by the caller, for runs without a trace
+SOME_IO = "io"  # waits for a block device, with an unknown purpose
 NOTHING = ""
 
 WAITS = re.compile(
@@ -33,9 +33,9 @@ IO_WAITS = re.compile(
 WRITEBACK_WAITS = re.compile(
     r"congestion_wait|wait_iff_congested|(wait_on_page|folio_wait)_writeback\w*"
 )
-# What hands a page to the disk waits for: a bio of a pool, a free request; or, of 8 MiB of swap-out
-# that device-mapper lets be under way (dm: fix deadlock when swapping to encrypted device,
-# a666e5c05e7c), a part, in a semaphore that the stack does not show.
+# A task that submits a page to the disk waits for a bio of a pool or a free request, or, in a
+# semaphore that the stack does not show, for a part of the 8 MiB of swap-out that device-mapper
+# allows in flight (dm: fix deadlock when swapping to encrypted device, a666e5c05e7c).
 SUBMISSION_WAITS = re.compile(r"mempool_alloc\w*|blk_mq_get_tag|rq_qos_wait|wbt_wait")
 SWAP_BIOS = re.compile(r"_*map_bio|_*clone_and_map_\w+|(dm|_*)_split_and_process_bio|dm_submit_bio")
 RECLAIMS = re.compile(
@@ -104,8 +104,8 @@ RULES = tuple(
         ),
     )
 )
-# /proc/PID/stack leaves out what is __sched: schedule() and all slow paths of locks (see
-# stack_trace_consume_entry_nosched()). Who sleeps in one of these itself waits for a lock.
+# /proc/PID/stack omits __sched functions: schedule() and all slow paths of locks (see
+# stack_trace_consume_entry_nosched()). A task that sleeps directly in these waits for a lock.
 LOCKERS = re.compile(
     r"do_user_addr_fault|lock_mm_and_find_vma|vm_mmap_pgoff|_*vm_munmap|do_madvise|do_mprotect_pkey|"
     r"_*(x64|arm64|do)_sys_(brk|mmap|munmap|mremap)|ksys_mmap_pgoff|exit_mmap|dup_mm(ap)?|mm_\w+|"
@@ -114,14 +114,14 @@ LOCKERS = re.compile(
     r"iterate_dir|(page|folio)_lock_anon_vma_read|rmap_walk_\w+|unlink_(anon|file)_vmas?|"
     r"anon_vma_\w+|_*anon_vma_prepare|proc_pid_\w+|_*access_remote_vm|unmap_vmas|free_pgtables"
 )
-# Whoever sleeps amid these does so in io_schedule(), which /proc/PID/stack leaves out, too.
+# A task that sleeps in these sleeps in io_schedule(), which /proc/PID/stack also omits.
 ALWAYS_IO = frozenset(("swap_in", "file_read", "dm_crypt", "reclaim_writeback", "io"))
-# Small functions of reclaim that compilers put into these.
+# Small functions of reclaim that compilers inline into these functions.
 INLINED = (
     ("reclaim_kswapd", re.compile(r"try_to_free_pages")),
     (THROTTLED, re.compile(r"do_try_to_free_pages|shrink_(node|zones|inactive_list)\w*")),
 )
-# What the clock freepages_us counts, asleep or not; what compact_us does not.
+# Functions whose time freepages_us counts, asleep or not; and those that compact_us omits.
 IN_FREEPAGES = re.compile(r"_*do_try_to_free_pages|shrink_\w+")
 COMPACTION_ASKED = re.compile(r"sysctl_compaction_handler|compact_(store|node)")
 MIGRATION_WAITS = re.compile(r"migration_entry_wait\w*")
@@ -141,11 +141,11 @@ RECLAIM = frozenset(
 
 @dataclass(frozen=True)
 class Told:
-    """What a stack says: a cause's key, or one of the kinds above.
+    """What a stack shows: `kind` is a cause's key, or one of the kinds above.
 
-    `io`: it waits in io_schedule(), which the blkio clock counts; `swapping`: amid do_swap_page();
-    `reclaiming`: within what freepages_us counts; `compacts`: at work in compaction, "asked" for
-    through /proc or sysfs, which no clock counts, or "direct", which compact_us does.
+    `io`: waits in io_schedule(), which the blkio clock counts. `swapping`: in do_swap_page().
+    `reclaiming`: in functions that freepages_us counts. `compacts`: works in compaction, "asked"
+    for through /proc or sysfs, which no clock counts, or "direct", which compact_us counts.
     """
 
     kind: str
@@ -157,7 +157,7 @@ class Told:
 
 @lru_cache(maxsize=65536)
 def told(stack: tuple[str, ...], wchan: str = "", state: str = "D") -> Told:
-    """The cause that this stack names; the wait channel stands in for a stack that is not there."""
+    """Classify a stack; if there is none, the wait channel is used instead."""
     if not stack and wchan not in ("", "0", "-"):
         stack = (wchan,)
     kind = _kind(stack) if state == "R" else _asleep_in(stack) or _kind(stack)
@@ -172,7 +172,7 @@ def told(stack: tuple[str, ...], wchan: str = "", state: str = "D") -> Told:
 
 
 def _asleep_in(stack: tuple[str, ...]) -> str:
-    """What the innermost function alone tells of a task that sleeps in it."""
+    """The kind of a sleeping task by its innermost function only; "" if that does not decide."""
     names = [name for name in stack[:4] if not re.fullmatch(r"_*(io_)?schedule\w*", name)]
     if not names:
         return ""
@@ -200,8 +200,8 @@ def _kind(stack: tuple[str, ...]) -> str:
             continue
         cause = next((cause for cause, names in RULES if names.fullmatch(name)), None)
         if POOLED.fullmatch(name):
-            # On the way of every bio, and its pool is filled by bios that the disk has done: what
-            # lies outside says what the wait is for, crypt_alone_us how much of it is dm-crypt's.
+            # Every bio passes here, and bios that the disk completes refill the pool. The outer
+            # functions show the purpose of the wait, crypt_alone_us the share of dm-crypt in it.
             in_dm_pool = in_dm_pool or waits_for_memory_pool
             continue
         if cause == "reclaim_scan" and any(map(IO_WAITS.fullmatch, stack[:place])):
@@ -215,14 +215,17 @@ def _kind(stack: tuple[str, ...]) -> str:
         return "dm_crypt"
     if not any(map(IO_WAITS.fullmatch, stack)):
         return NOTHING
-    # A file system that is not known here.
+    # An unknown file system.
     system_calls = {"vfs_write": "file_write", "vfs_read": "file_read"}
     return next((system_calls[name] for name in stack if name in system_calls), SOME_IO)
 
 
 def _throttled(callers: tuple[str, ...]) -> str:
-    """Who calls reclaim_throttle(): shrink_node() on congestion, shrink_inactive_list() (often part
-    of shrink_lruvec()) in a cgroup of version 1 on writeback, all others for other reasons."""
+    """The kind by the caller of reclaim_throttle().
+
+    shrink_node() calls it on congestion, shrink_inactive_list() (often inlined into
+    shrink_lruvec()) in a cgroup of version 1 on writeback, all others for other reasons.
+    """
     caller = callers[0] if callers else ""
     in_group = "try_to_free_mem_cgroup_pages" in callers
     lists = ("shrink_inactive_list", "shrink_lruvec")

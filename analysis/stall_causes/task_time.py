@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What one task did in one span of time: its clocks say how long, its stacks say what in.
+"""Divides a task's time in a span by kind: its clocks show how long, its stacks show what.
 
-The seconds of all kinds add up to the span (as far as the task was alive). Neither source is
-believed alone where both speak: the clocks bound how long a task ran, waited for a CPU and waited
-for a block device; the looks divide each of these by what the task was about.
+The seconds of all kinds add up to the span (as far as the task was alive). If both sources are
+there, both are used: the clocks bound how long a task ran, waited for a CPU and waited for a block
+device; the samples of its stack divide these times by what the task was doing.
 """
 
 from bisect import bisect_left, bisect_right
@@ -25,17 +25,17 @@ AMID = {
     "lock": "a lock",
     **dict.fromkeys(RECLAIM, "reclaim"),
 }
-NEAR = 2.0  # seconds within which another span's looks stand in for those that are missing
+NEAR = 2.0  # s within which samples of a neighbouring span replace missing samples
 
 
 @dataclass
 class Seconds:
-    """Seconds by kind and amid what (`""`: nothing in particular)."""
+    """Seconds by (kind, what the task was doing; `""`: nothing in particular)."""
 
     of: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def add(self, kind: str, seconds: float, amid: str = "") -> None:
-        """Add seconds; none of less than nothing."""
+        """Add seconds; negative values are ignored."""
         if seconds > 0:
             key = (kind, amid)
             self.of[key] = self.of.get(key, 0.0) + seconds
@@ -46,18 +46,18 @@ class Seconds:
         return sum(s for (kind, _), s in self.of.items() if wanted is None or kind in wanted)
 
     def scaled(self, factor: float) -> "Seconds":
-        """The same, by a factor."""
+        """These seconds, multiplied by a factor."""
         return Seconds({key: seconds * factor for key, seconds in self.of.items()})
 
     def without(self, kinds: Iterable[str]) -> "Seconds":
-        """The same, some kinds left out."""
+        """These seconds, without some kinds."""
         left_out = set(kinds)
         return Seconds({key: s for key, s in self.of.items() if key[0] not in left_out})
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One look with its place in time: it stands for `begin` to `end`."""
+    """A sample, and the time that it represents: `begin` to `end` (elapsed s)."""
 
     begin: float
     end: float
@@ -67,7 +67,7 @@ class Seen:
 
 
 class Witness:
-    """A task with all that is known of it within one stall."""
+    """A task with its clocks and its samples during a stall."""
 
     def __init__(self, task: Task | None, clocks: Clocks | None, looks: list[Look]) -> None:
         self.task, self.clocks, self.looks = task, clocks, looks
@@ -77,23 +77,23 @@ class Witness:
         self.readable = any(seen.readable for seen in self.seen)
 
     def lived(self, begin: float, end: float) -> tuple[float, float]:
-        """The part of the span in which it was there, as far as is known."""
+        """The part of the span in which the task is known to have existed; elapsed s."""
         if self.task is not None and len(self.task.stamps):
             first, last = float(self.task.stamps[0]), float(self.task.stamps[-1])
         else:
             first, last = self.looks[0].at, self.looks[-1].at
         if self.looks:
             first, last = min(first, self.looks[0].at), max(last, self.looks[-1].at)
-        # It was there before it was first seen, and after it was seen last: a sample's distance.
+        # It may have existed before its first and after its last sample.
         return max(begin, first - NEAR), min(end, last + NEAR)
 
     def seen_in(self, begin: float, end: float) -> list[Seen]:
-        """Those that stand for a part of the span."""
+        """The samples that represent a part of the span (elapsed s)."""
         first = bisect_right(self.seen, begin, key=lambda seen: seen.end)
         return self.seen[first : bisect_left(self.seen, end, key=lambda seen: seen.begin)]
 
     def states(self, begin: float, end: float) -> str:
-        """Its states at the samples and looks in the span."""
+        """Its states in the span (elapsed s), a letter for each sample of stack or clocks."""
         states = [seen.state for seen in self.seen_in(begin, end)]
         if self.task is not None:
             low, high = self.task.stamps.searchsorted((begin, end))
@@ -102,7 +102,7 @@ class Witness:
 
 
 def split(witness: Witness, begin: float, end: float) -> Seconds:
-    """What the task did from begin to end."""
+    """Divide the task's time from begin to end (elapsed s) by kind."""
     seconds = Seconds()
     begin, end = witness.lived(begin, end)
     if end <= begin:
@@ -121,7 +121,7 @@ def split(witness: Witness, begin: float, end: float) -> Seconds:
 
 
 def _by_looks(found: Seconds, witness: Witness, begin: float, end: float) -> None:
-    """No clocks: the looks divide the whole span, the runnable ones too."""
+    """Without clocks: the samples, runnable ones included, divide the whole span."""
     left = end - begin
     for seen, seconds in _within(witness, begin, end):
         left -= seconds
@@ -140,7 +140,7 @@ def _by_both(found: Seconds, witness: Witness, begin: float, end: float, spent: 
     asleep = Seconds()
     _asleep(asleep, witness, local, begin, end, spent)
     running = spent.cpu + spent.runnable
-    # What direct reclaim and compaction took beyond their sleep they were on a CPU, or due for one.
+    # Direct reclaim and compaction spent the rest of their time on a CPU or waiting for a CPU.
     compacting = max(0.0, spent.compaction - asleep.sum(("compaction",)))
     counted = RECLAIM - {"reclaim_kswapd"}
     in_reclaim = sum(s for (k, amid), s in asleep.of.items() if k in counted or amid == "reclaim")
@@ -159,8 +159,11 @@ def _by_both(found: Seconds, witness: Witness, begin: float, end: float, spent: 
 
 
 def _on_cpu(found: Seconds, local: list[tuple[Seen, float]], seconds: float) -> None:
-    """The rest of the time on a CPU: only direct compaction and reclaim have clocks, but both can
-    be asked for by a write to a file of /proc or of a cgroup. Then runnable looks tell."""
+    """The rest of the time on a CPU.
+
+    Only direct compaction and reclaim have clocks. A write to a file of /proc or of a cgroup can
+    also start both; runnable samples show that.
+    """
     runnable = [(seen, weight) for seen, weight in local if seen.state == RUNNABLE]
     total = sum(weight for _, weight in runnable)
     left = seconds
@@ -172,7 +175,7 @@ def _on_cpu(found: Seconds, local: list[tuple[Seen, float]], seconds: float) -> 
 
 
 def _starved(found: Seconds, local: list[tuple[Seen, float]], seconds: float) -> None:
-    """The wait for a CPU by what the runnable looks were amid; reclaim's share is known."""
+    """Divide the wait for a CPU by what runnable samples were doing; reclaim is counted apart."""
     waiting = [
         (_amid(seen), weight)
         for seen, weight in local
@@ -192,7 +195,7 @@ def _asleep(
     end: float,
     spent: Spent,
 ) -> None:
-    """The sleep of a span: that in block IO by the looks at IO, the rest by the others."""
+    """Divide the sleep of a span: block IO by the samples in IO, the rest by the others."""
     sleep = spent.asleep
     if sleep <= 0:
         return
@@ -218,7 +221,7 @@ def _asleep(
     if not sleeping:
         _by_states(found, witness, begin, end, rest)
         return
-    # The rest was no IO, unless a delay is not over: then its clock stands, and only looks show it.
+    # The rest was no IO, unless a delay has not ended: its clock then stands, only samples show it.
     other = [(seen, weight) for seen, weight in sleeping if not seen.told.io]
     whole = sum(weight for _, weight in sleeping)
     due_other = sleep * sum(weight for _, weight in other) / whole
@@ -235,7 +238,7 @@ def _divide(
     fits: Callable[[Told], bool],
     otherwise: str,
 ) -> None:
-    """Seconds by the sleeping looks that fit, of the first of choices that has any."""
+    """Divide seconds by the sleeping samples that fit, from the first choice that has any."""
     if seconds <= 0:
         return
     for looks in choices:
@@ -251,7 +254,7 @@ def _divide(
 
 
 def _by_states(found: Seconds, witness: Witness, begin: float, end: float, seconds: float) -> None:
-    """No stack tells: a state may. Always runnable while no clock moves is starved of a CPU."""
+    """Divide seconds by states only; always runnable without clocks means starved of a CPU."""
     states = witness.states(begin, end)
     sleeping = [state for state in states if state != RUNNABLE]
     if not states:
@@ -265,12 +268,12 @@ def _by_states(found: Seconds, witness: Witness, begin: float, end: float, secon
         if state in STOPPED:
             found.add("stopped", share)
         else:
-            # Interruptible: as a rule it waits for another program (critical_path.py: whom).
+            # Interruptible: usually it waits for another program (critical_path.py finds which).
             found.add(FOLLOW if state == "S" else "unexplained", share)
 
 
 def _kind(seen: Seen) -> str:
-    """The kind of a sleeping look."""
+    """The kind of a sample of a sleeping task."""
     if seen.state in STOPPED:
         return "stopped"
     if seen.told.kind == NOTHING:
@@ -279,12 +282,12 @@ def _kind(seen: Seen) -> str:
 
 
 def _amid(seen: Seen) -> str:
-    """What a runnable task was amid: it may have passed a lock's function, it waits for none."""
+    """What a runnable task was doing; "" in a lock's function, because it does not wait."""
     return "" if seen.told.kind == "lock" else AMID.get(seen.told.kind, "")
 
 
 def _territories(looks: list[Look]) -> list[Seen]:
-    """Each look stands for the time near it that is nearer to it than to any other."""
+    """Each sample represents the time within NEAR that is closer to it than to any other."""
     seen = []
     for place, look in enumerate(looks):
         begin, end = look.at - NEAR, look.at + NEAR
@@ -298,7 +301,7 @@ def _territories(looks: list[Look]) -> list[Seen]:
 
 
 def _within(witness: Witness, begin: float, end: float) -> list[tuple[Seen, float]]:
-    """The looks whose territory overlaps the span, and by how many seconds."""
+    """The samples whose time overlaps the span, and by how many seconds."""
     overlaps = []
     for seen in witness.seen_in(begin, end):
         overlap = min(seen.end, end) - max(seen.begin, begin)
