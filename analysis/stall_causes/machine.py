@@ -17,7 +17,7 @@ from contract.run_files import STAMP, more_disks
 from contract.swap import ZRAM
 
 SECTORS_PER_MIB = 2048.0
-# mm_vmscan_throttled's reasons (since 5.16, 8cd7c588decf). `congested` counts as writeback here: all
+# mm_vmscan_throttled's reasons (since 5.16, 8cd7c588decf). `congested` counts as writeback: all
 # dirty pages that reclaim met are already under writeback.
 WRITEBACK_THROTTLES = ("writeback", "congested")
 THROTTLED = re.compile(r"(?:kswapd_)?throttled_(\w+)_n")
