@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""All of it in letters, laid out by one module."""
+"""Plain-text reports, laid out by `layout`."""

@@ -45,12 +45,12 @@ IN_WORDS = 6  # variants that have a sentence each
 def overview(
     campaign: Campaign, judged: Compared | UserError | None, causes: Causes
 ) -> Iterator[str]:
-    """The page; `judged`: the verdicts, or the reason why there are none."""
+    """The page's lines; `judged`: the verdicts, or the reason why there are none."""
     if isinstance(judged, Compared) and judged.others:
         yield from [*paragraph(together(judged)), ""]
-        for one in judged.each:
-            yield from layout.titled(one.workload.name).splitlines()
-            yield from [*_of_one(one.campaign, one, causes), ""]
+        for part in judged.each:
+            yield from layout.titled(part.workload.name).splitlines()
+            yield from [*_of_one(part.campaign, part, causes), ""]
     else:
         yield from _of_one(campaign, judged, causes)
     more = "- Each run: details.txt."
@@ -70,8 +70,8 @@ def _of_one(
         yield ""
     for modelled in references(campaign.runs):
         yield from paragraph(f"Machine: {modelled}.", "  ")
-    if each := swaps(campaign, display_labels(campaign)):
-        yield from paragraph(f"Swap: {each}.", "  ")
+    if words := swaps(campaign, display_labels(campaign)):
+        yield from paragraph(f"Swap: {words}.", "  ")
     if lost := list(lost_programs.section(campaign, display_labels(campaign))):
         yield from [*lost, ""]
     yield from _tables(campaign, judged)
@@ -84,7 +84,7 @@ def _of_one(
 
 
 def _answers(compared: Compared) -> Iterator[str]:
-    """A sentence for each variant, or with many how many there are of each verdict; a table."""
+    """A sentence for each variant, or for many variants the count of each verdict; then a table."""
     for fact in compared.forced:
         text = f"FORCED (--force): these runs are not comparable: {plain(fact, 1000)}."
         yield from [*paragraph(text), ""]
@@ -127,14 +127,14 @@ def _causes(
 
 def tally(compared: Compared) -> str:
     """'2 regressed, 1 improved, 0 equivalent, 116 undecided'."""
-    found = Counter(one.verdict for one in compared.primary.values())
-    # The words of remedies are for those who have any.
-    words = [word for word in get_args(Word) if found[word] or word not in OF_REMEDIES]
-    return ", ".join(f"{found[word]:,} {word}" for word in words)
+    counts = Counter(comparison.verdict for comparison in compared.primary.values())
+    # Verdicts that only remedies can have are left out where no variant has them.
+    words = [word for word in get_args(Word) if counts[word] or word not in OF_REMEDIES]
+    return ", ".join(f"{counts[word]:,} {word}" for word in words)
 
 
 def _runs(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[str]:
-    """One line a run; of many runs only those that did not end as they should."""
+    """A line for each run; of many runs only those that did not complete or were disturbed."""
     order = judged.variants if isinstance(judged, Compared) else in_order(campaign)
     labels = display_labels(campaign)
     by_variant = campaign.variants()
@@ -187,7 +187,7 @@ def _runs(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[s
 
 
 def _own_primary(run: Run) -> Metric | None:
-    """What the verdicts on the run's workload are about, if not the stalled seconds."""
+    """The primary metric of the run's workload; None if it is the stalled seconds."""
     primary = metrics_of(run.workload)[0]
     return None if primary.key == STALLED else primary
 
@@ -205,7 +205,7 @@ def _elapsed(run: Run) -> str:
 def _notes(
     campaign: Campaign, judged: Compared | UserError | None, causes: Causes
 ) -> Iterator[str]:
-    said = False
+    is_noted = False
     if isinstance(judged, Compared):
         yield from judged.notes
         if judged.primary:
@@ -214,19 +214,19 @@ def _notes(
                 f"within {100 * campaign.plan.margin:g} %. Undecided is not: no difference."
             )
         of_base = judged.samples[judged.metric.key][judged.baseline]
-        said = bool(of_base.values) and of_base.runs == 1  # the baseline's own sentence says it
+        is_noted = bool(of_base.values) and of_base.runs == 1  # in the baseline's sentence
     else:
         yield from left_out(campaign)
         yield from cause_table.notes(campaign, causes, display_labels(campaign))
     labels = display_labels(campaign)
-    single = [labels[one] for one, runs in campaign.variants().items() if len(runs) == 1]
-    if single and not said:
+    single = [labels[variant] for variant, runs in campaign.variants().items() if len(runs) == 1]
+    if single and not is_noted:
         names = some([plain(label, 40) for label in single], SHOWN)
         yield f"One run is a sign, not a finding ({names})."
 
 
 def left_out(campaign: Campaign) -> Iterator[str]:
-    """The runs that are in no figure, and what could not be read; a line for each kind."""
+    """The runs that no figure includes, and what could not be read; a line for each kind."""
     for what, names in (
         ("Incomplete, left out", campaign.incomplete),
         ("Cut short and repeated, not counted", campaign.set_aside),
@@ -237,11 +237,11 @@ def left_out(campaign: Campaign) -> Iterator[str]:
 
 
 def worst_stream(streams: list[Stream]) -> Stream | None:
-    """The stream with the longest silence."""
+    """The stream with the longest gap; None if there are no streams."""
     return max(streams, key=worst, default=None)
 
 
 def run_elapsed(run: Run) -> float | None:
-    """Seconds of the workload, as the run's own end says; None if it never began."""
+    """Seconds that the workload ran, from the run's status; None if it never began."""
     elapsed = elapsed_time(run.status.get("elapsed_s"))
     return elapsed if elapsed is None or elapsed >= 0 else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Why it stalled, in letters: a stall's card, a run's sums, and the table of a campaign."""
+"""Stall causes as text: a stall's card, a run's totals, and the table of a campaign."""
 
 import re
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ from analysis.verdicts.cause_table import LEAST, OTHER, SHORT, SMALL, CauseTable
 from contract.workload import Description
 
 CARD_WIDTH = 100
-BAR = 10  # characters of a whole
-SMALLEST = 0.005  # a share below it is not shown, but for what is unexplained
-MOST_STACKS = 2
+BAR = 10  # characters of a bar that stands for 100 %
+SMALLEST = 0.005  # smaller shares are not shown, unless they are unexplained
+MOST_STACKS = 2  # of a card
 LONGEST_STACK = 8  # functions
 LABEL = 20  # columns of a variant's name in the table
 TOLD = "that ended and have evidence"
@@ -26,7 +26,7 @@ NO_EVIDENCE = "no evidence was recorded: why it stalled is not known"
 
 
 def totals_lines(found: RunCauses, subject: str) -> list[str]:
-    """A run's stalled seconds by cause, the largest first, a line each."""
+    """A line for each cause of a run's stalls, its share (%) and its seconds, largest first."""
     total = found.total
     if total <= 0:
         return [f"  no {subject} was silent for so long"]
@@ -38,14 +38,14 @@ def totals_lines(found: RunCauses, subject: str) -> list[str]:
 
 
 def card_title(card: Card) -> str:
-    """'gitk-4 was silent for 25.3 s (from 154.4 s, to 179.7 s)'."""
+    """The card's first line: 'gitk-4 was silent for 25.3 s (from 154.4 s, to 179.7 s)'."""
     stall = card.stall
     until = "and no line ended it" if stall.open else f"to {stall.end:.1f} s"
     return f"{stall.stream} was silent for {stall.length:.1f} s (from {stall.begin:.1f} s, {until})"
 
 
 def card_lines(card: Card, width: int = CARD_WIDTH) -> list[str]:
-    """One card."""
+    """The card as lines of at most `width` columns: causes in seconds and %, and sampled stacks."""
     lines = [card_title(card)]
     total = sum(card.seconds.values()) or 1.0
     for key, seconds in card.seconds.items():
@@ -53,8 +53,8 @@ def card_lines(card: Card, width: int = CARD_WIDTH) -> list[str]:
         if key != UNEXPLAINED and share < SMALLEST:
             continue
         bar = "#" * round(share * BAR)
-        said = words(key, card.swap)
-        lines.append(f"  {share * 100:3.0f} % {seconds:8.2f} s {bar:<{BAR}}  {said}")
+        cause = words(key, card.swap)
+        lines.append(f"  {share * 100:3.0f} % {seconds:8.2f} s {bar:<{BAR}}  {cause}")
         who = [(name, spent) for name, spent in card.who.get(key, []) if spent >= 0.05]
         if who and key != UNEXPLAINED:
             text = ", ".join(f"{name} {spent:.1f} s" for name, spent in who)
@@ -81,7 +81,10 @@ def _wrapped(text: str, width: int, indent: str) -> list[str]:
 
 
 def in_a_line(found: RunCauses) -> str:
-    """'dm-crypt 12.1 s (44 %), swap-in 9.0 s (33 %), unexplained 0.2 s (1 %)': largest first."""
+    """A run's stalled seconds by cause, largest first and unexplained last.
+
+    'dm-crypt 12.1 s (44 %), swap-in 9.0 s (33 %), unexplained 0.2 s (1 %)'
+    """
     total = found.total
     if not total:
         return "no stall"
@@ -98,18 +101,18 @@ def in_a_line(found: RunCauses) -> str:
 
 
 def summary_lines(run: Run, why: RunCauses | None) -> Iterator[str]:
-    """The run's entry of the summary, and what its evidence lacks; None: it has no evidence."""
+    """The summary's entry on causes, and what its evidence lacks; `why`: None without evidence."""
     if run.subjects:
         text = NO_EVIDENCE if why is None else in_a_line(why)
-        # A figure stays with its unit: textwrap knows no break at a no-break space.
+        # Keeps a figure and its unit on one line: textwrap does not break at a no-break space.
         lines = entry("causes", re.sub(r"(?<=\d) (?=[s%])", "\u00a0", text))
-        yield from (each.replace("\u00a0", " ") for each in lines)
+        yield from (line.replace("\u00a0", " ") for line in lines)
     if why and why.notes:
         yield from entry("", f"({plain(' '.join(why.notes), 600)})")
 
 
 def worst_card(why: RunCauses | None) -> Iterator[str]:
-    """The card of the run's longest stall, under a heading."""
+    """The card of the run's longest stall, with a heading."""
     if why is None or not why.cards:
         return
     title = "Why the worst stall lasted"
@@ -123,14 +126,14 @@ def worst_card(why: RunCauses | None) -> Iterator[str]:
 
 
 def nothing(table: CauseTable, subject: str) -> str:
-    """That none of them was silent, if so; else an empty string."""
+    """A sentence that no subject stalled in these runs; an empty string if any did."""
     if not table.no_stall:
         return ""
     return f"No {subject} was silent for {STALL:.0f} s or more in the runs {TOLD}."
 
 
 def section(table: CauseTable, workload: Description, width: int) -> Iterator[str]:
-    """The table under its title, or that there is nothing to divide; nothing without evidence."""
+    """The table with its title, or a sentence that nothing stalled; no lines without evidence."""
     if words := nothing(table, workload.subject):
         yield from paragraph(words)
     elif table.samples:
@@ -141,19 +144,22 @@ def section(table: CauseTable, workload: Description, width: int) -> Iterator[st
 
 
 def table_rows(table: CauseTable) -> Iterator[tuple[str, list[str]]]:
-    """A name and a cell for each variant: runs, causes in the order of CAUSES, all of them."""
+    """Rows of a name and a cell for each variant: runs, causes in the order of CAUSES, all causes.
+
+    A cell is the mean stalled seconds of a run, and their share of all in %.
+    """
     if not table.samples or table.no_stall:
         return
-    told = table.samples[UNEXPLAINED]
-    yield "runs", [runs_cell(told[one]) for one in table.variants]
+    unexplained = table.samples[UNEXPLAINED]
+    yield "runs", [runs_cell(unexplained[variant]) for variant in table.variants]
     for key in table.shown:
-        yield SHORT[key], [_cell(table, key, one) for one in table.variants]
-    totals = [table.total[one] for one in table.variants]
+        yield SHORT[key], [_cell(table, key, variant) for variant in table.variants]
+    totals = [table.total[variant] for variant in table.variants]
     yield "all", ["-" if total is None else f"{total:.1f}" for total in totals]
 
 
 def _cell(table: CauseTable, key: str, variant: str) -> str:
-    """'31.0 (44 %)'; '-' if no run of the variant tells."""
+    """'31.0 (44 %)': seconds and their share; '-' if no run of the variant has evidence."""
     value, total = table.mean(key, variant), table.total[variant]
     if value is None or total is None:
         return "-"
@@ -162,7 +168,7 @@ def _cell(table: CauseTable, key: str, variant: str) -> str:
 
 def table_lines(table: CauseTable, width: int) -> Iterator[str]:
     """The table as text, after an empty line."""
-    names, cells = [""], [[plain(table.labels[one], LABEL)] for one in table.variants]
+    names, cells = [""], [[plain(table.labels[variant], LABEL)] for variant in table.variants]
     for name, row in table_rows(table):
         names.append(name)
         for column, cell in zip(cells, row, strict=True):

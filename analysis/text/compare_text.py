@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""compare.txt: everything that a comparison found, as plain text of at most `width` columns."""
+"""compare.txt: everything in a comparison, as plain text of at most `width` columns."""
 
 from collections.abc import Iterator
 from textwrap import wrap
@@ -20,22 +20,23 @@ MOST_HIGHER = 12  # metrics that are named of which more is better
 
 
 def text(compared: Compared, width: int = 100, colour: bool = False) -> str:
-    """Sentences, tables of verdicts, spread and failures, causes, counters, metrics; notes.
+    """Sentences; tables of verdicts, spread, failures, causes, counters and metrics; notes.
 
-    Of several workloads one after the other.
+    Several workloads follow one after the other.
     """
     if not compared.others:
         return _of_one(compared, width, colour)
     parts = [
-        f"{layout.titled(one.workload.name)}{_of_one(one, width, colour)}" for one in compared.each
+        f"{layout.titled(part.workload.name)}{_of_one(part, width, colour)}"
+        for part in compared.each
     ]
     return "\n".join([*wrap(together(compared), width), "", *parts])
 
 
 def together(compared: Compared) -> str:
     """How several workloads are judged, in a sentence or two."""
-    names = [one.workload.name for one in compared.each]
-    count = sum(len(one.primary) for one in compared.each)
+    names = [part.workload.name for part in compared.each]
+    count = sum(len(part.primary) for part in compared.each)
     return (
         f"{len(names)} workloads ({', '.join(names)}), compared each by itself and by its own "
         f"metric; Holm's corrections count all of them: {plural(count, 'comparison')} of a primary "
@@ -49,8 +50,8 @@ def _of_one(compared: Compared, width: int, colour: bool) -> str:
         lines += wrap(compared.sentences[variant], width, subsequent_indent="  ")
     for modelled in references(compared.campaign.runs):
         lines += wrap(f"Machine: {modelled}.", width, subsequent_indent="  ")
-    if each := swaps(compared.campaign, compared.labels):
-        lines += wrap(f"Swap: {each}.", width, subsequent_indent="  ")
+    if words := swaps(compared.campaign, compared.labels):
+        lines += wrap(f"Swap: {words}.", width, subsequent_indent="  ")
     others = compared.variants[1:]
     if others:
         lines += ["", *wrap(f"{heading(compared.metric)}, against {_base(compared)}:", width), ""]
@@ -82,7 +83,7 @@ def heading(metric: Metric) -> str:
 
 
 def direction(compared: Compared) -> str:
-    """'lower is better for all metrics', or of which more is."""
+    """'lower is better for all metrics', or for all metrics but those named."""
     higher = [metric.title for metric in compared.metrics if metric.better == "higher"]
     if not higher:
         return "lower is better for all metrics"
@@ -107,8 +108,8 @@ def _metrics(compared: Compared, width: int, colour: bool) -> Iterator[str]:
     if compared.primary:
         names.append("verdict")
         for variant, column in columns.items():
-            one, failed = compared.primary.get(variant), _failed(compared, variant)
-            column.append((one.verdict if one else "baseline") + failed)
+            comparison, failed = compared.primary.get(variant), _failed(compared, variant)
+            column.append((comparison.verdict if comparison else "baseline") + failed)
     yield from blocks(names, columns.values(), width, colour)
 
 
@@ -119,7 +120,7 @@ def _failed(compared: Compared, variant: str) -> str:
 
 
 def _aligned(cells: list[tuple[str, str, str, str]]) -> list[str]:
-    """Each part of the cells under its like."""
+    """The cells as texts whose parts are aligned with each other."""
     sizes = [max(map(len, part), default=0) for part in zip(*cells, strict=True)]
     return [
         f"{value:>{sizes[0]}} {sd:<{sizes[1]}} {change:>{sizes[2]}} {word}".rstrip()
@@ -128,12 +129,12 @@ def _aligned(cells: list[tuple[str, str, str, str]]) -> list[str]:
 
 
 def forced_notes(compared: Compared) -> list[str]:
-    """That the runs are not comparable, a sentence for each fact that --force overrode."""
+    """A sentence for each fact that --force overrode: the runs are not comparable."""
     return [f"FORCED (--force): these runs are not comparable: {fact}." for fact in compared.forced]
 
 
 def notes(compared: Compared) -> Iterator[str]:
-    """What a reader must know of the runs and the verdicts, a sentence or two each."""
+    """Notes of a sentence or two: what a reader must know about the runs and the verdicts."""
     plan = compared.campaign.plan
     yield from compared.notes
     if not compared.primary:
@@ -154,11 +155,11 @@ def notes(compared: Compared) -> Iterator[str]:
         f"{direction(compared)}. A ? says that the difference is not established, which is not to "
         "say that there is none."
     )
-    told = [one.more_runs for one in compared.primary.values() if one.more_runs is not None]
-    if told:
-        count = plural(len(told), "comparison")
-        yield f"{count} undecided: {more_word(max(told))} would probably decide all of them."
-    few = [one.least_runs for one in compared.primary.values() if one.least_runs is not None]
+    more_runs = [test.more_runs for test in compared.primary.values() if test.more_runs is not None]
+    if more_runs:
+        count = plural(len(more_runs), "comparison")
+        yield f"{count} undecided: {more_word(max(more_runs))} would probably decide all of them."
+    few = [test.least_runs for test in compared.primary.values() if test.least_runs is not None]
     if few:
         count = plural(len(few), "comparison")
         yield (
@@ -168,11 +169,16 @@ def notes(compared: Compared) -> Iterator[str]:
 
 
 def _out_of_reach(compared: Compared) -> Iterator[str]:
-    """Says so if no exploratory difference can be established, whatever was measured."""
-    tests = [one for of in compared.secondary.values() for one in of.values() if one.p is not None]
-    if not tests or not all(one.too_few for one in tests):
+    """A note if no exploratory difference can be established, whatever was measured."""
+    tests = [
+        test
+        for comparisons in compared.secondary.values()
+        for test in comparisons.values()
+        if test.p is not None
+    ]
+    if not tests or not all(test.too_few for test in tests):
         return
-    sizes = [len(side.values) for one in tests for side in (one.sample, one.base)]
+    sizes = [len(side.values) for test in tests for side in (test.sample, test.base)]
     least, most = min(sizes), max(sizes)
     runs = plural(most, "run") if least == most else f"{least} to {most} runs"
     more = least_more_runs(1, 1, compared.level / len(tests))

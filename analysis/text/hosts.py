@@ -17,41 +17,43 @@ LEGEND = (
 def section(
     campaign: Campaign, labels: Mapping[str, str], width: int, *, named: bool = True
 ) -> Iterator[str]:
-    """A row for each host; nothing if the runs were done on one machine.
+    """A row for each host; nothing if all runs were done on one machine.
 
-    named: False where nobody else is to read the names of hosts, which are "host 1", … then.
+    named: False where others may read the text: it then has "host 1", … instead of hosts' names.
     """
-    found = by_host(campaign)
-    if not found:
+    figures = by_host(campaign)
+    if not figures:
         return
-    names = names_of(found, named=named)
+    names = names_of(figures, named=named)
     rows = [("host", "runs", "mean")]
-    rows += [(name, str(len(one.runs)), mean(one)) for name, one in zip(names, found, strict=True)]
+    rows += [
+        (name, str(len(host.runs)), mean(host)) for name, host in zip(names, figures, strict=True)
+    ]
     yield from grid(rows, width)
-    for name, one in zip(names, found, strict=True):
-        yield from paragraph(f"{name}: {runs_of(one, lambda variant: labels[variant])}", "  ")
-    for name, one in zip(names, found, strict=True):
-        if one.is_far:
+    for name, host in zip(names, figures, strict=True):
+        yield from paragraph(f"{name}: {runs_of(host, lambda variant: labels[variant])}", "  ")
+    for name, host in zip(names, figures, strict=True):
+        if host.is_far:
             yield from paragraph(f"WARNING: {far(name)}", "  ")
     yield from paragraph(LEGEND)
 
 
 def names_of(found: list[HostFigures], *, named: bool = True) -> list[str]:
-    """What the hosts are called."""
+    """The names that the text gives the hosts."""
     if named:
-        return [plain(one.host, 40) for one in found]
+        return [plain(host.host, 40) for host in found]
     return [f"host {number}" for number in range(1, len(found) + 1)]
 
 
 def mean(one: HostFigures) -> str:
-    """'1.03 ±0.05'; '-' if no figure is known."""
+    """'1.03 ±0.05': a ratio and its standard error; '-' if no figure is known."""
     if one.ratio is None:
         return "-"
     return f"{one.ratio:.2f}" + ("" if one.error is None else f" ±{one.error:.2f}")
 
 
 def runs_of(one: HostFigures, label: Callable[[str], str]) -> str:
-    """'6.12 1, 3; 7.2 2'."""
+    """The numbers of the host's runs by variant: '6.12 1, 3; 7.2 2'."""
     by_variant: dict[str, list[int]] = {}
     for variant, number in one.runs:
         by_variant.setdefault(variant, []).append(number)
@@ -62,5 +64,5 @@ def runs_of(one: HostFigures, label: Callable[[str], str]) -> str:
 
 
 def far(name: str) -> str:
-    """The warning about a host whose runs differ."""
+    """The warning about a host whose runs differ from the others'."""
     return f"the runs of {name} differ from all hosts' by more than 3 standard errors"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How texts are laid out: paragraphs, entries, and rows of cells under each other."""
+"""How texts are laid out: paragraphs, entries, and tables."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from textwrap import wrap
 
 from analysis.reading.words import plain
 
-WIDTH = 75  # of what goes into a mail
+WIDTH = 75  # columns of a text that goes into a mail
 RED, GREEN, CYAN = 31, 32, 36
 COLOURS = {
     "worse": RED,
@@ -20,23 +20,23 @@ COLOURS = {
 
 
 def wants_colour(asked: str) -> bool:
-    """Whether standard output gets colours: asked is what --colour says, auto, always or never."""
+    """Whether standard output gets colours; `asked`: --colour, which is auto, always or never."""
     is_auto = asked == "auto" and sys.stdout.isatty() and "NO_COLOR" not in os.environ
     return asked == "always" or is_auto
 
 
 def paragraph(text: str, indent: str = "") -> list[str]:
-    """The text in lines of at most WIDTH columns; later lines are indented."""
+    """The text in lines of at most WIDTH columns; lines after the first are indented."""
     return wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False) or [""]
 
 
 def titled(text: str) -> str:
-    """A heading of its own, with a line under it."""
+    """A heading, underlined."""
     return f"{text}\n{'-' * len(text)}\n"
 
 
 def indented(text: str, columns: int) -> list[str]:
-    """The text in lines of at most WIDTH columns, all of them indented, later ones by two more."""
+    """The text in lines of at most WIDTH columns, indented; lines after the first by two more."""
     lines = wrap(text, WIDTH - columns, subsequent_indent="  ", break_on_hyphens=False)
     return [" " * columns + line for line in lines]
 
@@ -54,9 +54,9 @@ def grid(
     whole_names: bool = False,
     least: int = 8,
 ) -> list[str]:
-    """Rows under each other; the first column, of at least so many, gives way if all do not fit.
+    """A table as lines; if it is wider than `width`, the first column shrinks, down to `least`.
 
-    Its cells are cut then, or with `whole_names` stand on a line of their own.
+    Its cells are then cut, or with `whole_names` stand on a line of their own.
     """
     cells = [list(row) for row in rows]
     sizes = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -76,7 +76,7 @@ def grid(
 def blocks(
     names: Sequence[str], columns: Iterable[Sequence[str]], width: int, colour: bool = False
 ) -> Iterator[str]:
-    """Blocks of columns, an empty line before each; names and the first column are in all."""
+    """Blocks of columns, an empty line before each; all have the names and the first column."""
     base, *others = columns
     first = max(map(len, names)) + 2 + max(map(len, base))
     block: list[Sequence[str]] = [base]
@@ -92,7 +92,7 @@ def blocks(
 
 
 def _coloured(cell: str) -> str:
-    """The verdict or direction that ends the cell, in its colour; a ? stays uncoloured."""
+    """The cell with the verdict or direction at its end in colour; none for a word with a ?."""
     word = cell.split()[-1] if cell.split() else ""
     code = COLOURS.get(word)
     if code is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The programs that were killed, run by run: the other figure of a campaign with remedies."""
+"""The programs that were killed in each run: the second figure of a campaign with remedies."""
 
 from collections.abc import Iterator, Mapping
 
@@ -12,23 +12,23 @@ MOST_RUNS = 60
 
 
 def section(campaign: Campaign, labels: Mapping[str, str]) -> Iterator[str]:
-    """A line for each run that lost any; nothing for a campaign without remedies."""
-    if not any(one.remedy for one in campaign.plan.variants):
+    """A line for each run with killed programs; nothing for a campaign without remedies."""
+    if not any(variant.remedy for variant in campaign.plan.variants):
         return
-    found = [(run, words) for run in campaign.runs if (words := of_run(run))]
-    if not found:
+    losses = [(run, words) for run in campaign.runs if (words := of_run(run))]
+    if not losses:
         yield from paragraph("No program was killed in any run.")
         return
     yield "Programs killed:"
-    for run, words in found[:MOST_RUNS]:
+    for run, words in losses[:MOST_RUNS]:
         name = f"{plain(labels.get(run.variant, run.variant), 40)}, run {run.number}"
         yield from paragraph(f"  {name}: {words}", "    ")
-    if len(found) > MOST_RUNS:
-        yield f"  and in {plural(len(found) - MOST_RUNS, 'more run')}"
+    if len(losses) > MOST_RUNS:
+        yield f"  and in {plural(len(losses) - MOST_RUNS, 'more run')}"
 
 
 def of_run(run: Run) -> str:
-    """'gitk-2 after 31.2 s (frozen for 12.0 s of them)'; "" if none was killed."""
+    """'gitk-2 after 31.2 s (frozen for 12.0 s of it)'; "" if no program was killed."""
     return ", ".join(
         f"{plain(one.stream, 40)} after {seconds(one.at)} (frozen for {seconds(one.frozen)} of it)"
         for one in lost_programs(run)
@@ -36,7 +36,7 @@ def of_run(run: Run) -> str:
 
 
 def lines(run: Run) -> Iterator[str]:
-    """The same in the summary of a run."""
+    """The entries of a run's summary: the killed programs, and the end of the remedy's log."""
     if words := of_run(run):
         yield from entry("killed", words)
     log = run.fact("remedy", "log")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What meta.json says of a run's machine, in words; what it does not say is an empty text."""
+"""What meta.json says about a run's machine, in words; empty where it says nothing."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -14,37 +14,37 @@ from contract.option_table import ROWS
 from contract.options import flag
 from contract.swap import DISK, NONE, ZRAM
 
-SHOWN = 6  # variants that are named of those with one swap
+SHOWN = 6  # variants that are named for each kind of swap
 
 
 def known(run: Run, template: str, *keys: str, limit: int = 60) -> str:
-    """The template with the fact in it, cut to limit characters."""
+    """The template with the fact in it, cut to `limit` characters; empty if it is not known."""
     value = run.fact(*keys)
     return "" if value is None else template.format(plain(value, limit))
 
 
 def size(run: Run, per_mib: float, what: str, *keys: str) -> str:
-    """'2,048 MiB of swap' from a fact of which per_mib units are one MiB."""
-    found = number(run.fact(*keys))
-    return "" if found is None else f"{found / per_mib:,.0f} MiB{what}"
+    """'2,048 MiB of swap' from a fact in units of which `per_mib` are one MiB; empty if unknown."""
+    amount = number(run.fact(*keys))
+    return "" if amount is None else f"{amount / per_mib:,.0f} MiB{what}"
 
 
 def cpus(run: Run) -> str:
     """'2 CPUs'."""
-    found = number(run.fact("cpus"))
-    return "" if found is None else f"{found:.0f} CPU{'s' if found != 1 else ''}"
+    count = number(run.fact("cpus"))
+    return "" if count is None else f"{count:.0f} CPU{'s' if count != 1 else ''}"
 
 
 def listed(name: str, parts: Iterable[str]) -> list[str]:
-    """The lines of one entry: the parts that are known."""
+    """The lines of one entry: the parts that are not empty, with commas."""
     return entry(name, ", ".join(part for part in parts if part) or NOT_AVAILABLE)
 
 
 def reference(run: Run, limit: int = 60) -> str:
-    """The machine that was modelled, and whose clock timed it, in one line; empty if none was.
+    """The modelled machine and whose clock timed it, in one line; empty if none was modelled.
 
     'laptop: 1 CPU of 500 MIPS, rotating disk of 57 accesses/s and 58 MB/s, 32 queued; the guest's
-    clock'. Why it was the host's clock is said with it.
+    clock'. With the host's clock the reason for it follows.
     """
     name = known(run, "{}", "machine", "name", limit=limit)
     if not name:
@@ -76,17 +76,17 @@ def _no_model(rate: float | None, bps: float | None) -> str:
 
 
 def references(runs: Iterable[Run]) -> list[str]:
-    """The machines that were modelled in these runs, a line each: one, if they may be compared.
+    """A line for each machine modelled in these runs; comparable runs have a single machine.
 
-    A run that ended before it told of its CPUs is of the others' machine, if there are others.
+    Runs that ended before they reported their CPUs are left out, unless all did.
     """
-    found = list(runs)
-    told = [run for run in found if cpus(run)] or found
-    return list(dict.fromkeys(line for run in told if (line := reference(run))))
+    all_runs = list(runs)
+    known_runs = [run for run in all_runs if cpus(run)] or all_runs
+    return list(dict.fromkeys(line for run in known_runs if (line := reference(run))))
 
 
 def disk(run: Run, limit: int = 80) -> list[str]:
-    """The parts of the entry on the disk and what stands on it."""
+    """The parts of the entry on the disk: size, model, cache, limits, encryption, file system."""
     modelled = run.fact("disk", "kind") is not None
     limits = [
         known(run, "at most {} IOPS", "disk", "iops", limit=limit),
@@ -103,34 +103,37 @@ def disk(run: Run, limit: int = 80) -> list[str]:
 
 
 def swap(run: Run, limit: int = 60) -> str:
-    """'2,048 MiB of swap', '111 MiB of swap on zram (lz4)', 'no swap'; empty if nobody said."""
+    """'2,048 MiB of swap', '111 MiB of swap on zram (lz4)', 'no swap'; empty if unknown."""
     kind = swap_kind(run)
-    found = size(run, 1024, " of swap", "swap", "size_kib")
+    amount = size(run, 1024, " of swap", "swap", "size_kib")
     if kind == NONE:
         return "no swap"
-    if kind == DISK or not found:
-        return found
+    if kind == DISK or not amount:
+        return amount
     details = [known(run, "{}", "swap", "algorithm", limit=limit)]
     details.append(known(run, "at most {} % of the memory", "swap", "pool", limit=limit))
-    said = ", ".join(one for one in details if one) or NOT_AVAILABLE
-    return f"{found} {'on zram' if kind == ZRAM else 'behind zswap'} ({said})"
+    text = ", ".join(detail for detail in details if detail) or NOT_AVAILABLE
+    return f"{amount} {'on zram' if kind == ZRAM else 'behind zswap'} ({text})"
 
 
 def swaps(campaign: Campaign, labels: Mapping[str, str]) -> str:
-    """Who swaps to what: '111 MiB of swap on zram (lz4): a, b; no swap: c'; empty: all to disks."""
+    """The variants by their kind of swap; empty if all swap to disks.
+
+    '111 MiB of swap on zram (lz4): a, b; no swap: c'
+    """
     if all(swap_kind(run) == DISK for run in campaign.runs):
         return ""
     who: dict[str, dict[str, None]] = {}
     for variant, runs in campaign.variants().items():
         for run in runs:
             who.setdefault(swap(run) or NOT_AVAILABLE, {})[plain(labels[variant], 60)] = None
-    return "; ".join(f"{said}: {some(list(names), SHOWN)}" for said, names in who.items())
+    return "; ".join(f"{kind}: {some(list(names), SHOWN)}" for kind, names in who.items())
 
 
 def memory(runs: Sequence[Run]) -> str:
     """'230 MiB of memory (profile quick; the laptop has 512), MemTotal 196 to 198 MiB'.
 
-    What the VM has, who set it, and what its kernels count of it; as far as the runs say.
+    The VM's memory, who set it, and MemTotal of its kernels, as far as the runs say.
     """
     given = number(runs[0].fact("parameters", "memory"))
     totals = [kib / 1024 for run in runs if (kib := number(run.fact("mem_total_kib"))) is not None]
@@ -153,9 +156,9 @@ def _set_by(run: Run, given: float) -> str:
 
 
 def workload(run: Run) -> list[str]:
-    """The parts of the entry on the workload: what it is, its profile, and what was set beside."""
-    found = run.fact("parameters")
-    parameters = dict(found) if isinstance(found, dict) else {}
+    """The parts of the entry on the workload: what it is, its profile, and other settings."""
+    recorded = run.fact("parameters")
+    parameters = dict(recorded) if isinstance(recorded, dict) else {}
     usual = as_set(parameters.get("profile"), run.fact("machine", "name"))
     own = changed(parameters, usual)
     own.pop("memory", None)  # see memory()
@@ -168,7 +171,7 @@ def workload(run: Run) -> list[str]:
 
 
 def _setting(key: str, value: object) -> str:
-    """'--commits 6000', '--no-crypt'; of what is no option its name and value."""
+    """'--commits 6000', '--no-crypt'; the name and value of what is not an option."""
     if key not in ROWS:
         return f"{plain(key, 30)} {plain(value, 60)}"
     if isinstance(value, bool):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""meanwhile.txt: the tables of a workload second by second, of each variant's median run.
+"""meanwhile.txt: the workload's tables for every second of each variant's median run.
 
-A line of the run is a row; what the table has below each other (inside, outside the group) stands
-side by side. Columns keep their width: it is as wide as they need.
+Each line that the run printed is a row; the rows of the workload's own table (inside, outside the
+group) stand side by side. The text is as wide as its columns need.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ NONE = "-"
 
 
 def text(campaign: Campaign) -> str:
-    """The text; empty if no such run said anything meanwhile."""
+    """The text; empty if no median run printed figures while it ran."""
     by_variant = campaign.variants()
     parts = []
     for variant, run in medians(campaign, in_order(campaign)).items():
@@ -31,11 +31,11 @@ def text(campaign: Campaign) -> str:
 
 
 def run_lines(run: Run) -> Iterator[str]:
-    """The tables of one run, an empty line between them."""
-    said = lines_of(run)
+    """The tables of one run, with an empty line between them."""
+    lines = lines_of(run)
     first = True
     for table in run.workload.tables:
-        places = [(row, of) for row in table.rows if (of := _of(row, said))]
+        places = [(row, of) for row in table.rows if (of := _of(row, lines))]
         if not places:
             continue
         if not first:
@@ -46,8 +46,8 @@ def run_lines(run: Run) -> Iterator[str]:
 
 
 def _of(row: TableRow, said: Sequence[Said]) -> list[Said]:
-    """The lines that say a figure of this row."""
-    return [one for one in said if any(key in one for key in row.figures)]
+    """The lines that have a figure of this row."""
+    return [line for line in said if any(key in line for key in row.figures)]
 
 
 def _side_by_side(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The table of 2010 for any kernel: how often and how long page allocator and kswapd stalled.
 
-A line for each variant, the mean of its runs; docs/explain/causes.md has the columns and
-which event of which kernel each is. A figure that a kernel cannot give is `-`, never 0.
+A line for each variant, the mean of its runs; docs/explain/causes.md explains the columns and the
+kernel events that they count. A figure that a kernel cannot give is `-`, never 0.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,12 +24,12 @@ NEW, OLD = "mm_vmscan_throttled", "congestion_wait"
 MISSING = "-"
 Sums = dict[str, float]
 
-MOST_WHO = 5  # programs of a variant
+MOST_WHO = 5  # programs that are named for a variant
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its head, what it is, and its figure from one run's sums (None: not known)."""
+    """A column: its head, its meaning, and its figure from a run's sums (None: not known)."""
 
     head: str
     words: str
@@ -37,12 +37,12 @@ class Column:
 
 
 def _throttled(what: str, prefix: str = "", per: float = 1.0) -> Callable[[Sums], float | None]:
-    """Sum over the reasons that this kernel has, of the events that it has."""
+    """The sum over all reasons for throttling that this kernel counts, divided by `per`."""
 
     def value(sums: Sums) -> float | None:
         names = [f"{prefix}{name}_{what}" for name, _ in throttles_of(sums)]
-        found = [sums[name] for name in names if name in sums]
-        return sum(found) / per if found else None
+        counts = [sums[name] for name in names if name in sums]
+        return sum(counts) / per if counts else None
 
     return value
 
@@ -74,20 +74,20 @@ def _in_ms(microseconds: float | None) -> float | None:
 
 
 def sums_of(trace: Table) -> Sums:
-    """By how much each counter grew in the run; without those that could not be read."""
-    found = {}
+    """How much each counter grew in the run; without counters that could not be read."""
+    sums = {}
     for name in trace.names[2:]:
         values = trace.get(name)
         if values is None:
             continue
         known = values[np.isfinite(values)]
         if len(known) >= 2 and np.all(np.diff(known) >= 0):
-            found[name] = float(known[-1] - known[0])
-    return found
+            sums[name] = float(known[-1] - known[0])
+    return sums
 
 
 def event_of(sums: Sums) -> str | None:
-    """Which event told of the waits: the kernel has the one or the other."""
+    """The event that counted the waits, NEW or OLD; None if the kernel has neither."""
     if any(name.startswith(("throttled_", "kswapd_throttled_")) for name in sums):
         return NEW
     old = ("congestion_wait", "wait_iff_congested", "kswapd_congestion", "kswapd_wait_iff")
@@ -95,13 +95,13 @@ def event_of(sums: Sums) -> str | None:
 
 
 def tables(runs: dict[str, list[Run]]) -> Iterator[str]:
-    """Both tables and what has to be said of them."""
-    found: dict[str, list[Sums]] = {}
+    """Both tables with their explanations and remarks; UserError if no run has a trace."""
+    sums: dict[str, list[Sums]] = {}
     problems: list[str] = []
     left_out = []
     counting: dict[str, list[Run]] = {}
-    for variant, each in runs.items():
-        for run in each:
+    for variant, variant_runs in runs.items():
+        for run in variant_runs:
             if not whole(run) or observer_faults.of_run(run):
                 left_out.append(f"{run.variant}/{run.number}")
                 continue
@@ -109,24 +109,24 @@ def tables(runs: dict[str, list[Run]]) -> Iterator[str]:
             problems += [f"{run.variant}/{run.number}: {problem}" for problem in own]
             if trace is not None:
                 counting.setdefault(variant, []).append(run)
-                found.setdefault(variant, []).append(sums_of(trace))
-    if not found:
+                sums.setdefault(variant, []).append(sums_of(trace))
+    if not sums:
         hint = "measured with --no-evidence, tracing was not there, or a bundle had no room for it"
         if left_out:
             hint += "; runs that were not done and those with disturbed observers are not counted: "
             hint += plain(", ".join(left_out), 200)
         raise UserError("no run that counts holds a trace.tsv", hint=hint)
     yield "Waits of the page allocator and of kswapd, mean of the runs"
-    yield from _table(found, STALLS)
+    yield from _table(sums, STALLS)
     yield ""
     yield "Direct reclaim, mean of the runs"
-    yield from _table(found, RECLAIMS)
+    yield from _table(sums, RECLAIMS)
     if who := list(_who(counting, problems)):
         yield from ["", "Who was in direct reclaim, mean of the runs", *who]
     yield ""
     for column in (*STALLS, *RECLAIMS):
         yield f"  {column.head:<10} {column.words}"
-    yield from _remarks(found)
+    yield from _remarks(sums)
     if left_out:
         names = plain(", ".join(left_out), 2000)
         yield from paragraph(f"Left out (cut short, failed or disturbed): {names}.", "  ")
@@ -134,16 +134,18 @@ def tables(runs: dict[str, list[Run]]) -> Iterator[str]:
 
 
 def _who(runs: dict[str, list[Run]], problems: list[str]) -> Iterator[str]:
-    """Of each variant the programs that spent longest in direct reclaim, mean of the runs."""
-    for variant, each in runs.items():
-        found = [run.evidence.table(read_reclaimers) for run in each]
-        problems += [problem for _, own in found for problem in own]
-        told = [rows for rows, _ in found if rows is not None]
+    """The programs of each variant that spent longest in direct reclaim, mean of the runs."""
+    for variant, variant_runs in runs.items():
+        results = [run.evidence.table(read_reclaimers) for run in variant_runs]
+        problems += [problem for _, own in results for problem in own]
+        known = [rows for rows, _ in results if rows is not None]
         sums: dict[str, list[float]] = {}
-        for one in (row for rows in told for row in rows):
-            of = sums.setdefault(plain(one.comm, 30), [0.0, 0.0, 0.0])
-            for place, value in enumerate((one.microseconds, one.reclaims, one.pages)):
-                of[place] += (value or 0) / len(told)
+        for reclaimer in (row for rows in known for row in rows):
+            of = sums.setdefault(plain(reclaimer.comm, 30), [0.0, 0.0, 0.0])
+            for place, value in enumerate(
+                (reclaimer.microseconds, reclaimer.reclaims, reclaimer.pages)
+            ):
+                of[place] += (value or 0) / len(known)
         listed = sorted(sums.items(), key=lambda item: -item[1][0])[:MOST_WHO]
         words = [
             f"{comm} {us / 1e6:.1f} s in {number:,.0f} reclaims ({pages:,.0f} pages)"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One run's kernel in letters: what it moved, what its log says, what observing it took."""
+"""One run's kernel as text: what it moved, what its log says, what observing it cost."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ MIB = float(1 << 20)
 
 
 def counter_lines(run: Run) -> Iterator[str]:
-    """Swap, page IO, writeback."""
+    """Entries on swap and page IO (MiB), and writeback (pages)."""
     for name, into, out in (
         ("swap", counters.SWAP_IN, counters.SWAP_OUT),
         ("page IO", counters.PAGE_IN, counters.PAGE_OUT),
@@ -31,13 +31,13 @@ def counter_lines(run: Run) -> Iterator[str]:
 
 
 def _compressed(run: Run) -> Iterator[str]:
-    """What zswap kept from the disk, or the most memory that zram took.
+    """What zswap kept from the disk, or the most memory that zram took, in MiB.
 
-    What zram holds at the end says nothing: the programs have ended, their swap with them.
+    What zram holds at the end means nothing: the programs and their swap are gone by then.
     """
     if swap_kind(run) == ZSWAP:
-        each = (counters.ZSWAP_IN, counters.ZSWAP_OUT, counters.ZSWAP_BACK)
-        into, out, back = (mib(counters.moved_mib(run, one)) for one in each)
+        flows = (counters.ZSWAP_IN, counters.ZSWAP_OUT, counters.ZSWAP_BACK)
+        into, out, back = (mib(counters.moved_mib(run, flow)) for flow in flows)
         yield from entry("zswap", f"in {into}, out {out}; written back {back}")
     elif swap_kind(run) == ZRAM:
         most = number(run.fact("swap", "mm_stat", "mem_used_max"))
@@ -49,9 +49,9 @@ def _compressed(run: Run) -> Iterator[str]:
 
 
 def log_lines(run: Run) -> Iterator[str]:
-    """What the kernel's log counts, and failed allocations."""
-    found = look(run)
-    log, parts = found.log, []
+    """Entries on the kernel log: its events by kind, and failed allocations."""
+    allocations = look(run)
+    log, parts = allocations.log, []
     if log is None:
         yield from entry("kernel log", NOT_AVAILABLE)
         return
@@ -67,14 +67,14 @@ def log_lines(run: Run) -> Iterator[str]:
     if log.suppressed:
         text += f"; {plural(log.suppressed, 'more message')} suppressed by the kernel"
     yield from entry("kernel log", text + ("; its ring lost records" if log.missed else ""))
-    if found.happened is not None or found.echoes_lost is not None:
-        yield from entry("allocation", f"page allocation failures: {found.words()}")
-    for problem in found.problems:
+    if allocations.happened is not None or allocations.echoes_lost is not None:
+        yield from entry("allocation", f"page allocation failures: {allocations.words()}")
+    for problem in allocations.problems:
         yield from entry("with care", plain(problem))
 
 
 def _observers_memory(observing: Any, locked: Sequence[float]) -> str:
-    """What observing took of the memory: as measured, else what the observers had locked."""
+    """The memory that observing took: as measured, else what the observers had locked."""
     measured = observing if isinstance(observing, dict) else {}
     names = ("memory_kib", "locked_kib", "kernel_kib")
     memory, pinned, kernel = (number(measured.get(name)) for name in names)
@@ -85,24 +85,26 @@ def _observers_memory(observing: Any, locked: Sequence[float]) -> str:
 
 
 def observer_lines(run: Run) -> Iterator[str]:
-    """The observers' own cost: their word in meta.json, else what of it their events hold."""
+    """What the observers cost: as meta.json has it, else as far as their events do."""
     listed = run.fact("observers")
-    found: list[Any] = listed if isinstance(listed, list) and listed else run.events
-    each = [one for one in found if isinstance(one, dict) and number(one.get("cpu_s")) is not None]
-    locked = [number(one.get("locked_kib")) for one in each]
-    spent = [(number(one["cpu_s"]), number(one.get("elapsed_s"))) for one in each]
+    reports: list[Any] = listed if isinstance(listed, list) and listed else run.events
+    observers = [
+        one for one in reports if isinstance(one, dict) and number(one.get("cpu_s")) is not None
+    ]
+    locked = [number(one.get("locked_kib")) for one in observers]
+    spent = [(number(one["cpu_s"]), number(one.get("elapsed_s"))) for one in observers]
     shares = [cpu / lasted for cpu, lasted in spent if cpu is not None and lasted]
     known = [kib for kib in locked if kib is not None]
-    late = [number(one.get("worst_late_s")) for one in each] + [counters.worst_lateness(run)]
+    late = [number(one.get("worst_late_s")) for one in observers] + [counters.worst_lateness(run)]
     latest = max((one for one in late if one is not None), default=None)
     parts = [
         _observers_memory(run.fact("observing"), known),
         f"{100 * sum(shares):.2f} % of one CPU" if shares else f"CPU share {NOT_AVAILABLE}",
         f"lateness {NOT_AVAILABLE}" if latest is None else f"latest sample {latest:.3f} s late",
     ]
-    missed = sum(number(one.get("missed")) or 0 for one in each)
+    missed = sum(number(one.get("missed")) or 0 for one in observers)
     parts += [f"{missed:,.0f} samples missed"] if missed else []
-    if any(one.get("dropped") for one in each):  # a count for each file
+    if any(one.get("dropped") for one in observers):  # a count for each file
         parts.append("rows dropped, its files have holes")
     yield from entry("observers", ", ".join(parts))
     for why in observer_faults.of_run(run):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One run's streams in letters: the table of their stalls, and how late those on a clock were."""
+"""One run's streams as text: the table of their stalls, and how late timed streams were."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ NAME = 12  # columns of a stream's name
 
 
 def stream_table(run: Run) -> Iterator[str]:
-    """A row for each stream: when it ended, its stalls, its longest gap."""
+    """A row for each stream, in seconds: when it ended, its stalls, its longest and last gap."""
     if not run.streams:
         yield "No stream."
         return
@@ -42,7 +42,7 @@ def stream_table(run: Run) -> Iterator[str]:
         for total in totals(stream):
             paced = kind(stream.name) in PACED and total.threshold <= PACE
             row += f"{'-':>5}{'-':>8}" if paced else _count(total.count) + _cell(total.seconds)
-        # A gap that nobody saw end is at least this long.
+        # A gap whose end was not seen is at least this long.
         yield row + _cell(worst(stream)) + _cell(stream.open_gap, "" if stream.ended else "+")
     if any(kind(name) in PACED for name in run.streams):
         yield f"- every line would count: these come each {PACE} s. Their lateness is below."
@@ -60,39 +60,39 @@ def _count(value: int) -> str:
 
 
 def deadline_lines(run: Run) -> Iterator[str]:
-    """Audio skips, and the deadlines that heartbeats missed."""
-    others = [one for one in run.streams if kind(one) == HEARTBEAT and one != HEARTBEAT]
+    """Entries on audio skips, and on the deadlines that heartbeats missed."""
+    others = [beat for beat in run.streams if kind(beat) == HEARTBEAT and beat != HEARTBEAT]
     for name, stream_name, tolerance in (
         ("audio", PLAYER, SKIP_TOLERANCE),
         (HEARTBEAT, HEARTBEAT, BEAT_TOLERANCE),
-        *((plain(one, 40), one, BEAT_TOLERANCE) for one in others),
+        *((plain(beat, 40), beat, BEAT_TOLERANCE) for beat in others),
     ):
         stream = run.streams.get(stream_name)
-        found = lateness(stream, tolerance) if stream else None
+        delays = lateness(stream, tolerance) if stream else None
         if stream is None and run.workload.name != DESKTOP:
             continue
-        if stream is None or found is None:
+        if stream is None or delays is None:
             yield from entry(name, NOT_AVAILABLE)
             continue
         if name == "audio":
-            text = plural(len(found.spans), "skip")
-            if found.spans:
-                text += f", {seconds(sum(found.spans))} in all, the longest "
-                text += seconds(max(found.spans))
+            text = plural(len(delays.spans), "skip")
+            if delays.spans:
+                text += f", {seconds(sum(delays.spans))} in all, the longest "
+                text += seconds(max(delays.spans))
         else:
-            text = f"{found.missed:,} of {found.deadlines:,} deadlines missed by more than "
-            text += f"{tolerance} s, the worst by {found.worst:.3f} s"
+            text = f"{delays.missed:,} of {delays.deadlines:,} deadlines missed by more than "
+            text += f"{tolerance} s, the worst by {delays.worst:.3f} s"
         if any(stall.open for stall in stalls(stream)) and not stream.ended:
             text += f"; silent for the last {seconds(stream.open_gap)}"
-        if found.unread:
-            text += f"; {plural(found.unread, 'line')} without a lateness not counted"
+        if delays.unread:
+            text += f"; {plural(delays.unread, 'line')} without a lateness not counted"
         yield from entry(name, text)
 
 
 def key_lines(run: Run) -> Iterator[str]:
-    """How long keys took; nothing of a run that pressed none."""
-    found = keys.key_figures(run.keys) if run.keys else None
-    if found is not None:
-        yield from entry("keys", keys.words(found))
+    """The entry on how long keys took; nothing for a run that pressed no keys."""
+    figures = keys.key_figures(run.keys) if run.keys else None
+    if figures is not None:
+        yield from entry("keys", keys.words(figures))
     elif run.fact("keys") is not None:
         yield from entry("keys", NOT_AVAILABLE)

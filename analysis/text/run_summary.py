@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One run in letters: its freeze in a sentence, its facts, streams and counters."""
+"""One run as text: its freeze in a sentence, its facts, streams and counters."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ from analysis.verdicts.sentences import amount
 
 
 def section(run: Run, runs: int, why: RunCauses | None) -> Iterator[str]:
-    """The run's lines; runs: how many its variant has, why: what its stalls waited for."""
+    """The run's lines; `runs`: how many its variant has; `why`: the causes of its stalls."""
     name = _name(run, runs)
     yield name
     yield "-" * len(name)
@@ -38,8 +38,8 @@ def section(run: Run, runs: int, why: RunCauses | None) -> Iterator[str]:
     yield from lost_programs.lines(run)
     yield from deadline_lines(run)
     yield from key_lines(run)
-    if found := echoes(run):
-        yield from entry("echo", found.words())
+    if echo := echoes(run):
+        yield from entry("echo", echo.words())
     yield from counter_lines(run)
     yield from log_lines(run)
     yield from observer_lines(run)
@@ -77,9 +77,9 @@ def _headline(run: Run) -> str:
 
 
 def _sum_of_stalls(run: Run) -> str:
-    """All stalls added up, of how many programs, and in how many seconds of each."""
+    """The sum of all stalls (s), the number of programs, and how long each of them ran (s)."""
     subjects = run.subjects
-    ran = sorted(round(one.until - one.begin) for one in subjects)
+    ran = sorted(round(subject.until - subject.begin) for subject in subjects)
     span = f"{ran[0]:,} to {ran[-1]:,} s" if ran[0] < ran[-1] else f"{ran[0]:,} s"
     if len(subjects) > 1:
         count = f"{number_word(len(subjects))} {several(run.workload.subject)}"
@@ -93,7 +93,7 @@ def _sum_of_stalls(run: Run) -> str:
 
 
 def _measured(run: Run) -> Iterator[str]:
-    """What the workload measured by itself, one figure after the other."""
+    """An entry for each figure that the workload measured by itself."""
     for metric in metrics_of(run.workload):
         if metric.key not in BY_KEY:
             value = run.figures.get(metric.key)

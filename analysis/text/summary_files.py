@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The texts of summary.txt and details.txt: at most 75 columns, ready to paste into a mail.
 
-Of one run they say what was measured, not whether a kernel is better: one run is a sign, not a
-finding. Of a campaign summary.txt has the verdicts and a line for each run, details.txt each run.
+For a single run they report what was measured, not whether a kernel is better: one run is a sign,
+not a finding. For a campaign summary.txt has the verdicts and a line for each run, and details.txt
+describes the runs.
 """
 
 from analysis.figures.metrics import metrics_of
@@ -25,10 +26,10 @@ from errors import UserError
 def summary(
     campaign: Campaign, judged: Compared | UserError | None = None, causes: Causes | None = None
 ) -> str:
-    """The text of summary.txt: the run, or of several the page of analysis.text.campaign_summary.
+    """The text of summary.txt: the run, or for several runs the page of `campaign_summary`.
 
-    `judged`: the verdicts, or the reason why there are none; `causes`: cause_table.collect's, if
-    it is known already. UserError if no run is complete.
+    `judged`: the verdicts, or the reason why there are none; `causes`: the result of
+    cause_table.collect, if it is known already. UserError if no run is complete.
     """
     if causes is None and isinstance(judged, Compared):
         causes = judged.causes.runs
@@ -36,7 +37,7 @@ def summary(
     if len(campaign.runs) > 1:
         body = list(overview(campaign, judged, causes))
     else:
-        body = [line for one in left_out(campaign) for line in [*paragraph(one), ""]]
+        body = [line for note in left_out(campaign) for line in [*paragraph(note), ""]]
         body += [*paragraph("One run is a sign, not a finding."), ""]
         run = _first(campaign)
         body += [
@@ -47,9 +48,10 @@ def summary(
 
 
 def details(campaign: Campaign, everything: bool = False, causes: Causes | None = None) -> str:
-    """The text of details.txt: what summary.txt says of a single run, of each of them.
+    """The text of details.txt: for each run what summary.txt reports of a single run.
 
-    With many runs only of the failed ones and of each variant's median run, unless `everything`.
+    With many runs only those that did not complete and each variant's median run, unless
+    `everything`.
     """
     _first(campaign)
     causes = cause_table.collect(campaign) if causes is None else causes
@@ -73,7 +75,7 @@ def details(campaign: Campaign, everything: bool = False, causes: Causes | None 
 
 
 def _first(campaign: Campaign) -> Run:
-    """A run; UserError if none is complete."""
+    """The first run; UserError if no run is complete."""
     if not campaign.runs:
         raise UserError(
             f"{campaign.path}: no run has a status.json: {plain(', '.join(campaign.incomplete))}",

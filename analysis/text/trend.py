@@ -13,7 +13,7 @@ from analysis.verdicts.verdict import Sample
 
 
 def text(trend: Trend, width: int = 75, colour: bool = False) -> str:
-    """All tracks, and what a reader has to know of them."""
+    """The error rate, each track's changes and kernels, and what a reader must know about them."""
     lines = wrap(error_rate(trend), width)
     for different in trend.forced:
         lines += wrap(f"FORCED (--force), not comparable: {different}", width)
@@ -30,7 +30,7 @@ def text(trend: Trend, width: int = 75, colour: bool = False) -> str:
 
 
 def error_rate(trend: Trend) -> str:
-    """What all changes together may err."""
+    """A sentence on how likely all tests together report a change that is not there."""
     of = "" if len(trend.tracks) == 1 else f" of all {len(trend.tracks)} tracks"
     return (
         f"All tests{of} together report a change that is not there with a probability of at most "
@@ -39,23 +39,23 @@ def error_rate(trend: Trend) -> str:
 
 
 def sentences(track: Track) -> list[str]:
-    """A sentence for each change; one if there is none, and what that does not mean."""
-    found = [change_sentence(track, one) for one in track.changes]
+    """A sentence for each change, or a sentence that there is none and what that does not mean."""
+    lines = [change_sentence(track, change) for change in track.changes]
     if len(track.points) == 1:
         return [f"{track.points[0].label} is the only kernel so far: there is no trend yet."]
     begin, last = track.stretches[-1]
     if not track.changes:
         count = plural(len(track.points), "kernel")
-        found.append(
+        lines.append(
             f"No change is established among {count}; that does not mean that there is none."
         )
     if not track.can_show:
         of = "" if begin == last else f" to {track.points[last].label}"
-        found.append(
+        lines.append(
             f"So few runs ({track.points[begin].label}{of}) cannot show a change yet, "
             "whatever they measured."
         )
-    return found
+    return lines
 
 
 def change_sentence(track: Track, one: Change) -> str:
@@ -72,16 +72,16 @@ def change_sentence(track: Track, one: Change) -> str:
     where = f"With {labels[one.earliest]}"
     if one.earliest != one.latest:
         where = f"With one of {labels[one.earliest]} to {labels[one.latest]}"
-    found = "at once" if one.found == one.at else f"when {labels[one.found]} came"
+    when = "at once" if one.found == one.at else f"when {labels[one.found]} came"
     return (
         f"{labels[one.at]} {verb}: {_mean(track, one.after)} a run from there on, against "
-        f"{_mean(track, one.before)} before{ratio}; found {found} (p = {one.p:.1e}, "
+        f"{_mean(track, one.before)} before{ratio}; found {when} (p = {one.p:.1e}, "
         f"needed {one.needed:.1e}). {where} it began, in 95 %."
     )
 
 
 def interval_cell(one: Change) -> str:
-    """'95 % interval 1.18 to 1.44'; empty without bounds."""
+    """'95 % interval 1.18 to 1.44', of the ratio after to before; empty without bounds."""
     if one.low is None and one.high is None:
         return ""
     return f"95 % interval {times(one.low or 0.0)} to {times(one.high) if one.high else 'inf'}"

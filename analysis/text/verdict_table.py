@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The cells of tables of verdicts and metrics, for texts, pictures and the page alike.
+"""Cells of the tables of verdicts and metrics, for texts, pictures and the page alike.
 
-Every change is the raw ratio to the baseline, 1.25 being a quarter more; there is no percentage and
-no sign. A word, or the verdict beside it, says whether that is worse or better; a colour may say it
-too, never alone. A ? behind the word says that it is not established.
+Every change is the raw ratio to the baseline: 1.25 is a quarter more; there are no percentages and
+no signs. A word or the verdict beside the ratio says whether that is worse or better; a colour may
+repeat it, but never replaces it. A ? after the word means that the difference is not established.
 """
 
 import math
@@ -16,7 +16,7 @@ from analysis.verdicts.sentences import times
 from analysis.verdicts.verdict import Comparison, Sample
 from contract.workload import STALLED
 
-Cell = Callable[[Compared, str], str]  # of this variant
+Cell = Callable[[Compared, str], str]  # the cell of this variant
 FROM_NOTHING, TO_NOTHING = "from 0", "to 0"  # in place of a ratio
 
 
@@ -25,21 +25,23 @@ def _sample(compared: Compared, variant: str) -> Sample:
 
 
 def _verdict(compared: Compared, variant: str) -> str:
-    one = compared.primary.get(variant)
-    return one.verdict if one else "baseline" if compared.primary else ""
+    comparison = compared.primary.get(variant)
+    return comparison.verdict if comparison else "baseline" if compared.primary else ""
 
 
 def _of_comparison(cell: Callable[[Comparison], str]) -> Cell:
-    """The baseline has none."""
+    """A cell of the variant's comparison; empty for the baseline, which has no comparison."""
     return lambda compared, variant: (
         cell(compared.primary[variant]) if variant in compared.primary else ""
     )
 
 
 def _failed(compared: Compared, variant: str) -> str:
-    """Empty if no run of any variant failed."""
-    each = compared.samples[compared.metric.key].values()
-    return str(_sample(compared, variant).failed) if any(one.failed for one in each) else ""
+    """The number of failed runs; empty if no run of any variant failed."""
+    samples = compared.samples[compared.metric.key].values()
+    return (
+        str(_sample(compared, variant).failed) if any(sample.failed for sample in samples) else ""
+    )
 
 
 def _frozen(compared: Compared, variant: str) -> str:
@@ -57,16 +59,16 @@ def _worst(compared: Compared, variant: str) -> str:
 
 
 def _killed(compared: Compared, variant: str) -> str:
-    """Empty if no program was killed in any run."""
-    each = compared.primary.values()
-    if not any(one.lost or one.base_lost for one in each):
+    """Programs killed in a run, on average; empty if none was killed in any run."""
+    comparisons = compared.primary.values()
+    if not any(comparison.lost or comparison.base_lost for comparison in comparisons):
         return ""
-    one = compared.primary.get(variant)
-    return f"{next(iter(each)).base_lost if one is None else one.lost:.2g}"
+    comparison = compared.primary.get(variant)
+    return f"{next(iter(comparisons)).base_lost if comparison is None else comparison.lost:.2g}"
 
 
-MEAN = ""  # a head that the primary metric has a word for
-# Each column that a table of verdicts can have: its head, and what stands in it.
+MEAN = ""  # a head that `verdict_rows` replaces by the primary metric's
+# Each column that a table of verdicts can have: its head, and its cell of a variant.
 COLUMNS: dict[str, tuple[str, Cell]] = {
     "verdict": ("verdict", _verdict),
     "frozen": ("frozen", _frozen),
@@ -91,20 +93,20 @@ IN_REPORT = ("verdict", "mean and sd", "ratio", "p")
 def verdict_rows(compared: Compared, columns: Sequence[str] = IN_FULL) -> Iterator[list[str]]:
     """The heads, then a row for each variant: its label, and its cells of these columns.
 
-    A column of which no variant has anything is left out.
+    A column that is empty for all variants is left out.
     """
     metric = compared.metric
     mean = "stalled s" if metric.key == STALLED else f"mean {metric.unit}".strip()
     variants = compared.variants
     cells = {name: [COLUMNS[name][1](compared, one) for one in variants] for name in columns}
-    kept = [name for name, each in cells.items() if not {*each} <= {"", "-"}]
+    kept = [name for name, column in cells.items() if not {*column} <= {"", "-"}]
     yield ["variant", *(COLUMNS[name][0] or mean for name in kept)]
     for at, variant in enumerate(compared.variants):
         yield [compared.labels[variant], *(cells[name][at] for name in kept)]
 
 
 def legend(compared: Compared) -> str:
-    """What the columns of a desktop's verdicts are; empty of other loads."""
+    """What the columns of a desktop workload's verdicts mean; empty for other workloads."""
     if not compared.felt:
         return ""
     words = next(iter(compared.felt.values())).added_up
@@ -115,7 +117,7 @@ def legend(compared: Compared) -> str:
 
 
 def mean_and_sd(metric: Metric, sample: Sample) -> str:
-    """'203.4 ±9.6'; '>=' (of more is better '<=') if runs failed or were not done."""
+    """'203.4 ±9.6', in the metric's unit; a bound ('>=' or '<=') if runs failed or were cut."""
     spread = "" if sample.sd is None else f" ±{_number(metric, sample.sd)}"
     return _mean(metric, sample) + spread
 
@@ -125,12 +127,12 @@ def _sd(metric: Metric, sample: Sample) -> str:
 
 
 def _bound_mark(metric: Metric) -> str:
-    """What a failed run, the worst there is, would make of a mean."""
+    """The mark of a mean without the failed runs, which count as worse than any value."""
     return ">=" if metric.sign > 0 else "<="
 
 
 def ended(sample: Sample) -> int:
-    """How many of the runs ended by themselves."""
+    """The number of runs that ended by themselves."""
     return sample.runs - sample.failed - sample.unfinished
 
 
@@ -150,14 +152,14 @@ def spread_rows(compared: Compared) -> Iterator[list[str]]:
             failed = f"{sample.failed} of {sample.runs}"
             yield [compared.labels[variant], sd, "", "", "baseline", failed, "", "baseline"]
             continue
-        one, ends = compared.spread[variant], compared.failures[variant]
+        spread, ends = compared.spread[variant], compared.failures[variant]
         none = not (ends.failed or ends.base_failed)
         yield [
             compared.labels[variant],
             sd,
-            "-" if one.ratio is None else times(one.ratio),
-            p_cell(one.p_adjusted),
-            one.verdict,
+            "-" if spread.ratio is None else times(spread.ratio),
+            p_cell(spread.p_adjusted),
+            spread.verdict,
             f"{ends.failed} of {ends.runs}",
             "" if none else p_cell(ends.p_adjusted),
             "none" if none else ends.verdict,
@@ -165,24 +167,24 @@ def spread_rows(compared: Compared) -> Iterator[list[str]]:
 
 
 def metric_cell(compared: Compared, metric: Metric, variant: str) -> tuple[str, str, str, str]:
-    """'31.4', '±8.0', '0.50x', 'better'; of the baseline the first two."""
+    """'31.4', '±8.0', '0.50x', 'better': mean and sd, then (not for the baseline) the change."""
     sample = compared.samples[metric.key][variant]
     base = compared.samples[metric.key][compared.baseline]
     value = _mean(metric, sample)
     sd = "" if sample.sd is None else f"±{_number(metric, sample.sd)}"
     if variant == compared.baseline or sample.mean is None or base.mean is None:
         return value, sd, "", ""
-    one = compared.of(metric)[variant]
+    comparison = compared.of(metric)[variant]
     if any(sample.cut) and any(base.cut):
-        return value, sd, "", ""  # each is at least so much: not even a bound of the ratio
-    change = _change(one)
-    change = f"{one.bound}{change}" if change else ""
-    same = change == "1.00x" and not one.differs
-    return value, sd, change, "" if same else direction_word(one)
+        return value, sd, "", ""  # both means are lower bounds, which do not bound the ratio
+    change = _change(comparison)
+    change = f"{comparison.bound}{change}" if change else ""
+    same = change == "1.00x" and not comparison.differs
+    return value, sd, change, "" if same else direction_word(comparison)
 
 
 def _change(one: Comparison) -> str:
-    """'3.31x', 'from 0', 'to 0'; empty if that is no number because runs failed."""
+    """'3.31x', 'from 0', 'to 0'; empty if there is no ratio because runs failed."""
     if one.ratio and math.isfinite(one.ratio):
         return f"{times(one.ratio)}x"
     if one.sample.failed or one.base.failed or one.sample.mean == one.base.mean:
@@ -191,9 +193,9 @@ def _change(one: Comparison) -> str:
 
 
 def direction_word(one: Comparison) -> str:
-    """'worse', 'better'; with a ? while that is not established, empty if there is no change.
+    """'worse', 'better'; with a ? if that is not established; empty if there is no change.
 
-    It goes by the ratio, the median of a run to a run, and of those without one by the means.
+    It goes by the ratio (the median over pairs of runs), or by the means if there is no ratio.
     """
     more = (one.sample.mean or 0.0) - (one.base.mean or 0.0)
     worse = more * one.metric.sign
@@ -219,7 +221,7 @@ def _number(metric: Metric, value: float) -> str:
 
 
 def ratio_cell(one: Comparison) -> str:
-    """'0.67 (0.63-0.71)': the median ratio of two runs, and the ratios that are not rejected."""
+    """'0.67 (0.63-0.71)': the median ratio over pairs of runs, and its interval."""
     if one.ratio is None:
         return "-"
     figure = one.bound + times(one.ratio)
@@ -233,7 +235,7 @@ def _bound(value: float) -> str:
 
 
 def p_cell(value: float | None) -> str:
-    """'0.032', '<0.0001'; '-' if there is none."""
+    """'0.032', '<0.0001'; '-' if there is no p."""
     if value is None:
         return "-"
     return "<0.0001" if value < 0.0001 else f"{value:.2g}" if value < 0.0995 else f"{value:.2f}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the kernel did differently, in letters: the counters that differ most, and how surely."""
+"""What the kernel did differently, as text: the counters that differ most, and how surely."""
 
 from collections.abc import Iterator
 from textwrap import wrap
@@ -18,9 +18,9 @@ from analysis.verdicts.verdict import Sample
 from analysis.verdicts.vmstat import LEAST, Difference, Differences
 
 TITLE = "What the kernel did differently"
-ROWS = 12  # of a variant's table
-ALL_ROWS = 36  # of the tables of all variants together, but for
-FEWEST = 3  # that each has at least
+ROWS = 12  # of a variant's table at most
+ALL_ROWS = 36  # of the tables of all variants together, unless FEWEST makes them more
+FEWEST = 3  # rows of a variant's table at least
 NAMED = 5  # counters in a sentence
 LABEL = 20  # columns of a variant's name in a heading
 MEANING = (
@@ -34,12 +34,12 @@ MEANING = (
 
 def section(compared: Compared, width: int) -> Iterator[str]:
     """The tables of compare.txt, after an empty line; nothing if no run has counters."""
-    found = shown(compared)
-    if not found:
+    variants = shown(compared)
+    if not variants:
         return
     yield from ["", f"{TITLE}:", "", *wrap(MEANING, width)]
-    rows = rows_each(len(found))
-    for variant in found:
+    rows = rows_each(len(variants))
+    for variant in variants:
         yield ""
         for sentence in sentences(compared, variant, rows):
             yield from wrap(sentence, width, subsequent_indent="  ", break_on_hyphens=False)
@@ -51,47 +51,47 @@ def section(compared: Compared, width: int) -> Iterator[str]:
 
 
 def rows_each(variants: int, whole: int = ALL_ROWS, most: int = ROWS) -> int:
-    """How many counters the table of each of so many variants has, `whole` of all together."""
+    """Rows of a variant's table, FEWEST to `most`; the tables of all variants share `whole`."""
     return max(FEWEST, min(most, whole // max(1, variants)))
 
 
 def shown(compared: Compared) -> list[str]:
-    """The variants that have a table: all others, of many the best and the worst."""
+    """The variants that have a table: all but the baseline; of many, the best and the worst."""
     if not compared.counters.figures:
         return []
-    found = choice.shown(compared.campaign, compared.variants)
-    return [one for one in found if one != compared.baseline]
+    chosen = choice.shown(compared.campaign, compared.variants)
+    return [variant for variant in chosen if variant != compared.baseline]
 
 
 def sentences(compared: Compared, variant: str, rows: int = ROWS) -> Iterator[str]:
-    """What was found, what can be concluded from it, and what was not compared."""
-    one = compared.counters.differences[variant]
+    """What differs, what can be concluded from it, and what was not compared."""
+    differences = compared.counters.differences[variant]
     label, base = (plain(compared.labels[of], 40) for of in (variant, compared.baseline))
-    if not all(one.runs):
+    if not all(differences.runs):
         yield f"{label}: no counters to compare, for want of runs that ended with some."
         return
-    yield f"{label} against {base}: {_found(one)}{_lengths(compared, variant)}"
+    yield f"{label} against {base}: {_found(differences)}{_lengths(compared, variant)}"
     if lacking := [
         f"only {who} has {some(names, NAMED)}"
-        for who, names in ((base, one.only_base), (label, one.only_here))
+        for who, names in ((base, differences.only_base), (label, differences.only_here))
         if names
     ]:
         yield f"Not compared: {'; '.join(lacking)}."
-    if one.went_back:
+    if differences.went_back:
         yield (
             "A counter that only grows went back (it wrapped, or was reset): that run has no "
-            f"figure of {some(one.went_back, NAMED)}."
+            f"figure of {some(differences.went_back, NAMED)}."
         )
-    if one.tested:
-        yield _listed(one, rows)
+    if differences.tested:
+        yield _listed(differences, rows)
 
 
 def _listed(one: Differences, rows: int) -> str:
-    """Which of the counters the table has: it begins with the separate ones."""
+    """Which counters the table has; it begins with the separate ones."""
     least = f"{100 * (LEAST - 1):.0f} %"
     if not one.told:
         return f"None differs by {least} or more."
-    apart = sum(each.separate for each in one.told)
+    apart = sum(difference.separate for difference in one.told)
     which = "separate ones" if max(one.runs) > 1 else "ones"
     if apart > rows:
         return f"The {rows} {which} that differ most:"
@@ -109,7 +109,7 @@ def _listed(one: Differences, rows: int) -> str:
 
 
 def _lengths(compared: Compared, variant: str) -> str:
-    """That the runs took longer, or not so long, if they did: more then happens in them anyway."""
+    """A sentence if the runs took longer or less long, since that changes the counters too."""
     metric = BY_KEY["elapsed"]
     base, mean = (compared.samples[metric.key][of].mean for of in (compared.baseline, variant))
     if not base or not mean or 1 / LEAST < mean / base < LEAST:
@@ -119,7 +119,7 @@ def _lengths(compared: Compared, variant: str) -> str:
 
 
 def _found(one: Differences) -> str:
-    """How many counters are separate, how many chance would make so, and what is established."""
+    """How many counters are separate, how many chance would separate, and what is established."""
     tested = plural(len(one.tested), "counter")
     runs = runs_word(*one.runs)
     if not one.tested:
@@ -143,23 +143,23 @@ def _found(one: Differences) -> str:
 
 
 def table_rows(compared: Compared, variant: str) -> list[list[str]]:
-    """The heads, then a row for each counter that is told, those that differ most first."""
-    one = compared.counters.differences[variant]
+    """The heads, then a row for each counter shown, those that differ most first."""
+    differences = compared.counters.differences[variant]
     labels = [plain(compared.labels[of], LABEL) for of in (compared.baseline, variant)]
-    size, others = one.runs
+    size, others = differences.runs
     return [
         ["counter", *labels, "ratio", "runs", "p", "p (Holm)"],
         *(
             [
-                name(each.counter),
-                _range(each.base, others),
-                _range(each.sample, size),
-                ratio_cell(each),
-                "separate" if each.separate else "overlap",
-                p_cell(each.p),
-                p_cell(each.p_adjusted),
+                name(difference.counter),
+                _range(difference.base, others),
+                _range(difference.sample, size),
+                ratio_cell(difference),
+                "separate" if difference.separate else "overlap",
+                p_cell(difference.p),
+                p_cell(difference.p_adjusted),
             ]
-            for each in one.told
+            for difference in differences.told
         ),
     ]
 
@@ -170,7 +170,7 @@ def name(counter: str) -> str:
 
 
 def ratio_cell(one: Difference) -> str:
-    """'10.4', '0.0031', 'from 0', 'to 0': the means' ratio."""
+    """'10.4', '0.0031', 'from 0', 'to 0': the ratio of the means."""
     ratio = one.ratio
     if ratio is None:
         return "from 0"
@@ -180,7 +180,7 @@ def ratio_cell(one: Difference) -> str:
 
 
 def _range(sample: Sample, runs: int) -> str:
-    """'5,100-7,001', one value if all are alike; with the runs, if they are fewer than others'."""
+    """'5,100-7,001', a single value if all are alike; with their number if not all runs have it."""
     least, most = min(sample.values), max(sample.values)
     ends = dict.fromkeys(_figure(value, most) for value in (least, most))
     fewer = f" ({len(sample.values)} of {runs})" if len(sample.values) < runs else ""
@@ -188,7 +188,7 @@ def _range(sample: Sample, runs: int) -> str:
 
 
 def _figure(value: float, most: float) -> str:
-    """Exact, or in millions if the larger end of the range is beyond them."""
+    """The exact value, or millions if the larger end of the range is a million or more."""
     if most >= 999_999.5:
         return f"{value / 1e6:,.2f}M"
     return f"{value:,.0f}" if value == int(value) or value >= 99.5 else f"{value:.1f}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A workload's tables in letters: in their own form, or a row for each variant."""
+"""A workload's tables as text: in their own form, or with a row for each variant."""
 
 import math
 import re
@@ -19,7 +19,7 @@ from contract.workload import Description, FigureTable, TableRow
 
 NONE = "-"
 LABEL = 26  # columns of a variant's name
-SIGNIFICANT, MOST_DECIMALS = 3, 6  # digits of a figure that nothing is said of
+SIGNIFICANT, MOST_DECIMALS = 3, 6  # digits of a figure whose workload sets none
 TOO_LONG = 1e9
 CHANGE = "(x): the ratio of the mean to {}'s."
 MEANS = "means of the runs that ended"
@@ -31,11 +31,11 @@ RATIO = re.compile(r"x(?: worse| better)?\)$")
 
 @dataclass(frozen=True)
 class ByVariant:
-    """One table turned: a row for each variant, a column for each cell that is not empty.
+    """A table transposed: a row for each variant, a column for each cell that is not empty.
 
-    `of`: what its figures are; `groups`: the title of the table's row over the first of its cells,
-    "" over the others; `heads`: the table's columns; `names`: both; `change`: what the ratios in
-    the cells are, "" of none.
+    `of`: what the figures are; `groups`: the title of the workload's row above its first cell, ""
+    above its other cells; `heads`: the titles of the workload's columns; `names`: both titles;
+    `change`: what the ratios in the cells are, "" without ratios.
     """
 
     title: str
@@ -48,15 +48,15 @@ class ByVariant:
 
     @property
     def fewer(self) -> bool:
-        """Whether a cell has fewer runs than its row."""
+        """Whether a cell is the mean of fewer runs than its row has."""
         return any(_is_of_fewer(cell) for row in self.rows for cell in row[2:])
 
 
 @dataclass(frozen=True)
 class _Place:
-    """A cell of a table: the titles of its row and column; `first`: of those in its row.
+    """A cell of a table: the titles of its row and column; `first`: whether it begins its row.
 
-    `better`: the direction of its column, "" of none.
+    `better`: the better direction of its column, "" if there is none.
     """
 
     title: str
@@ -67,31 +67,31 @@ class _Place:
 
 
 def run_lines(run: Run, width: int) -> Iterator[str]:
-    """The tables of one run, an empty line before each."""
-    found = of_run(run, run.workload.tables)
+    """The tables of one run, with an empty line before each."""
+    figures = of_run(run, run.workload.tables)
     for table in run.workload.tables:
-        digits = _digits(run.workload, table, [found])
-        cells = {key: _figure(found[key], digits[key]) for key in keys([table]) if key in found}
+        digits = _digits(run.workload, table, [figures])
+        cells = {key: _figure(figures[key], digits[key]) for key in keys([table]) if key in figures}
         yield from ["", *_form(table, cells, width)]
 
 
 def campaign_lines(
     campaign: Campaign, variants: Sequence[str], labels: Mapping[str, str], width: int
 ) -> Iterator[str]:
-    """The tables of each of these variants: means over its runs, an empty line after each."""
+    """The tables of these variants: means over a variant's runs, with an empty line after each."""
     trusted = observer_faults.trusted(campaign.variants())
     for variant in variants:
         runs = trusted.get(variant, [])
         workload = first_described(campaign.variants()[variant]).workload
-        each = over_runs(runs, workload.tables)
-        for table, means in zip(workload.tables, each, strict=True):
+        tables = over_runs(runs, workload.tables)
+        for table, means in zip(workload.tables, tables, strict=True):
             cells = _cells(means, _digits(workload, table, [means.values]))
             of = f"{plain(labels[variant], LABEL)}, mean of {plural(means.runs, 'run')}"
             yield from [*_form(table, cells, width, of + FAILED_TOO * table.of_failed), ""]
 
 
 def variant_lines(compared: Compared, variants: Sequence[str], width: int) -> Iterator[str]:
-    """Each table with a row for each variant, or a column where that is too wide."""
+    """Each table with a row for each variant, or with a column if the rows would be too wide."""
     for table in by_variant(compared, variants):
         yield from ["", *paragraph(f"{table.title} ({table.of}):")]
         rows = [["", "", *table.groups], ["variant", "runs", *table.heads], *table.rows]
@@ -109,28 +109,30 @@ def variant_lines(compared: Compared, variants: Sequence[str], width: int) -> It
 
 
 def by_variant(compared: Compared, variants: Sequence[str]) -> list[ByVariant]:
-    """The tables of the workload that is compared."""
+    """The tables of the workload that is compared, transposed."""
     workload = compared.workload
     if not workload.tables:
         return []
     runs = observer_faults.trusted(compared.campaign.variants())
-    each = {one: over_runs(runs.get(one, []), workload.tables) for one in variants}
-    found = []
+    means_of = {variant: over_runs(runs.get(variant, []), workload.tables) for variant in variants}
+    tables = []
     for at, table in enumerate(workload.tables):
-        means = {one: each[one][at] for one in variants}
-        digits = _digits(workload, table, [one.values for one in means.values()])
+        means = {variant: means_of[variant][at] for variant in variants}
+        digits = _digits(workload, table, [variant.values for variant in means.values()])
         base = means.get(compared.baseline, Means(0, {})) if len(variants) > 1 else Means(0, {})
         places = [place for row in table.rows for place in _places(table, row)]
         rows = []
-        for one in variants:
-            cells = _cells(means[one], digits)
+        for variant in variants:
+            cells = _cells(means[variant], digits)
             values = [
-                cells[place.key] + _change(place, means[one], base) if place.key in cells else NONE
+                cells[place.key] + _change(place, means[variant], base)
+                if place.key in cells
+                else NONE
                 for place in places
             ]
-            rows.append([plain(compared.labels[one], LABEL), str(means[one].runs), *values])
-        told = any(RATIO.search(cell) for row in rows for cell in row[2:])
-        found.append(
+            rows.append([plain(compared.labels[variant], LABEL), str(means[variant].runs), *values])
+        has_ratio = any(RATIO.search(cell) for row in rows for cell in row[2:])
+        tables.append(
             ByVariant(
                 table.title,
                 MEANS + FAILED_TOO * table.of_failed,
@@ -138,27 +140,34 @@ def by_variant(compared: Compared, variants: Sequence[str]) -> list[ByVariant]:
                 [place.head for place in places],
                 [", ".join(filter(None, (place.title, place.head))) for place in places],
                 rows,
-                CHANGE.format(plain(compared.labels[compared.baseline], LABEL)) if told else "",
+                CHANGE.format(plain(compared.labels[compared.baseline], LABEL))
+                if has_ratio
+                else "",
             )
         )
-    return found
+    return tables
 
 
 def _digits(
     workload: Description, table: FigureTable, values: Sequence[Mapping[str, float]]
 ) -> dict[str, int]:
-    """Decimals by key: where the workload says none, those that others of the column have."""
-    told = {metric.key: metric.digits for metric in metrics_of(workload)}
-    found: dict[str, int] = {}
+    """Decimals by key: the workload's own, else the most that other keys of the column have."""
+    fixed = {metric.key: metric.digits for metric in metrics_of(workload)}
+    digits: dict[str, int] = {}
     for column in zip(*(row.figures for row in table.rows), strict=True):
-        there = [one[key] for one in values for key in column if key in one and key not in told]
-        said = [told[key] for key in column if key in told] or map(_decimals, there)
-        found |= dict.fromkeys(column, max(said, default=0))
-    return found | told
+        there = [
+            figures[key]
+            for figures in values
+            for key in column
+            if key in figures and key not in fixed
+        ]
+        decimals = [fixed[key] for key in column if key in fixed] or map(_decimals, there)
+        digits |= dict.fromkeys(column, max(decimals, default=0))
+    return digits | fixed
 
 
 def _decimals(value: float) -> int:
-    """None of a whole number, else as many as show so many digits."""
+    """0 for a whole number, else as many decimals as show SIGNIFICANT digits."""
     if value == int(value):
         return 0
     return max(0, min(MOST_DECIMALS, SIGNIFICANT - 1 - math.floor(math.log10(abs(value)))))
@@ -169,16 +178,16 @@ def _figure(value: float, digits: int) -> str:
 
 
 def _cells(means: Means, digits: Mapping[str, int]) -> dict[str, str]:
-    """The cells by key; of fewer runs than the others with their number."""
-    found = {}
+    """The cells by key; with the number of runs if it is smaller than the table's."""
+    cells = {}
     for key, mean in means.of.items():
         fewer = f" ({mean.runs})" if mean.runs < means.runs else ""
-        found[key] = _figure(mean.value, digits[key]) + fewer
-    return found
+        cells[key] = _figure(mean.value, digits[key]) + fewer
+    return cells
 
 
 def _form(table: FigureTable, cells: Mapping[str, str], width: int, of: str = "") -> Iterator[str]:
-    """The table as its workload has it; columns that do not fit stand below the others."""
+    """The table as its workload lays it out; columns that do not fit stand below the others."""
     yield from paragraph(f"{table.title} ({of}):" if of else f"{table.title}:")
     rows = [
         [row.title, *(cells.get(key, NONE) if key else "" for key in row.figures)]
@@ -203,7 +212,7 @@ def _is_of_fewer(cell: str) -> bool:
 
 
 def _change(place: _Place, means: Means, base: Means) -> str:
-    """` (1.26x worse)`: the ratio to the baseline's mean, and which way that is."""
+    """` (1.26x worse)`: the ratio to the baseline's mean, and its direction."""
     value, of = means.of[place.key].value, base.of.get(place.key)
     if not place.better or of is None or of.value <= 0 or means is base:
         return ""
@@ -222,7 +231,7 @@ def _places(table: FigureTable, row: TableRow) -> list[_Place]:
 
 
 def _aligned(rows: list[list[str]], left: int) -> list[list[str]]:
-    """All but the first columns with their ends under each other."""
+    """The rows with all but the first `left` columns aligned to the right."""
     sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         [

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One metric over many kernels or nights: where it changed, how much, and how sure that is."""
+"""A metric over many kernels or nights: where it changed, how much, and how sure that is."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The trend as JSON: every figure unrounded; NaN and infinity do not occur."""
+"""The trend as JSON: figures are not rounded; NaN and infinity do not occur."""
 
 import json
 import math
@@ -12,17 +12,17 @@ TREND_VERSION = 1
 
 
 def json_text(trend: Trend) -> str:
-    """One object: each track with its points and changes (docs/reference/trend.md)."""
-    found = {
+    """A JSON object: each track with its points and changes (docs/reference/trend.md)."""
+    content = {
         "format": TREND_VERSION,
         "order": trend.order,
         "alpha": trend.alpha,
         "margin": trend.margin,
-        "tracks": [_track(one) for one in trend.tracks],
+        "tracks": [_track(track) for track in trend.tracks],
         "forced": trend.forced,
         "notes": trend.notes,
     }
-    return json.dumps(found, indent=1, allow_nan=False) + "\n"
+    return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
 
 def _track(track: Track) -> dict[str, Any]:
@@ -36,16 +36,18 @@ def _track(track: Track) -> dict[str, Any]:
         "can_show": track.can_show,
         "points": [
             {
-                "variant": one.variant,
-                "label": one.label,
-                "date": one.date.isoformat() if one.date else None,
-                "values": [value if math.isfinite(value) else None for value in one.sample.values],
-                "at_least": list(one.sample.cut),
-                "missing": one.sample.missing,
+                "variant": entry.variant,
+                "label": entry.label,
+                "date": entry.date.isoformat() if entry.date else None,
+                "values": [
+                    value if math.isfinite(value) else None for value in entry.sample.values
+                ],
+                "at_least": list(entry.sample.cut),
+                "missing": entry.sample.missing,
             }
-            for one in track.points
+            for entry in track.points
         ],
-        "changes": [_change(track, one) for one in track.changes],
+        "changes": [_change(track, entry) for entry in track.changes],
     }
 
 

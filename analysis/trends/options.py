@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The options of a trend: which, and --fail-on, an exit status for what a caller does not take."""
+"""The options of a trend: which trend, and --fail-on, an exit status for unwanted verdicts."""
 
 import argparse
 import sys
@@ -39,10 +39,10 @@ def add_fail_on(parser: argparse.ArgumentParser) -> None:
 
 def fail_status(trend: Trend, fail_on: Sequence[str]) -> int:
     """Exit.FAILED_ON, with a line on stderr for each track that is why; else 0."""
-    found = [one for one in trend.tracks if one.verdict in fail_on]
-    for track in found:
+    rejected = [one for one in trend.tracks if one.verdict in fail_on]
+    for track in rejected:
         print(f"analysis.trend: --fail-on: {track.name} is {track.verdict}", file=sys.stderr)
-    return Exit.FAILED_ON if found else 0
+    return Exit.FAILED_ON if rejected else 0
 
 
 def _words(text: str) -> tuple[str, ...]:

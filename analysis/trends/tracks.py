@@ -20,9 +20,9 @@ from errors import UserError
 Order = Literal["version", "date"]
 VERSION = re.compile(r"([0-9]+(?:\.[0-9]+)*)(?:[-~]rc([0-9]+))?(.*)", re.DOTALL)
 FLAVOUR = re.compile(r"-((?:[a-z]+-)*amd64)(?:-unsigned)?")
-NAMED = 12  # variants that one line names
-ONE_NIGHT = timedelta(hours=16)  # kernels measured within it came together
-NO_RC = 10**9  # after each -rcN
+NAMED = 12  # variants that a line names at most
+ONE_NIGHT = timedelta(hours=16)  # kernels measured within it count as measured together
+NO_RC = 10**9  # sorts a release after each of its -rcN
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def find_tracks(
     dates: dict[str, datetime],
     notes: list[str],
 ) -> list[tuple[str, list[Point]]]:
-    """Name and points of each track, those first that began first."""
+    """The name and the points of each track, in the order of their first variants."""
     planned = {one.label: one for one in part.plan.variants}
     labels = display_labels(part)
     tracks: dict[tuple[str, ...], list[tuple[Any, Point]]] = {}
@@ -67,19 +67,19 @@ def find_tracks(
     if unknown:
         notes.append(f"No figure of {metric.title}, left out: {some(unknown, NAMED)}.")
     varying = [len(set(column)) > 1 for column in zip(*tracks, strict=True)]
-    found = []
+    named_tracks = []
     for key, members in tracks.items():
-        # By version the name says what sets the tracks apart; by date each has its kernel.
+        # By version the name has what distinguishes the tracks; by date also the kernel.
         words = [word for word, varies in zip(key, varying, strict=True) if varies and word]
         name = ", ".join([key[0], *words[varying[0] :]] if order == "date" else words)
         points = [point for _, point in sorted(members, key=lambda one: one[0])]
-        found.append((plain(name or "all kernels", 100), points))
-    return found
+        named_tracks.append((plain(name or "all kernels", 100), points))
+    return named_tracks
 
 
 def dates_of(campaign: Campaign) -> dict[str, datetime]:
-    """When the first run of each variant began, by plan.toml."""
-    found: dict[str, datetime] = {}
+    """When the first run of each variant began, from plan.toml."""
+    dates: dict[str, datetime] = {}
     entries = campaign.plan.tables.get("run", [])
     for entry in entries if isinstance(entries, list) else []:
         if not isinstance(entry, dict) or not isinstance(variant := entry.get("variant"), str):
@@ -88,22 +88,22 @@ def dates_of(campaign: Campaign) -> dict[str, datetime]:
             date = datetime.strptime(str(entry.get("date")), "%Y-%m-%dT%H:%M:%S%z")
         except ValueError:
             continue
-        found[variant] = min(date, found.get(variant, date))
-    return found
+        dates[variant] = min(date, dates.get(variant, date))
+    return dates
 
 
 def inserted(points: Sequence[Point]) -> list[str]:
-    """The points that were measured after one which follows them."""
-    found = []
-    for index, one in enumerate(points):
+    """The labels of points that were measured later than a point which follows them."""
+    labels = []
+    for index, point in enumerate(points):
         later = [other.date for other in points[index + 1 :] if other.date]
-        if one.date and later and one.date > min(later) + ONE_NIGHT:
-            found.append(one.label)
-    return found
+        if point.date and later and point.date > min(later) + ONE_NIGHT:
+            labels.append(point.label)
+    return labels
 
 
 def _same_track(asked: Variant, run: Run, order: Order) -> tuple[str, ...]:
-    """What variants have in common that follow each other."""
+    """What all variants of a track have in common."""
     flavour = FLAVOUR.search(str(run.fact("kernel", "release") or ""))
     return (
         (asked.kernel or run.label) if order == "date" else "",
@@ -115,7 +115,7 @@ def _same_track(asked: Variant, run: Run, order: Order) -> tuple[str, ...]:
 
 
 def _version(run: Run) -> tuple[Any, ...]:
-    """Sort key: 6.1 before 6.12, 7.3-rc7 before 7.3; what names no version comes last."""
+    """Sort key: 6.1 before 6.12, 7.3-rc7 before 7.3; runs without a version come last."""
     for text in (run.label, str(run.fact("kernel", "release") or "")):
         if match := VERSION.fullmatch(text):
             numbers = tuple(int(part[:18]) for part in match[1].split("."))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The tracks of a trend: which kernels follow each other, where the metric changed between them."""
+"""The tracks of a trend: which kernels follow each other, and where the metric changed."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,24 +20,27 @@ from contract.levels import attainable_p
 from errors import UserError
 
 INTERVAL = (
-    0.02  # of the test whose kept ratios are a change's interval, of which 95 % hold the truth
+    0.02  # level of the test that gives a change's interval; 95 % of intervals hold the truth
 )
 
 
 @dataclass(frozen=True)
 class Change:
-    """A change of the level between two points, which are counted from 0."""
+    """A change of the level between two points, which are counted from 0.
 
-    at: int  # the first point after it; it may be any from `earliest` to `latest`
+    `ratio`, `low` and `high`: after to before; p and `needed`: probabilities, 0 to 1.
+    """
+
+    at: int  # the first point after it, which may be any from `earliest` to `latest`
     earliest: int
     latest: int
     found: int  # the newest point when it was found
-    before: Sample  # the runs since the change before, the runs until the next one
-    after: Sample
-    p: float  # of the test that found it, and the level it was held to
-    needed: float
+    before: Sample  # the runs since the previous change
+    after: Sample  # the runs until the next change
+    p: float  # of the test that found it
+    needed: float  # the level that p was held to
     ratio: float | None
-    bound: str  # as of analysis.verdicts.verdict.Comparison
+    bound: str  # as in analysis.verdicts.verdict.Comparison
     low: float | None
     high: float | None
     verdict: Word
@@ -45,33 +48,33 @@ class Change:
 
 @dataclass(frozen=True)
 class Track:
-    """Points that follow each other, and the changes between them."""
+    """Consecutive points, and the changes between them."""
 
     name: str
     metric: Metric
     points: list[Point]
     changes: list[Change]
-    alpha: float  # of all tests of this track, however long it grows
+    alpha: float  # error rate of all tests of this track together, however long it grows
 
     @property
     def verdict(self) -> Word:
-        """That of the last change which is not surely within the margin."""
-        words = [one.verdict for one in self.changes if one.verdict != "equivalent"]
+        """The verdict of the last change that is not `equivalent`, else `undecided`."""
+        words = [change.verdict for change in self.changes if change.verdict != "equivalent"]
         return words[-1] if words else "undecided"
 
     @property
     def stretches(self) -> list[tuple[int, int]]:
-        """First and last point of each stretch between two changes."""
-        begins = [0, *(one.at for one in self.changes)]
+        """The first and last point of each stretch without a change."""
+        begins = [0, *(change.at for change in self.changes)]
         return list(
             zip(begins, [*(at - 1 for at in begins[1:]), len(self.points) - 1], strict=True)
         )
 
     @property
     def can_show(self) -> bool:
-        """Whether a test could divide the last stretch, whatever its runs measured."""
+        """Whether the last stretch has enough runs for a test to find a change in it."""
         begin, last = self.stretches[-1]
-        sizes = [len(one.sample.values) for one in self.points[begin : last + 1]]
+        sizes = [len(point.sample.values) for point in self.points[begin : last + 1]]
         if len(sizes) < 2:
             return False
         needed = level(len(self.changes), len(sizes), self.alpha)
@@ -82,7 +85,7 @@ class Track:
 
 @dataclass(frozen=True)
 class Trend:
-    """All tracks, which err together in `alpha`."""
+    """All tracks; `alpha`: the error rate of all their tests together; `margin`: 0.1 for 10 %."""
 
     order: Order
     alpha: float
@@ -99,12 +102,12 @@ def find_trend(
     metric: str | None = None,
     force: bool = False,
 ) -> Trend:
-    """The trend of a campaign's, or of several pooled campaigns', variants.
+    """The trend of the variants of a campaign, or of several pooled campaigns.
 
-    By version all kernels are one track. By date each `--kernel` that was asked for is one: in
-    `debian:6.12` follow the kernels that this was in the course of time.
+    By version all kernels are one track. By date each `--kernel` argument is a track: that of
+    `debian:6.12` has the kernels which this name stood for over time.
     """
-    found: list[tuple[str, Metric, list[Point]]] = []
+    series: list[tuple[str, Metric, list[Point]]] = []
     forced: list[str] = []
     notes = list(campaign.pooled)
     if not campaign.runs:
@@ -118,15 +121,17 @@ def find_trend(
         of_part = _metric(part, metric)
         workload = f"{first_described(part.runs).workload.name} " if len(parts) > 1 else ""
         for name, points in find_tracks(part, order, of_part, dates, notes):
-            found.append((f"{workload}{name}", of_part, points))
+            series.append((f"{workload}{name}", of_part, points))
     if forced and not force:
         more = f" (and {len(forced) - 1} more)" if len(forced) > 1 else ""
         raise UserError(f"{forced[0]}{more}", hint="--force compares them all the same")
-    if not found:
+    if not series:
         raise UserError(f"{campaign.path}: no run has a figure of the metric, there is no trend")
     alpha, margin = campaign.plan.alpha, campaign.plan.margin
-    tracks = [judge_track(*one, alpha / len(found), margin) for one in found]
-    if order == "version" and (late := [name for one in tracks for name in inserted(one.points)]):
+    tracks = [judge_track(*track, alpha / len(series), margin) for track in series]
+    if order == "version" and (
+        late := [name for track in tracks for name in inserted(track.points)]
+    ):
         notes.append(
             f"Measured after newer kernels and put before them: {some(late, NAMED)}. The error "
             "rate is that of this one trend then, not of all that were made while it grew."
@@ -137,8 +142,8 @@ def find_trend(
 def judge_track(
     name: str, metric: Metric, points: list[Point], alpha: float, margin: float
 ) -> Track:
-    """The changes between these points; all tests of them err in alpha together."""
-    # That a run was not done says no more than that it was long: it ranks with those that failed.
+    """The track with its changes; alpha: the error rate of all its tests together, 0 to 1."""
+    # A run that was not done is only known to be long: it ranks with the failed runs.
     values = [one.sample.most for one in points]
     alarms = find_alarms(values, alpha)
     ends = [*(one.at for one in alarms[1:]), len(points)]
@@ -178,18 +183,18 @@ def judge_track(
 
 
 def _joined(points: Iterable[Point]) -> Sample:
-    each = [one.sample for one in points]
-    cut = tuple(cut for one in each for cut in one.cut or (False,) * len(one.values))
+    samples = [one.sample for one in points]
+    cut = tuple(cut for one in samples for cut in one.cut or (False,) * len(one.values))
     return Sample(
-        tuple(value for one in each for value in one.values),
-        missing=sum(one.missing for one in each),
+        tuple(value for one in samples for value in one.values),
+        missing=sum(one.missing for one in samples),
         cut=cut if any(cut) else (),
-        cut_missing=sum(one.cut_missing for one in each),
+        cut_missing=sum(one.cut_missing for one in samples),
     )
 
 
 def _metric(part: Campaign, asked: str | None) -> Metric:
-    known = {one.key: one for one in metrics_of(first_described(part.runs).workload)}
+    known = {metric.key: metric for metric in metrics_of(first_described(part.runs).workload)}
     if asked is None:
         return next(iter(known.values()))
     if asked not in known:

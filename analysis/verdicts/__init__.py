@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs against runs (docs/explain/verdicts.md)."""
+"""Compares runs with runs (docs/explain/verdicts.md)."""

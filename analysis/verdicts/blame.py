@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which cause a regression or an improvement comes from, where there is one.
-
-docs/explain/verdicts.md
-"""
+"""Which causes a regression or an improvement comes from, if any (docs/explain/verdicts.md)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,9 +12,9 @@ from analysis.verdicts.judge import Pair, judge
 from analysis.verdicts.sentences import p_equals, runs_word
 from analysis.verdicts.verdict import Comparison, Sample
 
-TESTED = 0.05  # of all stalled seconds of both variants: a smaller cause is not tested
-PART = 0.1  # of the change of the stalled seconds: a cause with less of it explains nothing
-# The waits that dm-crypt's share is taken from: one, where only some of the runs can tell it apart.
+TESTED = 0.05  # share of the stalled seconds of both variants: smaller causes are not tested
+PART = 0.1  # share of the change of the stalled seconds: a smaller change explains nothing
+# dm-crypt's share is part of these waits; they are one cause if only some runs can tell it apart.
 DISK = "disk"
 DISK_WAITS = ("swap_in", "file_read", "file_write", "dm_crypt")
 DISK_METRIC = Metric(f"cause-{DISK}", "stalled seconds: waits for the disk or dm-crypt", "s", 1)
@@ -26,10 +23,10 @@ NOUNS = {"regressed": "regression", "improved": "improvement"}
 
 @dataclass(frozen=True)
 class Blame:
-    """What was tested for one variant, by cause, and the answer; `causes` of it, largest first."""
+    """The tests of a variant by cause, and the answer; `causes`: those it names, largest first."""
 
     sentence: str
-    change: float | None = None  # of the mean stalled seconds a run, of the runs that tell
+    change: float | None = None  # of the mean stalled seconds of a run with evidence
     tests: dict[str, Comparison] = field(default_factory=dict)
     causes: list[str] = field(default_factory=list)
 
@@ -37,13 +34,13 @@ class Blame:
 def blame(
     table: CauseTable, base: str, primary: Mapping[str, Comparison], *, level: float, margin: float
 ) -> dict[str, Blame]:
-    """Of each variant that differs from the baseline; none if no run has evidence."""
+    """The blame of each variant that regressed or improved; empty if no run has evidence."""
     if not table.samples:
         return {}
     return {
-        variant: _blame(table, base, variant, NOUNS[one.verdict], level, margin)
-        for variant, one in primary.items()
-        if one.verdict in NOUNS
+        variant: _blame(table, base, variant, NOUNS[comparison.verdict], level, margin)
+        for variant, comparison in primary.items()
+        if comparison.verdict in NOUNS
     }
 
 
@@ -55,16 +52,16 @@ def _blame(
         return Blame(f"Where the {noun} comes from is not known: there is no evidence of it.")
     change = after - before
     samples = _samples(table, base, variant)
-    found = judge(_pairs(samples, variant), level=level, margin=margin)
-    tests = {one.metric.key.removeprefix("cause-"): one for one in found}
+    comparisons = judge(_pairs(samples, variant), level=level, margin=margin)
+    tests = {test.metric.key.removeprefix("cause-"): test for test in comparisons}
     sign = 1 if noun == "regression" else -1
     explain = [
         key
-        for key, one in tests.items()
-        if one.differs
-        and one.delta
-        and one.delta * sign > 0
-        and _change(one) * sign >= PART * abs(change)
+        for key, test in tests.items()
+        if test.differs
+        and test.delta
+        and test.delta * sign > 0
+        and _change(test) * sign >= PART * abs(change)
         and change * sign > 0
     ]
     explain.sort(key=lambda key: -abs(_change(tests[key])))
@@ -77,23 +74,26 @@ def _blame(
 
 
 def _samples(table: CauseTable, base: str, variant: str) -> dict[str, tuple[Sample, Sample]]:
-    """Baseline's and variant's seconds by cause, as far as both tell the causes apart."""
-    found = {key: (of[base], of[variant]) for key, of in table.samples.items()}
+    """Stalled seconds by cause, of the baseline and the variant.
+
+    DISK replaces its causes if not all runs tell dm-crypt apart.
+    """
+    samples = {key: (of[base], of[variant]) for key, of in table.samples.items()}
     if len(table.apart[base] | table.apart[variant]) < 2:
-        return found
-    waits = [found.pop(key) for key in DISK_WAITS]
-    before, after = (_together(each) for each in zip(*waits, strict=True))
-    return {DISK: (before, after), **found}
+        return samples
+    waits = [samples.pop(key) for key in DISK_WAITS]
+    before, after = (_together(side) for side in zip(*waits, strict=True))
+    return {DISK: (before, after), **samples}
 
 
 def _together(samples: Sequence[Sample]) -> Sample:
-    """The sum in each run; all are of the same runs."""
-    values = zip(*(one.values for one in samples), strict=True)
+    """The sums of the samples in each run; all samples are of the same runs."""
+    values = zip(*(sample.values for sample in samples), strict=True)
     return replace(samples[0], values=tuple(map(math.fsum, values)))
 
 
 def _pairs(samples: Mapping[str, tuple[Sample, Sample]], variant: str) -> list[Pair]:
-    """The causes that can matter: how large one is in both together tells nothing of who has it."""
+    """The causes to test: those large in both variants together, which favours neither of them."""
     sums = {key: math.fsum((*a.values, *b.values)) for key, (a, b) in samples.items()}
     least = TESTED * math.fsum(sums.values())
     metrics = {**METRICS, DISK: DISK_METRIC}
@@ -124,7 +124,7 @@ def _sentence(noun: str, tests: dict[str, Comparison], explain: list[str]) -> st
         named = [f"{_words(key)} {_figures(tests[key])}" for key in explain]
         listed = " and ".join([", ".join(named[:-1])] * (len(named) > 1) + named[-1:])
         return f"The {noun} comes from {listed}{_missing(tests)}."
-    if tests and all(one.too_few for one in tests.values()):
+    if tests and all(test.too_few for test in tests.values()):
         first = next(iter(tests.values()))
         runs = runs_word(len(first.sample.values), len(first.base.values))
         causes = "its cause" if len(tests) == 1 else f"which of {len(tests)} causes it comes from"
@@ -137,9 +137,9 @@ def _sentence(noun: str, tests: dict[str, Comparison], explain: list[str]) -> st
 
 
 def _missing(tests: Mapping[str, Comparison]) -> str:
-    one = next(iter(tests.values()), None)
-    if one is None:
+    test = next(iter(tests.values()), None)
+    if test is None:
         return ""
-    told = len(one.sample.values) + len(one.base.values)
-    every = one.sample.runs + one.base.runs
-    return f", told by {told} of {every} runs" if told < every else ""
+    known = len(test.sample.values) + len(test.base.values)
+    every = test.sample.runs + test.base.runs
+    return f", told by {known} of {every} runs" if known < every else ""

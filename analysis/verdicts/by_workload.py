@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A campaign of several workloads as a campaign of each: only runs of one are compared."""
+"""Splits a campaign of several workloads: only runs of the same workload are compared."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -9,10 +9,10 @@ from analysis.verdicts.choice import in_order
 
 
 def by_workload(campaign: Campaign) -> list[Campaign]:
-    """The campaign of each workload, that of the baseline first; of one workload the campaign.
+    """A campaign for each workload, the baseline's first; the campaign itself if it has only one.
 
-    A variant is of the workload that its runs tell, or else of the first. What could not be read of
-    the campaign itself is among the problems of the first.
+    A variant belongs to the workload that its runs name, or else to the first. The first campaign
+    also has the problems in reading the whole campaign.
     """
     runs = campaign.variants()
     named = {variant: _name(of) for variant, of in runs.items()}
@@ -24,12 +24,14 @@ def by_workload(campaign: Campaign) -> list[Campaign]:
         return [campaign]
     first = next(iter(groups))
     groups[first] += [variant for variant in runs if not named[variant]]
-    planned = {one.label: one for one in campaign.plan.variants}
-    # A variant without a run, which only the plan knows, is where its workload's others are.
-    of_campaign = {one.workload: named[label] for label, one in planned.items() if named.get(label)}
-    for label, one in planned.items():
+    planned = {entry.label: entry for entry in campaign.plan.variants}
+    # A planned variant without runs joins the other variants of its workload.
+    of_campaign = {
+        entry.workload: named[label] for label, entry in planned.items() if named.get(label)
+    }
+    for label, entry in planned.items():
         if label not in runs:
-            groups[of_campaign.get(one.workload) or first].append(label)
+            groups[of_campaign.get(entry.workload) or first].append(label)
     known = {variant for variants in groups.values() for variant in variants}
     return [
         _part(campaign, set(variants) if name != first else set(variants) | _rest(campaign, known))
@@ -38,18 +40,18 @@ def by_workload(campaign: Campaign) -> list[Campaign]:
 
 
 def _name(runs: Iterable[Run]) -> str | None:
-    """The workload of one variant's runs; None if nothing can be read of any."""
-    told = [run for run in runs if run.meta]
-    return first_described(told).workload.name if told else None
+    """The workload of a variant's runs; None if no run has a readable meta.json."""
+    described = [run for run in runs if run.meta]
+    return first_described(described).workload.name if described else None
 
 
 def _rest(campaign: Campaign, known: set[str]) -> set[str]:
-    """The variants that only runs without an end know, and what is named beside them."""
+    """The variants that only incomplete or repeated runs have."""
     return {_variant(name) for name in (*campaign.incomplete, *campaign.set_aside)} - known
 
 
 def _variant(name: str) -> str:
-    """Of 'variant/number (why)'."""
+    """The variant in 'variant/number (why)'."""
     return name.partition("/")[0]
 
 
@@ -63,10 +65,12 @@ def _part(campaign: Campaign, variants: set[str]) -> Campaign:
         set_aside=[name for name in campaign.set_aside if _variant(name) in variants],
         plan=replace(
             plan,
-            variants=tuple(one for one in plan.variants if one.label in variants),
+            variants=tuple(variant for variant in plan.variants if variant.label in variants),
             baseline=plan.baseline if plan.baseline in variants else None,
         ),
-        configs={one: text for one, text in campaign.configs.items() if one in variants},
+        configs={
+            variant: text for variant, text in campaign.configs.items() if variant in variants
+        },
         problems=campaign.problems if first else [],
         pooled=campaign.pooled if first else [],
     )

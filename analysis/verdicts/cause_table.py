@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Stalled seconds by cause, over the runs of each variant that ended and have evidence.
 
-A run without evidence is missing, never zero. A cause that is nowhere above SMALL of a variant's
-stalled seconds is part of "other" in what people read; what no evidence explains is always shown.
+A run without evidence is missing, never zero. Reports show a cause as part of "other" if it has no
+more than the share SMALL of any variant's stalled seconds; unexplained time is always shown.
 """
 
 import re
@@ -24,10 +24,10 @@ from analysis.verdicts.choice import SHOWN
 from analysis.verdicts.verdict import Sample
 from contract.run_files import BLOCKED, TASKS, TRACE
 
-SMALL = 0.01  # of a variant's stalled seconds
+SMALL = 0.01  # share of a variant's stalled seconds
 LEAST = 0.05  # s: less is shown as 0.0
 OTHER = "other"
-FIGURE = re.compile(r"\d[\d.,]*")  # notes that differ in their figures only are told once
+FIGURE = re.compile(r"\d[\d.,]*")  # notes that differ only in figures are shown once
 METRICS = {
     cause.key: Metric(f"cause-{cause.key}", f"stalled seconds: {cause.short}", "s", 1)
     for cause in CAUSES
@@ -38,9 +38,9 @@ Causes = Mapping[Path, RunCauses]  # by the run's folder, which no redaction ren
 
 @dataclass(frozen=True)
 class CauseTable:
-    """Why the runs of a campaign stalled. `samples`: cause, variant; every cause of CAUSES.
+    """Why the runs of a campaign stalled. `samples`: by cause, then variant; all of CAUSES.
 
-    `apart`: variant -> whether its runs tell dm-crypt from the disk; both, if only some do.
+    `apart`: for each variant whether its runs tell dm-crypt from the disk; both, if only some do.
     """
 
     runs: Causes
@@ -50,23 +50,23 @@ class CauseTable:
     apart: dict[str, frozenset[bool]] = field(default_factory=dict)
 
     def of(self, run: Run) -> RunCauses | None:
-        """Why this run stalled; None if it has no evidence."""
+        """The causes of this run's stalls; None if it has no evidence."""
         return self.runs.get(run.path)
 
     @cached_property
     def total(self) -> dict[str, float | None]:
-        """Stalled seconds a run of each variant; None if none of its runs tells."""
-        return {one: self._sum(one, list(SHORT)) for one in self.variants}
+        """Mean stalled seconds of a run, by variant; None if no run of it has evidence."""
+        return {variant: self._sum(variant, list(SHORT)) for variant in self.variants}
 
     @cached_property
     def no_stall(self) -> bool:
-        """Whether no run that tells has a stall, also of variants that are not shown."""
-        told = [one.values for of in self.samples.values() for one in of.values()]
-        return any(told) and not any(value > 0 for values in told for value in values)
+        """Whether no run with evidence has a stall, also of variants that are not shown."""
+        all_values = [sample.values for of in self.samples.values() for sample in of.values()]
+        return any(all_values) and not any(value > 0 for values in all_values for value in values)
 
     @cached_property
     def shown(self) -> list[str]:
-        """The causes that are shown each for itself, "other" if there is any, "unexplained"."""
+        """The causes that have a row: large ones, "other" if there are others, "unexplained"."""
         small = self.samples.keys() - {UNEXPLAINED}
         for variant, total in self.total.items():
             if total:
@@ -82,9 +82,9 @@ class CauseTable:
         return [*kept, *([OTHER] if rest else []), UNEXPLAINED]
 
     def mean(self, key: str, variant: str) -> float | None:
-        """Mean stalled seconds a run of a cause that is shown; None if no run of it tells."""
+        """Mean stalled seconds of a run from a cause in `shown`; None if no run has evidence."""
         if key == OTHER:
-            return self._sum(variant, [one for one in self.samples if one not in self.shown])
+            return self._sum(variant, [cause for cause in self.samples if cause not in self.shown])
         return self.samples[key][variant].mean
 
     def _sum(self, variant: str, keys: Sequence[str]) -> float | None:
@@ -94,14 +94,14 @@ class CauseTable:
 
 
 def collect(campaign: Campaign) -> dict[Path, RunCauses]:
-    """Why each run stalled, by its evidence, else by a bundle's causes.json, if either is there.
+    """Why each run stalled, from its evidence, or else from a bundle's causes.json.
 
-    In several processes if they are many. While the evidence is in memory it is looked for failed
-    allocations, too (analysis.figures.failed_allocations).
+    Uses several processes for many runs. They also look for failed allocations while the evidence
+    is in memory (analysis.figures.failed_allocations).
     """
     known: dict[Path, RunCauses] = {}
-    each = done_to_each(campaign.runs, _explained)
-    for run, (causes, failures) in zip(campaign.runs, each, strict=True):
+    explained = done_to_each(campaign.runs, _explained)
+    for run, (causes, failures) in zip(campaign.runs, explained, strict=True):
         failed_allocations.keep(run, failures)
         if causes is not None:
             known[run.path] = causes
@@ -118,7 +118,7 @@ def _explained(run: Run) -> tuple[RunCauses | None, failed_allocations.Found]:
 def cause_table(
     campaign: Campaign, variants: list[str], labels: dict[str, str], found: Causes
 ) -> CauseTable:
-    """The table of these variants; without a sample if no run has evidence."""
+    """The table of these variants; without samples if no run has evidence."""
     if not found:
         return CauseTable(found)
     samples: dict[str, dict[str, Sample]] = {cause.key: {} for cause in CAUSES}
@@ -126,19 +126,19 @@ def cause_table(
     by_variant = campaign.variants()
     for variant in variants:
         known = [run for run in by_variant.get(variant, []) if counted(run)]
-        told = [
+        explained = [
             found[run.path] if run.path in found and whole(run) and not lost(run) else None
             for run in known
         ]
-        apart[variant] = frozenset(one.apart for one in told if one)
+        apart[variant] = frozenset(why.apart for why in explained if why)
         for key, of_variants in samples.items():
-            seconds = [None if one is None else one.seconds.get(key, 0.0) for one in told]
+            seconds = [None if why is None else why.seconds.get(key, 0.0) for why in explained]
             of_variants[variant] = Sample.over(known, seconds)
     return CauseTable(found, variants, labels, samples, apart)
 
 
 def notes(campaign: Campaign, found: Causes, labels: dict[str, str]) -> Iterator[str]:
-    """Which runs have no evidence, and what the evidence of others lacks."""
+    """Notes on the runs that have no evidence, and on what the evidence of others lacks."""
     runs = [run for run in campaign.runs if counted(run) and run.subjects]
     without = [run for run in runs if run.path not in found]
     if len(without) == len(runs):
@@ -163,13 +163,13 @@ def notes(campaign: Campaign, found: Causes, labels: dict[str, str]) -> Iterator
             text = plain(note, 300).rstrip(".")
             lacking.setdefault(FIGURE.sub("N", text), []).append((run, text))
     every = Counter(run.variant for run in runs if run.path in found)
-    for told in lacking.values():
-        whose = Counter(run.variant for run, _ in told)
-        text = told[0][1]
-        same = all(text == other for _, other in told)
-        if same and all(whose[one] == every[one] for one in whose):
-            names = [labels.get(one, one) for one in whose]
+    for cases in lacking.values():
+        whose = Counter(run.variant for run, _ in cases)
+        text = cases[0][1]
+        same = all(text == other for _, other in cases)
+        if same and all(whose[variant] == every[variant] for variant in whose):
+            names = [labels.get(variant, variant) for variant in whose]
         else:
-            names = [f"{run.variant}/{run.number}" for run, _ in told]
+            names = [f"{run.variant}/{run.number}" for run, _ in cases]
         whose_figures = "" if same else f" (these figures: {names[0]})"
         yield f"Causes of {some(names, SHOWN, 1000)}: {text}{whose_figures}."

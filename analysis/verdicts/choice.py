@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which run stands for its variant, and which variants for all, where not all can be shown."""
+"""Which run represents its variant, and which variants are shown if there is no room for all."""
 
 import math
 from collections import Counter
@@ -21,32 +21,32 @@ from analysis.reading.words import plain
 from contract.workload import STALLED
 
 SHOWN = 12  # variants that a picture on one screen can tell apart
-LISTED_RUNS = 36  # of more runs those that ended as they should are not told one by one
+LISTED_RUNS = 36  # with more runs, those that ended as they should are not listed singly
 
 
 def median_run(runs: Iterable[Run]) -> Run | None:
-    """The run with a subject that is the median by `badness`; of two the worse one.
+    """The median run by `badness`, of the runs with a subject; of two middle runs the worse.
 
-    A run that failed, or was not done, ranks behind all that ended by themselves. One that was
-    aborted, or of which lines or the primary figure are lost, stands for its variant only if there
-    is no other.
+    A run that failed, or was not done, ranks behind all that ended by themselves. A run that was
+    aborted, or that lost lines or its primary figure, represents its variant only if there is no
+    other run.
     """
-    found = [run for run in runs if run.subjects]
-    found = [run for run in found if counted(run)] or found
-    known = [run for run in found if _is_last(run) or not (lost(run) or _unranked(run))]
-    found = known or found
-    ranked = sorted(found, key=lambda run: (*badness(run), run.number))
+    candidates = [run for run in runs if run.subjects]
+    candidates = [run for run in candidates if counted(run)] or candidates
+    known = [run for run in candidates if _is_last(run) or not (lost(run) or _unranked(run))]
+    candidates = known or candidates
+    ranked = sorted(candidates, key=lambda run: (*badness(run), run.number))
     return ranked[len(ranked) // 2] if ranked else None
 
 
 def medians(campaign: Campaign, variants: Iterable[str]) -> dict[str, Run]:
-    """Of each of these variants that has one the run that stands for it, in this order."""
+    """The median run of each of these variants, in this order; without variants that have none."""
     runs = campaign.variants()
-    return {one: run for one in variants if (run := median_run(runs.get(one, [])))}
+    return {variant: run for variant in variants if (run := median_run(runs.get(variant, [])))}
 
 
 def badness(run: Run) -> tuple[float, float]:
-    """What a run is ranked by: the primary figure, inf if it failed or was cut; then stalls.
+    """A run's rank: the primary figure (inf if the run failed or was cut), then stalled seconds.
 
     More is worse, whichever direction the primary metric has.
     """
@@ -60,39 +60,42 @@ def _is_last(run: Run) -> bool:
 
 
 def _unranked(run: Run) -> bool:
-    """Whether nothing is known to rank the run by."""
+    """Whether the run has no figure to rank it by."""
     return badness(run)[0] == math.inf
 
 
 def ranked_by(primary: Metric) -> str:
-    """What runs are ranked by, in words."""
+    """The figure that runs are ranked by, in words."""
     return "stalled seconds" if primary.key == STALLED else "primary metric"
 
 
 def worst_subject(run: Run) -> Stream:
-    """The subject with the longest stall, of which the texts speak: what a sawtooth shows."""
+    """The subject with the longest stall, which texts name and a sawtooth shows."""
     return max(run.subjects, key=worst)
 
 
 def in_order(campaign: Campaign, baseline: str | None = None) -> list[str]:
-    """The variants that have runs: the baseline, then as planned, then the others by name."""
+    """The variants that have runs: the baseline, then those planned, then the others by name."""
     there = campaign.variants()
-    asked = [baseline or campaign.plan.baseline, *(one.label for one in campaign.plan.variants)]
-    return [one for one in dict.fromkeys([*asked, *there]) if one in there]
+    asked = [
+        baseline or campaign.plan.baseline,
+        *(variant.label for variant in campaign.plan.variants),
+    ]
+    return [variant for variant in dict.fromkeys([*asked, *there]) if variant in there]
 
 
 def display_labels(campaign: Campaign) -> dict[str, str]:
-    """Variant -> what to call it: its label, with its folder's name if others are called so too."""
-    labels = {one: plain(runs[0].label, 60) for one, runs in campaign.variants().items()}
+    """The name of each variant in reports: its label, with its folder's name if labels repeat."""
+    labels = {variant: plain(runs[0].label, 60) for variant, runs in campaign.variants().items()}
     often = Counter(labels.values())
     return {
-        one: label if often[label] == 1 else f"{plain(label, 40)} ({plain(one, 60)})"
-        for one, label in labels.items()
+        variant: label if often[label] == 1 else f"{plain(label, 40)} ({plain(variant, 60)})"
+        for variant, label in labels.items()
     }
 
 
 def extremes(runs: dict[str, Run], limit: int = SHOWN) -> list[str]:
-    """At most limit of the variants, in their order: the first (baseline), the best, the worst.
+    """At most `limit` variants, in their order: the first (the baseline), the best, the worst.
 
     `runs`: the median run of each variant.
     """
@@ -111,7 +114,7 @@ def shown(campaign: Campaign, variants: Sequence[str], limit: int = SHOWN) -> li
 
 
 def shown_words(limit: int, count: int, primary: Metric) -> str:
-    """What `extremes` left out, in words; empty if nothing."""
+    """Which variants `extremes` kept, in words; empty if it kept all."""
     if count <= limit:
         return ""
     best = (limit - 1) // 2

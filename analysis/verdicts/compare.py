@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which kernel stalls more: a campaign's variants against its baseline, and how sure that is.
 
-docs/explain/verdicts.md tells what a verdict means and how often it errs.
+docs/explain/verdicts.md explains what a verdict means and how often it is wrong.
 """
 
 import math
@@ -32,7 +32,7 @@ from errors import Exit, UserError
 
 @dataclass(frozen=True)
 class _Group:
-    """The runs of one workload, before they are judged; `variants`: the baseline first."""
+    """The runs of a workload, before they are judged; `variants`: the baseline first."""
 
     campaign: Campaign
     differing: list[str]
@@ -54,9 +54,11 @@ class _Group:
         return self.variants[1:]
 
     def pairs(self, metric: Metric) -> list[Pair]:
-        """Each variant's runs with the baseline's."""
-        of = self.samples[metric.key]
-        return [Pair(metric, one, of[self.base], of[one]) for one in self.others]
+        """The runs of each variant paired with the baseline's, except the baseline itself."""
+        samples = self.samples[metric.key]
+        return [
+            Pair(metric, variant, samples[self.base], samples[variant]) for variant in self.others
+        ]
 
 
 def compare(
@@ -67,33 +69,33 @@ def compare(
     causes: Mapping[Path, RunCauses] | None = None,
     counters: vmstat.Figures | None = None,
 ) -> Compared:
-    """The verdicts of a campaign; UserError names the fact in which its runs differ.
+    """The verdicts of a campaign; UserError names a fact that differs between its runs.
 
-    Only runs of one workload are compared, but each correction counts all that is. `baseline`: a
-    variant, or several, each of another workload. `causes`, `counters`: what `collect` of
-    analysis.verdicts.cause_table and .vmstat finds, if it is known already.
+    Only runs of the same workload are compared, but a correction counts the comparisons of all
+    workloads. `baseline`: a variant, or a variant of each workload. `causes`, `counters`: the
+    results of `collect` of analysis.verdicts.cause_table and .vmstat, if they are known already.
     """
     parts = by_workload(campaign)
     differing = [facts.differences(list(filter(counted, part.runs))) for part in parts]
-    if (found := [one for each in differing for one in each]) and not force:
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        raise UserError(f"{found[0]}{more}", hint="--force compares them all the same")
+    if (differences := [fact for group in differing for fact in group]) and not force:
+        more = f" (and {len(differences) - 1} more)" if len(differences) > 1 else ""
+        raise UserError(f"{differences[0]}{more}", hint="--force compares them all the same")
     asked = _baselines(parts, [baseline] if isinstance(baseline, str) else baseline or ())
     why = cause_table.collect(campaign) if causes is None else causes
-    groups = [_group(*each, why) for each in zip(parts, differing, asked, strict=True)]
+    groups = [_group(*group, why) for group in zip(parts, differing, asked, strict=True)]
     figures = vmstat.collect(campaign) if counters is None else counters
     first, *others = _judged(groups, campaign, figures)
     return replace(first, others=others)
 
 
 def _baselines(parts: Sequence[Campaign], asked: Sequence[str]) -> list[str | None]:
-    """Which of those that were asked for is each part's; what is no part's is the first's."""
-    found: list[str | None] = [None] * len(parts)
+    """The baseline of each part; a label that no part has counts as the first part's."""
+    baselines: list[str | None] = [None] * len(parts)
     for label in asked:
-        known = [label in {*one.variants(), *(run.label for run in one.runs)} for one in parts]
-        shown = [label in display_labels(one).values() for one in parts]
-        found[[*known, *shown, True].index(True) % len(parts)] = label
-    return found
+        known = [label in {*part.variants(), *(run.label for run in part.runs)} for part in parts]
+        shown = [label in display_labels(part).values() for part in parts]
+        baselines[[*known, *shown, True].index(True) % len(parts)] = label
+    return baselines
 
 
 def _group(
@@ -102,10 +104,12 @@ def _group(
     runs = [run for run in campaign.runs if counted(run)]
     notes = notes_of.of_runs(campaign, runs)
     by_variant = observer_faults.trusted(campaign.variants())
-    judged = replace(campaign, runs=[run for each in by_variant.values() for run in each])
+    judged = replace(
+        campaign, runs=[run for variant_runs in by_variant.values() for run in variant_runs]
+    )
     variants = _ordered(campaign, baseline, notes)
     named = display_labels(campaign)
-    labels = {one: named[one] for one in variants}
+    labels = {variant: named[variant] for variant in variants}
     notes += notes_of.in_blocks(by_variant, variants)
     notes += cause_table.notes(campaign, found, labels)
     why = cause_table.cause_table(judged, variants, labels, found)
@@ -132,10 +136,13 @@ def _group(
 def _judged(
     groups: Sequence[_Group], whole: Campaign, figures: vmstat.Figures
 ) -> Iterator[Compared]:
-    """The verdicts of each group; the primary metrics of all are one family, and so on."""
+    """The verdicts of each group; the primary metrics of all groups are one family of tests.
+
+    All spreads, all secondary metrics and all failures are a family each, too.
+    """
     level, margin = whole.plan.level, whole.plan.margin
     first = [pair for one in groups for pair in one.pairs(one.metrics[0])]
-    runs = {name: each for one in groups for name, each in one.by_variant.items()}
+    runs = {name: variant_runs for one in groups for name, variant_runs in one.by_variant.items()}
     base_of = {name: one.base for one in groups for name in one.others}
     primary = {
         one.variant: with_losses(one, whole.plan, runs[one.variant], runs[base_of[one.variant]])
@@ -184,17 +191,17 @@ def _compared(
         felt = felt_with(group.samples, group.by_variant, group.variants, group.workload)
     with_base = felt.get(base)
     answers = {base: alone(labels[base], of_base, metric, bool(group.others), with_base)}
-    for variant, one in primary.items():
+    for variant, comparison in primary.items():
         answers[variant] = sentence(
             labels[variant],
             labels[base],
-            one,
+            comparison,
             spread[variant],
             failures[variant],
             (felt.get(variant), with_base),
         )
     blamed = {}
-    if metric.key == STALLED:  # what a cause has seconds of
+    if metric.key == STALLED:  # causes are parts of the stalled seconds
         blamed = blame(group.why, base, primary, level=plan.level, margin=plan.margin)
     for variant, of_variant in blamed.items():
         answers[variant] = answers[variant].and_then(of_variant.sentence)
@@ -223,7 +230,7 @@ def _compared(
 
 
 def _ordered(campaign: Campaign, asked: str | None, notes: list[str]) -> list[str]:
-    """The variants that have runs, baseline first, then as planned."""
+    """The variants that have runs: the baseline, then those planned, then the others."""
     there = campaign.variants()
     if not there:
         raise UserError(f"{campaign.path}: no run is complete, there is nothing to compare")
@@ -244,16 +251,16 @@ def _ordered(campaign: Campaign, asked: str | None, notes: list[str]) -> list[st
 
 
 def _asked(campaign: Campaign, names: list[str], asked: str) -> str:
-    """The variant of this folder's name, or else of this label."""
+    """The variant whose folder has this name, or else the variant with this label."""
     there, shown = campaign.variants(), display_labels(campaign)
-    found = [name for name in names if asked in (there[name][0].label, shown[name])]
-    found = [asked] if asked in names else found
-    if len(found) == 1:
-        return found[0]
-    if found:
+    matches = [name for name in names if asked in (there[name][0].label, shown[name])]
+    matches = [asked] if asked in names else matches
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
         raise UserError(
-            f"{len(found)} variants are called {plain(asked, 60)!r}",
-            hint=f"name one by its folder: {plain(', '.join(found))}",
+            f"{len(matches)} variants are called {plain(asked, 60)!r}",
+            hint=f"name one by its folder: {plain(', '.join(matches))}",
             status=Exit.USAGE,
         )
     known = plain(", ".join(names))
@@ -272,12 +279,14 @@ def _samples(
         runs = [run for run in by_variant[variant] if counted(run)]
         figures = [measure(run, metrics) for run in runs]
         for key, of_variants in samples.items():
-            of_variants[variant] = Sample.over(runs, [one[key] for one in figures], unfinished)
+            of_variants[variant] = Sample.over(
+                runs, [of_run[key] for of_run in figures], unfinished
+            )
     return samples
 
 
 def _ends(by_variant: dict[str, list[Run]], variants: list[str]) -> dict[str, Sample]:
-    """How the runs ended: math.inf for those that failed, 0 for the others."""
+    """How the runs ended: math.inf for runs that failed, 0 for the others."""
     runs = {variant: list(filter(counted, by_variant[variant])) for variant in variants}
     return {
         variant: Sample.over(counting, (math.inf if failed(run) else 0.0 for run in counting))
@@ -288,7 +297,7 @@ def _ends(by_variant: dict[str, list[Run]], variants: list[str]) -> dict[str, Sa
 def _with_disturbed(
     groups: Sequence[_Group], primary: Mapping[str, Comparison], plan: Plan
 ) -> Iterator[list[str]]:
-    """Which runs are in no verdict since their observers were disturbed; what they would change."""
+    """For each group the note on runs with disturbed observers, and what they would change."""
     bad = [
         [
             f"{run.variant}/{run.number} ({', '.join(why)})"
@@ -319,7 +328,7 @@ def _with_disturbed(
 
 
 def _whole(group: _Group) -> _Group:
-    """The group with all of its runs."""
+    """The group with all its runs, also those with disturbed observers."""
     metric = group.metrics[0]
     whole = _samples(group.campaign.variants(), group.variants, [metric])
     return replace(group, samples=whole)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a campaign that was judged holds."""
+"""A judged campaign: its samples, verdicts and notes."""
 
 from dataclasses import dataclass, field, replace
 
@@ -16,41 +16,41 @@ from contract.workload import Description
 
 @dataclass(frozen=True)
 class Compared:
-    """A campaign judged; every dict is by variant, and none of them but samples has the baseline.
+    """A judged campaign; every dict is by variant, without the baseline unless noted.
 
-    With one variant there are samples only. Of several workloads it is the first one's: `campaign`
-    has its runs only, and the others are in `others`, judged together with it.
+    With a single variant there are samples only. With several workloads this is the first of them:
+    `campaign` has only its runs, and the other workloads are in `others`, judged together with it.
     """
 
     campaign: Campaign
-    whole: Campaign  # the same, but of all workloads
+    whole: Campaign  # the campaign with all workloads
     baseline: str
     variants: list[str]  # baseline first, then as planned
     labels: dict[str, str]
     primary: dict[str, Comparison]
-    spread: dict[str, Comparison]  # of the primary metric between runs; ratio is of the sd
+    spread: dict[str, Comparison]  # of the primary metric between runs; `ratio` is of the sd
     failures: dict[str, Failures]
     secondary: dict[str, dict[str, Comparison]]  # metric key, variant; exploratory
     samples: dict[str, dict[str, Sample]]  # metric key, variant; the baseline too
     notes: list[str]
     forced: list[str]  # differing facts that --force overrode; empty: comparable
-    answers: dict[str, Answer]  # one for each variant, the baseline too
-    level: float  # of each look
+    answers: dict[str, Answer]  # the baseline too
+    level: float  # the significance level of each look, 0 to 1
     workload: Description  # the baseline's
-    metrics: tuple[Metric, ...]  # of that workload, the primary one first
+    metrics: tuple[Metric, ...]  # of that workload, the primary metric first
     causes: CauseTable = field(default_factory=lambda: CauseTable({}))
-    blame: dict[str, Blame] = field(default_factory=dict)  # of those that regressed or improved
-    felt: dict[str, Felt] = field(default_factory=dict)  # the baseline too; desktops' loads only
+    blame: dict[str, Blame] = field(default_factory=dict)  # variants that regressed or improved
+    felt: dict[str, Felt] = field(default_factory=dict)  # the baseline too; desktop workloads only
     counters: KernelCounters = field(default_factory=KernelCounters)
     others: list["Compared"] = field(default_factory=list)
 
     @property
     def metric(self) -> Metric:
-        """The primary metric: what the verdicts are about."""
+        """The primary metric, which the verdicts are about."""
         return self.metrics[0]
 
     def of(self, metric: Metric) -> dict[str, Comparison]:
-        """The comparisons by this metric, the primary one or another."""
+        """The comparisons by this metric, which may be any of `metrics`."""
         return self.primary if metric.key == self.metric.key else self.secondary[metric.key]
 
     @property
@@ -60,11 +60,11 @@ class Compared:
 
     @property
     def each(self) -> list["Compared"]:
-        """What is judged of each workload, by itself."""
+        """A `Compared` for each workload, without `others`."""
         return [replace(self, others=[]), *self.others]
 
     @property
     def sure(self) -> bool:
-        """Whether every comparison of a primary metric has a verdict, of every workload."""
-        found = [verdict for one in self.each for verdict in one.primary.values()]
-        return all(one.verdict != "undecided" for one in found)
+        """Whether every comparison of a primary metric, in every workload, is decided."""
+        comparisons = [verdict for one in self.each for verdict in one.primary.values()]
+        return all(one.verdict != "undecided" for one in comparisons)

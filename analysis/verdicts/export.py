@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The verdicts as CSV and as JSON, and why each run stalled as JSON.
 
-Every figure of a verdict is unrounded; NaN and infinity do not occur.
+Figures of a verdict are not rounded; values, mean, sd and median have the metric's unit. NaN and
+infinity do not occur.
 
 A run that failed has no figure: it is null (CSV: `failed`) among the values, and counted in
 `failed`; sd and median are of the runs that ended by themselves; `missing` of the `runs` have no
-value. A value that `at_least` says True of is at least so much, since that run was not done, and so
-is the mean; `at_least` is empty if all were.
+value. A value whose `at_least` is True is a lower bound, since that run was not done, and so is the
+mean; `at_least` is empty if all runs were done.
 """
 
 import csv
@@ -29,7 +30,7 @@ from analysis.verdicts.vmstat import FLOOR
 
 EXPORT_VERSION = 1  # of compare.json and of causes.json
 CAUSES_JSON = stored_causes.NAME
-CARDS = 10  # of a run's longest stalls; FEWER_CARDS, if there are more than LISTED_RUNS runs
+CARDS = 10  # a run's longest stalls; FEWER_CARDS with more than LISTED_RUNS runs
 FEWER_CARDS = 1
 SAMPLE = ("runs", "failed", "unfinished", "missing", "mean", "sd", "median")
 FIGURES = (
@@ -47,17 +48,17 @@ HEADER = (
 def json_text(compared: Compared) -> str:
     """One object: for each variant its verdict and all figures; `sure` for --stop-when-sure.
 
-    Of several workloads it has such an object for each in `workloads`, and the format and `sure`.
+    With several workloads it has `format`, `sure`, and in `workloads` an object for each of them.
     """
-    found = _whole(compared)
+    content = _whole(compared)
     if compared.others:
-        each = [{"workload": one.workload.name, **_whole(one)} for one in compared.each]
-        found = {"format": EXPORT_VERSION, "sure": compared.sure, "workloads": each}
-    return json.dumps(found, indent=1, allow_nan=False) + "\n"
+        workloads = [{"workload": part.workload.name, **_whole(part)} for part in compared.each]
+        content = {"format": EXPORT_VERSION, "sure": compared.sure, "workloads": workloads}
+    return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
 
 def _whole(compared: Compared) -> dict[str, Any]:
-    found = {
+    content = {
         "format": EXPORT_VERSION,
         "baseline": compared.baseline,
         "sure": compared.sure,
@@ -74,20 +75,20 @@ def _whole(compared: Compared) -> dict[str, Any]:
         "notes": compared.notes,
     }
     if compared.causes.samples:
-        found["causes"] = [
+        content["causes"] = [
             {"key": key, "title": m.title, "unit": m.unit} for key, m in CAUSES.items()
         ]
     if compared.counters.figures:
-        found["vmstat"] = {
+        content["vmstat"] = {
             "floor": FLOOR,
             "levels": list(filter(is_level, compared.counters.samples)),
             "alike": compared.counters.alike,
         }
-    return found
+    return content
 
 
 def _variant(compared: Compared, variant: str) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    content: dict[str, Any] = {
         "variant": variant,
         "label": compared.labels[variant],
         "sentence": compared.sentences[variant],
@@ -95,30 +96,32 @@ def _variant(compared: Compared, variant: str) -> dict[str, Any]:
         "samples": {key: _sample(samples[variant]) for key, samples in compared.samples.items()},
     }
     if compared.causes.samples:
-        found["causes"] = {key: _sample(of[variant]) for key, of in compared.causes.samples.items()}
+        content["causes"] = {
+            key: _sample(of[variant]) for key, of in compared.causes.samples.items()
+        }
     if compared.counters.figures:
-        found["vmstat"] = _vmstat(compared, variant)
+        content["vmstat"] = _vmstat(compared, variant)
     if variant in compared.blame:
         blamed = compared.blame[variant]
-        found["blame"] = {
+        content["blame"] = {
             "sentence": blamed.sentence,
             "causes": blamed.causes,
             "change": blamed.change,
-            "tests": {key: _comparison(one) for key, one in blamed.tests.items()},
+            "tests": {key: _comparison(comparison) for key, comparison in blamed.tests.items()},
         }
     if variant in compared.primary:
         ends = compared.failures[variant]
-        found["primary"] = _comparison(compared.primary[variant])
-        one = compared.primary[variant]
-        if one.lost or one.base_lost:
-            found["programs_lost"] = {"mean": one.lost, "base_mean": one.base_lost}
-        found["spread"] = _comparison(compared.spread[variant])
-        found["failures"] = fields(ends, ("failed", "runs", "base_failed", "base_runs", *ENDS))
-        found["exploratory"] = {
+        content["primary"] = _comparison(compared.primary[variant])
+        comparison = compared.primary[variant]
+        if comparison.lost or comparison.base_lost:
+            content["programs_lost"] = {"mean": comparison.lost, "base_mean": comparison.base_lost}
+        content["spread"] = _comparison(compared.spread[variant])
+        content["failures"] = fields(ends, ("failed", "runs", "base_failed", "base_runs", *ENDS))
+        content["exploratory"] = {
             key: _comparison(of_variants[variant])
             for key, of_variants in compared.secondary.items()
         }
-    return found
+    return content
 
 
 def _sample(sample: Sample) -> dict[str, Any]:
@@ -132,9 +135,9 @@ def _sample(sample: Sample) -> dict[str, Any]:
 
 
 def _vmstat(compared: Compared, variant: str) -> dict[str, Any]:
-    """The counters that are not alike in all runs, those first that differ most.
+    """The counters that are not alike in all runs, those that differ most first.
 
-    Of the baseline their figures only.
+    The baseline has only their figures.
     """
     samples = {
         counter: {
@@ -146,20 +149,20 @@ def _vmstat(compared: Compared, variant: str) -> dict[str, Any]:
         for counter, of in compared.counters.samples.items()
         if counter not in compared.counters.alike
     }
-    one = compared.counters.differences.get(variant)
-    if one is None:
+    differences = compared.counters.differences.get(variant)
+    if differences is None:
         return {"counters": samples}
     tests = {
-        each.counter: fields(each, ("ratio", "effect", "separate", *VMSTAT[1:]))
-        for each in one.tested
+        difference.counter: fields(difference, ("ratio", "effect", "separate", *VMSTAT[1:]))
+        for difference in differences.tested
     }
     return {
-        "tested": len(one.tested),
-        "separate": len(one.separate),
-        "by_chance": one.by_chance,
-        "only_baseline": one.only_base,
-        "only_here": one.only_here,
-        "went_back": one.went_back,
+        "tested": len(differences.tested),
+        "separate": len(differences.separate),
+        "by_chance": differences.by_chance,
+        "only_baseline": differences.only_base,
+        "only_here": differences.only_here,
+        "went_back": differences.went_back,
         "counters": {name: samples[name] | tests.get(name, {}) for name in {**tests, **samples}},
     }
 
@@ -169,24 +172,24 @@ def _comparison(one: Comparison) -> dict[str, Any]:
 
 
 def fields(of: object, names: Sequence[str]) -> dict[str, Any]:
-    """These fields of an object by their names."""
+    """The values of these fields of an object, by name."""
     return {name: getattr(of, name) for name in names}
 
 
 def csv_text(compared: Compared) -> str:
-    """A row for each variant and metric, its causes, its counters, its spread and its failures.
+    """A row for each metric, cause and counter of a variant, for its spread and its failures.
 
-    Of several workloads a last column says which.
+    With several workloads the last column names the workload.
     """
     text = io.StringIO()
     more = ("workload",) if compared.others else ()
     rows = csv.DictWriter(text, (*HEADER, *more), lineterminator="\n")
     rows.writeheader()
-    for one in compared.each:
-        which = dict.fromkeys(more, _no_formula(one.workload.name))
-        for variant in one.variants:
-            for row in _rows(one, variant):
-                row["label"] = _no_formula(one.labels[variant])
+    for part in compared.each:
+        which = dict.fromkeys(more, _no_formula(part.workload.name))
+        for variant in part.variants:
+            for row in _rows(part, variant):
+                row["label"] = _no_formula(part.labels[variant])
                 rows.writerow({"variant": _no_formula(variant), **row, **which})
     return text.getvalue()
 
@@ -202,9 +205,9 @@ def _rows(compared: Compared, variant: str) -> Iterator[dict[str, Any]]:
     yield from _cause_rows(compared, variant)
     yield from _vmstat_rows(compared, variant)
     if variant in compared.spread:
-        one, ends = compared.spread[variant], compared.failures[variant]
-        unit = _no_formula(one.metric.unit)
-        yield {"family": "spread", "metric": one.metric.key, "unit": unit} | fields(one, FIGURES)
+        test, ends = compared.spread[variant], compared.failures[variant]
+        unit = _no_formula(test.metric.unit)
+        yield {"family": "spread", "metric": test.metric.key, "unit": unit} | fields(test, FIGURES)
         yield {"family": "failures", "metric": "failed"} | fields(ends, ("runs", "failed", *ENDS))
 
 
@@ -218,8 +221,10 @@ def _cause_rows(compared: Compared, variant: str) -> Iterator[dict[str, Any]]:
 
 
 def _vmstat_rows(compared: Compared, variant: str) -> Iterator[dict[str, Any]]:
-    one = compared.counters.differences.get(variant)
-    tests = {each.counter: each for each in one.tested} if one else {}
+    differences = compared.counters.differences.get(variant)
+    tests = (
+        {difference.counter: difference for difference in differences.tested} if differences else {}
+    )
     for counter in {**tests, **compared.counters.samples}:
         if counter in compared.counters.alike:
             continue
@@ -250,20 +255,20 @@ def _value(sample: Sample, place: int) -> str:
 
 
 def _no_formula(word: str) -> str:
-    """The word as a text even to a spreadsheet, which would compute what begins like this."""
+    """The word, quoted if a spreadsheet would take it for a formula."""
     return f"'{word}" if word.startswith(tuple("=+-@")) else word
 
 
 def causes_json(compared: Compared) -> str:
-    """causes.json: `runs` as `analysis.causes --json` has them; empty without evidence."""
-    runs = [run for one in compared.each for run in one.campaign.runs]
+    """causes.json, with `runs` as in `analysis.causes --json`; empty if no run has evidence."""
+    runs = [run for part in compared.each for run in part.campaign.runs]
     most = CARDS if len(runs) <= LISTED_RUNS else FEWER_CARDS
-    found = [
+    entries = [
         as_json(run, replace(why, cards=why.cards[:most], others=why.others[:most]))
         | {"stalls": len(why.cards) + why.without_card}
         for run in runs
         if (why := compared.causes.of(run)) is not None
     ]
-    if not found:
+    if not entries:
         return ""
-    return json.dumps({"format": EXPORT_VERSION, "runs": found}, indent=1, allow_nan=False) + "\n"
+    return json.dumps({"format": EXPORT_VERSION, "runs": entries}, indent=1, allow_nan=False) + "\n"

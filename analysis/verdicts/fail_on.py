@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""--fail-on: which variants of a campaign have a verdict, or a run, that a caller does not take."""
+"""--fail-on: which variants of a campaign have a verdict or a run that the caller rejects."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,23 +14,25 @@ RUNS = {"failed": (failed, "failed"), "unfinished": (unfinished, "was not done")
 
 
 def unwanted(compared: Compared, words: Sequence[str]) -> list[str]:
-    """A line for each variant whose verdict on the primary metric, or a run of it, is in `words`.
+    """A line for each variant whose primary verdict is in `words`, or that has such a run.
 
     UserError if verdicts are wanted and there is nothing to compare.
     """
     wanted = [word for word in words if word in VERDICTS]
-    if wanted and not any(one.primary for one in compared.each):
+    if wanted and not any(part.primary for part in compared.each):
         raise UserError(
             f"--fail-on {','.join(wanted)}: nothing is compared, one variant alone has runs",
             hint="--fail-on failed looks at its runs",
         )
-    return [line for one in compared.each for line in _of_workload(one, words)]
+    return [line for part in compared.each for line in _of_workload(part, words)]
 
 
 def without_runs(compared: Compared) -> list[str]:
-    """The variants that are planned and have no run that counts: nothing decides them."""
+    """The planned variants that have no run that counts, so that nothing can decide them."""
     return [
-        one.label for one in compared.campaign.plan.variants if one.label not in compared.variants
+        variant.label
+        for variant in compared.campaign.plan.variants
+        if variant.label not in compared.variants
     ]
 
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What somebody in front of the machine meets with a variant: how often it is frozen, how long.
+"""What a user of the machine experiences with a variant: how often and how long it is frozen.
 
-Every text gives it before the stalled seconds, which are a sum over several programs
+Every text gives these figures before the stalled seconds, which are a sum over several programs
 (docs/explain/verdicts.md).
 
-And what somebody loses by a remedy: seconds frozen and programs lost are two figures, never added
-up. `improved` only if no more programs are lost than without the remedy; else the variant `trades`
-them for seconds. One that never acted is `idle`, whatever its runs measured: they are the baseline
-once more, and their difference is scatter.
+Also what a remedy costs: seconds frozen and programs lost are two figures, never added up. A
+variant is `improved` only if it loses no more programs than the baseline; else it `trades` programs
+for seconds. A remedy that never acted is `idle`, whatever its runs measured: they repeat the
+baseline, and the difference is scatter.
 """
 
 import math
@@ -28,11 +28,11 @@ from contract.workload import Description
 
 @dataclass(frozen=True)
 class Felt:
-    """`frozen`: per cent of the subjects' time in gaps of 1 s or more, `elapsed`: seconds of a run.
+    """`frozen`: per cent of the subjects' time in gaps of 1 s or more; `elapsed`: seconds of a run.
 
-    Both are means of the runs that ended. `worst`: the longest gap of any subject in any run, also
-    in those that failed, of which there are `failed`. `added_up`: what stalled seconds are. `cut`:
-    runs were not done at their limit, so `worst` is at least so long.
+    Both are means of the runs that ended. `worst`: the longest gap (s) of any subject in any run,
+    including the `failed` runs. `added_up`: whose stalled seconds are added up. `cut`: runs were
+    not done at their limit, so `worst` is a lower bound.
     """
 
     frozen: float
@@ -49,7 +49,7 @@ def felt_with(
     variants: Sequence[str],
     workload: Description,
 ) -> dict[str, Felt]:
-    """Each of the variants with a run that ended and tells; `samples` are by metric."""
+    """By variant; without variants whose runs did not end or lack figures. `samples`: by metric."""
     words = added_up(workload)
     felt = {}
     for variant in variants:
@@ -57,23 +57,24 @@ def felt_with(
         if frozen.mean is None or elapsed.mean is None:
             continue
         results = list(filter(counted, runs[variant]))
-        longest = max(worst(one) for run in results for one in run.subjects)
+        longest = max(worst(subject) for run in results for subject in run.subjects)
         cut = any(map(unfinished, results))
         felt[variant] = Felt(frozen.mean, longest, elapsed.mean, frozen.failed, words, cut)
     return felt
 
 
 def percent(value: float) -> str:
-    """'84 %'; what is not quite nothing or all is not said to be."""
+    """'84 %', from per cent; never '0 %' or '100 %' for a value that is only close to it."""
     if 0 < value < 1:
         return "less than 1 %"
     return "more than 99 %" if 99 < value < 100 else f"{value:.0f} %"
 
 
 def frozen_words(frozen: float, longest: float, when: str = "", *, cut: bool = False) -> str:
-    """'frozen for 84 % of the time, at worst for 16.4 s'; when: of which runs the share is.
+    """'frozen for 84 % of the time, at worst for 16.4 s', from per cent and seconds.
 
-    cut: a run's limit ended it (or one of them), so the longest gap is at least so long.
+    when: which runs the share is of. cut: a run ended at its limit, so the longest gap is a lower
+    bound.
     """
     if longest < STALL:
         return f"never frozen (no gap of {STALL:.0f} s), the longest gap {seconds(longest)}"
@@ -82,7 +83,7 @@ def frozen_words(frozen: float, longest: float, when: str = "", *, cut: bool = F
 
 
 def felt_words(one: Felt, label: str = "", base: Felt | None = None) -> str:
-    """The same of a variant, and behind it the baseline's figures."""
+    """`frozen_words` of a variant, then the baseline's figures in brackets."""
     when = " in the runs that ended" if one.failed or one.cut else ""
     text = frozen_words(one.frozen, one.worst, when, cut=one.cut)
     if base is not None:
@@ -91,21 +92,21 @@ def felt_words(one: Felt, label: str = "", base: Felt | None = None) -> str:
 
 
 def summed_words(one: Felt, base: Felt | None = None) -> str:
-    """'Stalls of four gitk's added up, in 480 s against 176 s'."""
+    """'Stalls of four gitk's added up, in 480 s against 176 s', the seconds that runs took."""
     text = f"Stalls of {one.added_up}" if one.added_up else "All its stalls"
     against = "" if base is None else f" against {base.elapsed:,.0f} s"
     return f"{text}, in {one.elapsed:,.0f} s{against}"
 
 
 def lost_a_run(runs: Sequence[Run]) -> float:
-    """Programs lost, the mean of the runs that count."""
-    each = [len(lost_programs(run)) for run in runs if counted(run)]
-    return math.fsum(each) / len(each) if each else 0.0
+    """Programs lost in a run: the mean of the runs that count, 0 without runs."""
+    counts = [len(lost_programs(run)) for run in runs if counted(run)]
+    return math.fsum(counts) / len(counts) if counts else 0.0
 
 
 def is_idle(plan: Plan, variant: str, runs: Sequence[Run]) -> bool:
     """Whether the variant has a remedy that acted in none of its runs."""
-    asked = next((one for one in plan.variants if one.label == variant), None)
+    asked = next((planned for planned in plan.variants if planned.label == variant), None)
     treated = None if asked is None else remedy.of_variant(asked)
     results = [run for run in runs if counted(run)]
     if treated is None or not results:
@@ -116,12 +117,12 @@ def is_idle(plan: Plan, variant: str, runs: Sequence[Run]) -> bool:
 def with_losses(
     one: Comparison, plan: Plan, runs: Sequence[Run], base: Sequence[Run]
 ) -> Comparison:
-    """The comparison with the programs lost, and with the verdict that is due to them."""
+    """The comparison with the programs lost (mean of a run), and the verdict that follows."""
     if not any(variant.remedy for variant in plan.variants):
         return one
-    found = replace(one, lost=lost_a_run(runs), base_lost=lost_a_run(base))
+    comparison = replace(one, lost=lost_a_run(runs), base_lost=lost_a_run(base))
     if is_idle(plan, one.variant, runs):
-        return replace(found, verdict="idle", more_runs=None, least_runs=None)
-    if one.verdict == "improved" and found.lost > found.base_lost:
-        return replace(found, verdict="trades")
-    return found
+        return replace(comparison, verdict="idle", more_runs=None, least_runs=None)
+    if one.verdict == "improved" and comparison.lost > comparison.base_lost:
+        return replace(comparison, verdict="trades")
+    return comparison

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""From samples to verdicts: the one path that the report and the proof of its honesty both take."""
+"""From samples to verdicts; the report and the validation of its error rates both use this code."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -41,12 +41,12 @@ from analysis.verdicts.verdict import (
 )
 from contract.levels import attainable_p
 
-FEWEST = 4  # runs of each: what fewer show says nothing of how many would decide
+FEWEST = 4  # runs of each variant: fewer do not show how many would decide
 
 
 @dataclass(frozen=True)
 class Pair:
-    """What is compared: one metric of one variant with the baseline's."""
+    """What is compared: a metric of a variant with the baseline's."""
 
     metric: Metric
     variant: str
@@ -60,9 +60,9 @@ class Pair:
 
     @property
     def ended(self) -> Rows | None:
-        """The values of the runs that ended; None if there are fewer than two of each.
+        """The values of the runs that ended; None if either has fewer than two.
 
-        None also if they are of several hosts: how they scatter says more of those.
+        None also if they are of several hosts, whose differences would add to the scatter.
         """
         sample, base = self.sample.ended, self.base.ended
         several = bool(hosts_of(self.sample, self.base))
@@ -70,7 +70,7 @@ class Pair:
 
 
 def rows_of(sample: Sample, base: Sample) -> Rows | None:
-    """What is compared of two samples; None if one of them has no value."""
+    """The values of two samples to compare; None if one of them has no value."""
     if not (sample.values and base.values):
         return None
     hosts = hosts_of(sample, base)
@@ -80,12 +80,12 @@ def rows_of(sample: Sample, base: Sample) -> Rows | None:
 
 
 def judge(pairs: list[Pair], *, level: float, margin: float) -> list[Comparison]:
-    """The verdicts of one family: Holm's correction runs over all of its pairs that have runs.
+    """The verdicts of a family: Holm's correction counts all its pairs that have runs.
 
-    `regressed` and `improved`: the permutation test on ranks, where a run that failed is the worst,
-    rejects a ratio of 1. `equivalent`: the ratios that it does not reject, at the same level, lie
-    inside the margin. A difference that is surely smaller than the margin does not matter, even if
-    it is surely there.
+    `regressed` and `improved`: the permutation test on ranks, where failed runs are worst, rejects
+    a ratio of 1. `equivalent`: the ratios that it does not reject, at the same level, lie inside
+    the margin. So a difference surely smaller than the margin does not matter, even if it surely
+    exists. level: probability, 0 to 1; margin: relative, 0.1 for 10 %.
     """
     return judge_families([pairs], level=level, margin=margin)[0]
 
@@ -93,7 +93,7 @@ def judge(pairs: list[Pair], *, level: float, margin: float) -> list[Comparison]
 def judge_families(
     families: list[list[Pair]], *, level: float, margin: float
 ) -> list[list[Comparison]]:
-    """`judge` of each family, with the arithmetic of all of them at once."""
+    """`judge` of each family, computed for all families at once."""
     pairs = [pair for family in families for pair in family]
     p = by_size(
         [pair.all for pair in pairs],
@@ -101,8 +101,8 @@ def judge_families(
     )
     higher = by_size([pair.all for pair in pairs], cliffs_delta)
     delta = [
-        None if one is None else pair.metric.sign * one
-        for pair, one in zip(pairs, higher, strict=True)
+        None if value is None else pair.metric.sign * value
+        for pair, value in zip(pairs, higher, strict=True)
     ]
     outside = by_size(
         [pair.all for pair in pairs],
@@ -150,12 +150,12 @@ def judge_families(
 def judge_spread(pairs: list[Pair], *, level: float) -> list[Comparison]:
     """Whether the runs scatter more or less than the baseline's, relative to their level.
 
-    Of the runs that ended; a family of its own, and `equivalent` is never claimed.
+    Compares the runs that ended; a family of its own, and never `equivalent`.
     """
     p = by_size([pair.ended for pair in pairs], spread_p)
     adjusted = _adjusted(p)
     needed = _needed(p, [pair.ended for pair in pairs], level, attainable_spread_p)
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     for i, pair in enumerate(pairs):
         base, sd = pair.base.sd, pair.sample.sd
         comparison = Comparison(
@@ -173,8 +173,8 @@ def judge_spread(pairs: list[Pair], *, level: float) -> list[Comparison]:
         if comparison.differs:
             more = _scatter(pair.sample) > _scatter(pair.base)
             comparison = replace(comparison, verdict="regressed" if more else "improved")
-        found.append(replace(comparison, why=why(comparison, spread=True)))
-    return found
+        comparisons.append(replace(comparison, why=why(comparison, spread=True)))
+    return comparisons
 
 
 def judge_failures(
@@ -182,28 +182,28 @@ def judge_failures(
 ) -> dict[str, Failures]:
     """Fisher's exact test on the runs that failed, a family of its own; within hosts, by ranks.
 
-    runs: those of each variant, and those of its baseline.
+    runs: how the runs of each variant and of its baseline ended.
     """
-    tested = {one: _failures_p(*pair) for one, pair in runs.items()}
-    found: dict[str, Failures] = {}
-    for (one, (p, more)), adjusted in zip(
+    tested = {variant: _failures_p(*pair) for variant, pair in runs.items()}
+    results: dict[str, Failures] = {}
+    for (variant, (p, more)), adjusted in zip(
         tested.items(), holm(np.array([p for p, _ in tested.values()])), strict=True
     ):
-        count, against = ((sample.failed, len(sample.values)) for sample in runs[one])
+        count, against = ((sample.failed, len(sample.values)) for sample in runs[variant])
         verdict: Word = "undecided"
         if adjusted <= level:
             verdict = "regressed" if more else "improved"
-        found[one] = Failures(one, *count, *against, p, float(adjusted), verdict)
-    return found
+        results[variant] = Failures(variant, *count, *against, p, float(adjusted), verdict)
+    return results
 
 
 def _failures_p(sample: Sample, base: Sample) -> tuple[float, bool]:
-    """p that as many runs of both fail, and whether more of the sample's do."""
+    """p that runs of both fail equally often, and whether the sample's fail more often."""
     if hosts_of(sample, base) and (rows := rows_of(sample, base)):
-        first, second, *more = (np.array([one]) for one in rows)
+        first, second, *more = (np.array([side]) for side in rows)
         p = permutation_p(first, second, "two-sided", *more)
         return float(p[0]), bool(cliffs_delta(first, second, *more)[0] > 0)
-    count, against = ((one.failed, len(one.values)) for one in (sample, base))
+    count, against = ((side.failed, len(side.values)) for side in (sample, base))
     return fisher_p(*count, *against), count[0] * against[1] > against[0] * count[1]
 
 
@@ -221,21 +221,21 @@ def _verdict(one: Comparison) -> Word:
 
 
 def _with_prospect(one: Comparison) -> Comparison:
-    """The comparison with how many runs would decide it, or at least could."""
+    """The comparison with the number of runs that would decide it, or the fewest that could."""
     if one.needed is None or one.delta is None:
         return one
     size, others = len(one.sample.values), len(one.base.values)
     if min(size, others) >= FEWEST:
         return replace(one, more_runs=_more_runs(one, one.delta, one.needed))
     hosts = {number for row in hosts_of(one.sample, one.base) for number in row}
-    first = [np.array([*hosts])] * 2 if hosts else []  # a run of each on each host
+    first = [np.array([*hosts])] * 2 if hosts else []  # a run of both variants on every host
     least = least_more_runs(1, 1, one.needed, 0, *first)
     runs = None if least is None else max(FEWEST, max(1, len(hosts)) + least)
     return replace(one, least_runs=runs)
 
 
 def _more_runs(one: Comparison, delta: float, needed: float) -> int:
-    """About how many more runs of each would decide, if they were like those that there are."""
+    """About how many more runs of both variants would decide, if they were like the existing."""
     size, others = len(one.sample.values), len(one.base.values)
     enough = runs_to_differ(delta, needed)
     relative = [
@@ -255,22 +255,22 @@ def _more_runs(one: Comparison, delta: float, needed: float) -> int:
 
 
 def by_size(rows: Iterable[Rows | None], function: Callable[..., Floats]) -> list[Any]:
-    """function(*row) of all rows with as many runs at once; None where there are none."""
-    found: list[Any] = [*rows]
+    """function(*row) of each row, called once for all rows of the same sizes; None for None."""
+    results: list[Any] = [*rows]
     groups: dict[tuple[int, ...], list[int]] = {}
-    for i, one in enumerate(found):
-        if one is not None:
-            groups.setdefault(tuple(map(len, one)), []).append(i)
+    for i, row in enumerate(results):
+        if row is not None:
+            groups.setdefault(tuple(map(len, row)), []).append(i)
     for members in groups.values():
-        sides = zip(*(found[i] for i in members), strict=True)
+        sides = zip(*(results[i] for i in members), strict=True)
         values = function(*map(np.array, sides))
         for i, value in zip(members, values, strict=True):
-            found[i] = value if np.ndim(value) else float(value)
-    return found
+            results[i] = value if np.ndim(value) else float(value)
+    return results
 
 
 def _adjusted(p: list[float | None]) -> list[float | None]:
-    """Holm's correction over the comparisons that have a p."""
+    """Holm's adjusted p of the comparisons that have a p."""
     known = [i for i, one in enumerate(p) if one is not None]
     result: list[float | None] = [None] * len(p)
     for i, value in zip(known, holm(np.array([p[i] for i in known])), strict=True):
@@ -279,7 +279,7 @@ def _adjusted(p: list[float | None]) -> list[float | None]:
 
 
 def _factors(p: list[float | None], level: float) -> list[int | None]:
-    """What Holm's correction divided the level by for each comparison that has a p."""
+    """The divisor of the level in Holm's correction, for each comparison that has a p."""
     known = [i for i, one in enumerate(p) if one is not None]
     result: list[int | None] = [None] * len(p)
     for i, factor in zip(known, holm_factors(np.array([p[i] for i in known]), level), strict=True):
@@ -293,7 +293,7 @@ def _needed(
     level: float,
     attainable: Callable[[int, int], float] = attainable_p,
 ) -> list[float | None]:
-    """The p that each comparison needs in its family, if its runs gave the smallest that they can.
+    """The p that each comparison needs in its family, if its runs gave their smallest possible p.
 
     Holm divides the level by the number of comparisons whose p is not smaller.
     """
@@ -309,7 +309,7 @@ def _needed(
 def smallest_p(
     rows: Rows | None, attainable: Callable[[int, int], float] = attainable_p
 ) -> float | None:
-    """The smallest p that so many runs could give; None without runs of both."""
+    """The smallest p that these numbers of runs could give; None if either has no runs."""
     if rows is not None and len(rows) > 4:
         return attainable_within(*map(np.array, rows[4:]))
     return None if rows is None else attainable(len(rows[0]), len(rows[1]))
@@ -318,9 +318,9 @@ def smallest_p(
 def _ratios(
     pair: Pair, p: float | None, higher: float | None, tested: float | None
 ) -> tuple[float | None, str, float | None, float | None]:
-    """The ratio and its `bound`, then the bounds of the ratios that are not rejected.
+    """The ratio and its `bound`, then the lowest and highest ratio that are not rejected.
 
-    At the level that p was tested at. No lower bound: None for 0; no upper bound: None.
+    At the level that p was tested at. None instead of 0 or inf, which are no bounds.
     """
     rows = pair.all
     if rows is None or p is None or tested is None:
@@ -331,7 +331,7 @@ def _ratios(
     if interval is None or not (ratio or most):
         return ratio, "", None, None
     low, high = interval
-    # Runs that are equal to the last digit make of 1 a place of its own between two others.
+    # If runs are exactly equal, 1 is a step itself: the interval is made to agree with p.
     if p > tested:
         low, high = min(low, 1.0), max(high, 1.0)
     elif higher is not None and higher > 0:
@@ -345,5 +345,5 @@ def _ratios(
 
 
 def _scatter(sample: Sample) -> float:
-    """What spread_p compares."""
+    """The log scatter that spread_p compares."""
     return float(log_scatter(np.log1p(sample.ended), 0))

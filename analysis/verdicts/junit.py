@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The verdicts as JUnit's XML: a suite for each variant, a test for each metric.
+"""The verdicts as JUnit XML: a suite for each variant, a test for each metric.
 
-docs/reference/compare-json.md has its elements.
+docs/reference/compare-json.md describes the elements.
 
-Of what the schemas of Ant and of Jenkins both take: no property of a test, one end of each test.
+Uses only what the schemas of Ant and Jenkins both allow: tests have no properties and a single
+result.
 """
 
 import contextlib
@@ -22,20 +23,20 @@ from analysis.verdicts.fail_on import without_runs
 from analysis.verdicts.verdict import Comparison
 
 FIGURES = ("verdict", "ratio", "low", "high", "p_adjusted")
-NO_DATE = "1970-01-01T00:00:00"  # the schema of Ant has no suite without one
+NO_DATE = "1970-01-01T00:00:00"  # Ant's schema requires a date
 
 
 def text(compared: Compared, fail_on: Sequence[str] = ()) -> str:
-    """junit.xml: a failure is a verdict of fail_on on the primary metric.
+    """junit.xml: a failure is a primary metric whose verdict is in `fail_on`.
 
     An error is a run that failed, or was not done at its limit.
     """
     root = Element("testsuites")
-    for one in compared.each:
-        for variant in one.variants:
-            root.append(_suite(one, variant, fail_on))
-        for label in without_runs(one):
-            root.append(_without_runs(one, label, fail_on))
+    for part in compared.each:
+        for variant in part.variants:
+            root.append(_suite(part, variant, fail_on))
+        for label in without_runs(part):
+            root.append(_without_runs(part, label, fail_on))
     for place, suite in enumerate(root):
         suite.set("id", str(place))
         cases = suite.findall("testcase")
@@ -60,21 +61,21 @@ def _suite(compared: Compared, variant: str, fail_on: Sequence[str]) -> Element:
     comparisons += [of[variant] for of in compared.secondary.values() if variant in of]
     for metric in compared.metrics:
         _property(about, f"{metric.key}.mean", compared.samples[metric.key][variant].mean)
-    for one in comparisons:
+    for comparison in comparisons:
         for name in FIGURES:
-            _property(about, f"{one.metric.key}.{name}", getattr(one, name))
+            _property(about, f"{comparison.metric.key}.{name}", getattr(comparison, name))
     for run in runs:
         _run(_case(compared, suite, label, f"run {run.number}", _seconds(run)), run)
-    for one in comparisons:
-        title = f"{one.metric.key}: {plain(one.metric.title, 100)}"
-        sentence = compared.sentences[variant] if one.metric.primary else one.why
-        _judged(_case(compared, suite, label, title), one, sentence, fail_on)
+    for comparison in comparisons:
+        title = f"{comparison.metric.key}: {plain(comparison.metric.title, 100)}"
+        sentence = compared.sentences[variant] if comparison.metric.primary else comparison.why
+        _judged(_case(compared, suite, label, title), comparison, sentence, fail_on)
     SubElement(suite, "system-out").text = compared.sentences[variant]
     return suite
 
 
 def _without_runs(compared: Compared, label: str, fail_on: Sequence[str]) -> Element:
-    """The suite of a variant that is planned: undecided, whatever it would be compared by."""
+    """The suite of a planned variant without runs: undecided."""
     label = plain(label, 60)
     suite = _begun(compared, label, [])
     about = SubElement(suite, "properties")
@@ -89,7 +90,7 @@ def _without_runs(compared: Compared, label: str, fail_on: Sequence[str]) -> Ele
 
 
 def _begun(compared: Compared, label: str, runs: Sequence[Run]) -> Element:
-    """A suite, but for its children and their numbers."""
+    """A suite without its children and their counts."""
     return Element(
         "testsuite",
         name=label,
@@ -103,7 +104,7 @@ def _begun(compared: Compared, label: str, runs: Sequence[Run]) -> Element:
 def _case(
     compared: Compared, suite: Element, label: str, name: str, seconds: float = 0.0
 ) -> Element:
-    # Jenkins makes packages of what stands before a dot.
+    # Jenkins takes the part before a dot for a package.
     classname = f"{plain(compared.workload.name, 60)}.{label.replace('.', '_')}"
     return SubElement(suite, "testcase", name=name, classname=classname, time=f"{seconds:.3f}")
 
@@ -117,7 +118,7 @@ def _run(case: Element, run: Run) -> None:
 
 
 def _judged(case: Element, one: Comparison, sentence: str, fail_on: Sequence[str]) -> None:
-    """Undecided is no test that passed; what is exploratory fails none."""
+    """Adds the result: undecided counts as skipped; exploratory metrics never fail."""
     why = sentence or one.verdict
     if one.metric.primary and one.verdict in fail_on:
         _end(case, "failure", one.verdict, why)
@@ -135,17 +136,17 @@ def _property(about: Element, name: str, value: object) -> None:
 
 
 def _seconds(run: Run) -> float:
-    """Of the workload; 0 if nobody knows."""
+    """Seconds that the workload took; 0 if unknown."""
     return max(0.0, number(run.status.get("elapsed_s")) or 0.0)
 
 
 def _date(compared: Compared, runs: Sequence[Run]) -> str:
-    """When the first of the runs began, as plan.toml has it."""
+    """When the first of the runs began, from plan.toml; NO_DATE if unknown."""
     begun = compared.whole.plan.tables.get("run")
     known = [(run.variant, run.number) for run in runs]
     for entry in begun if isinstance(begun, list) else []:
         if isinstance(entry, dict) and (entry.get("variant"), entry.get("number")) in known:
             with contextlib.suppress(ValueError):
-                found = datetime.fromisoformat(str(entry.get("date")))
-                return found.replace(tzinfo=None).isoformat(timespec="seconds")
+                begin = datetime.fromisoformat(str(entry.get("date")))
+                return begin.replace(tzinfo=None).isoformat(timespec="seconds")
     return NO_DATE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a reader must know of a campaign's runs and of its verdicts, a sentence each."""
+"""Notes, a sentence each: what a reader must know about a campaign's runs and verdicts."""
 
 from itertools import combinations
 
@@ -12,11 +12,11 @@ from analysis.reading.words import plain, plural, several, some
 from analysis.verdicts.statistics import cliffs_delta
 from contract.workload import Description
 
-IN_TURN = 0.75  # Cliff's delta of the runs' places in the campaign: taking turns it is 1 / runs
+IN_TURN = 0.75  # Cliff's delta of the runs' places in the campaign; 1 / runs if they take turns
 
 
 def of_runs(campaign: Campaign, runs: list[Run]) -> list[str]:
-    """What a reader must know of the runs before he believes the figures."""
+    """Notes on the runs that a reader must know before believing the figures."""
     notes = [*campaign.pooled]
 
     def listed(words: str, names: list[str]) -> None:
@@ -47,7 +47,7 @@ def of_runs(campaign: Campaign, runs: list[Run]) -> list[str]:
 
 
 def _hosts(runs: list[Run]) -> list[str]:
-    """A line that says that runs depend on several hosts, or none."""
+    """A note if several hosts' clocks timed the runs; else no note."""
     hosts = {facts.block(run) for run in runs}
     if len(hosts) < 2:
         return []
@@ -59,7 +59,7 @@ def _hosts(runs: list[Run]) -> list[str]:
 
 
 def _suites(runs: list[Run]) -> list[str]:
-    """A line that says that runs were made by several states of the suite, or none."""
+    """A note if several states of the suite made the runs; else no note."""
     by_variant: dict[str, set[str]] = {}
     for run in runs:
         if isinstance(suite := run.fact("suite"), str):
@@ -76,7 +76,7 @@ def _suites(runs: list[Run]) -> list[str]:
 
 
 def not_counted(primary: Metric, runs: list[Run]) -> list[str]:
-    """A line that says that the primary metric of runs that were not done is not known, or none."""
+    """A note if the primary metric of runs that were not done is not counted; else no note."""
     names = [f"{run.variant}/{run.number}" for run in runs if unfinished(run)]
     if not names or primary.growing:
         return []
@@ -87,7 +87,7 @@ def not_counted(primary: Metric, runs: list[Run]) -> list[str]:
 
 
 def no_such_metric(workload: Description, primary: Metric) -> list[str]:
-    """A line that names the primary metric which nothing measures, or none."""
+    """A note if nothing measures the workload's primary metric; else no note."""
     if primary.key == workload.primary:
         return []
     return [
@@ -97,17 +97,17 @@ def no_such_metric(workload: Description, primary: Metric) -> list[str]:
 
 
 def in_blocks(by_variant: dict[str, list[Run]], variants: list[str]) -> list[str]:
-    """A line that names the variants whose runs did not take turns with the baseline's, or none."""
+    """A note on variants whose runs did not take turns with the baseline's; else no note."""
     orders = {
-        one: np.array([run.order for run in by_variant[one] if counted(run) and run.order])
-        for one in variants
+        variant: np.array([run.order for run in by_variant[variant] if counted(run) and run.order])
+        for variant in variants
     }
     base = orders[variants[0]]
     names = [
-        plain(one, 60)
-        for one in variants[1:]
-        if min(len(orders[one]), len(base)) >= 2
-        and abs(cliffs_delta(orders[one][None], base[None])[0]) > IN_TURN
+        plain(variant, 60)
+        for variant in variants[1:]
+        if min(len(orders[variant]), len(base)) >= 2
+        and abs(cliffs_delta(orders[variant][None], base[None])[0]) > IN_TURN
     ]
     if not names:
         return []
@@ -118,7 +118,7 @@ def in_blocks(by_variant: dict[str, list[Run]], variants: list[str]) -> list[str
 
 
 def _looked_at(campaign: Campaign) -> list[str]:
-    """How often the verdicts were or are looked at, and whether more runs are due."""
+    """Notes on repeated looks at the verdicts, and on runs that are still missing."""
     plan, notes = campaign.plan, []
     if plan.looks:
         at = ", ".join(map(str, plan.looks))
@@ -128,7 +128,7 @@ def _looked_at(campaign: Campaign) -> list[str]:
             f"them together err in at most {100 * plan.level * len(plan.looks):.3g} %."
         )
     elif plan.runs is not None and plan.variants:
-        counts = dict.fromkeys((one.label for one in plan.variants), 0)
+        counts = dict.fromkeys((variant.label for variant in plan.variants), 0)
         for run in campaign.runs:
             counts[run.variant] = counts.get(run.variant, 0) + counted(run)
         missing = sum(max(0, plan.runs - number) for number in counts.values())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Several campaigns as one, if their facts agree (docs/guides/compare-kernels.md).
 
-On the guest's clock a run is the same on every host and in every night, so nothing but the facts
-decides whether two may be compared.
+On the guest's clock a run is the same on every host and in every night, so the facts alone decide
+whether two campaigns may be compared.
 """
 
 from collections import Counter
@@ -21,19 +21,19 @@ from contract.levels import can_decide
 from contract.plan import Plan
 from errors import UserError
 
-NAMED = 4  # runs of which one line tells
+NAMED = 4  # runs that a line names at most
 
 
 def load_pool(paths: Sequence[Path], *, force: bool = False) -> Campaign:
-    """The campaign of these folders or bundles; UserError names the fact in which they differ."""
+    """The pooled campaign of these folders or bundles; UserError names a fact that differs."""
     return pool([load_campaign(path) for path in paths], [str(path) for path in paths], force=force)
 
 
 def pool(campaigns: Sequence[Campaign], names: Sequence[str], *, force: bool = False) -> Campaign:
-    """All runs of the campaigns as those of one; of one campaign, itself.
+    """All runs of the campaigns as those of one campaign; a single campaign stays as it is.
 
-    Runs of a variant that an earlier campaign has are numbered after those. A run that is there
-    twice (variant, seed and bytes) counts once.
+    Runs of a variant that an earlier campaign has are numbered after the earlier runs. A run that
+    occurs twice (same variant, seed and bytes) counts once.
     """
     if len(campaigns) == 1:
         return campaigns[0]
@@ -46,7 +46,7 @@ def pool(campaigns: Sequence[Campaign], names: Sequence[str], *, force: bool = F
 
 
 class _Pool:
-    """What was taken in so far."""
+    """The runs of the campaigns added so far."""
 
     def __init__(self) -> None:
         self.runs: list[Run] = []
@@ -57,11 +57,11 @@ class _Pool:
         self._last: Counter[str] = Counter()  # the largest number of each variant
         self._order = 0
         self.begun: list[dict[str, Any]] = []  # [[run]] of the plans
-        self.judged: list[int] = []  # runs of each, before a campaign that added to them
+        self.judged: list[int] = []  # runs of a variant, before a campaign added more
         self.notes: list[str] = []
 
     def add(self, campaign: Campaign, name: str) -> None:
-        """Take in its runs."""
+        """Add the campaign's runs."""
         had = Counter(run.variant for run in self.runs if counted(run))
         begun = {(e.get("variant"), e.get("number")): e for e in _begun(campaign.plan)}
         before = Counter(self._last)
@@ -116,10 +116,12 @@ class _Pool:
         self.notes.append(f"Pooled: {plural(len(new), 'run')} of {name}{renumbered}.")
 
     def campaign(self, campaigns: Sequence[Campaign]) -> Campaign:
-        """The whole."""
+        """The pooled campaign."""
         first = campaigns[0]
-        variants = {one.label: one for each in reversed(campaigns) for one in each.plan.variants}
-        order = dict.fromkeys(one.label for each in campaigns for one in each.plan.variants)
+        variants = {
+            one.label: one for pooled in reversed(campaigns) for one in pooled.plan.variants
+        }
+        order = dict.fromkeys(one.label for pooled in campaigns for one in pooled.plan.variants)
         baselines = [one.plan.baseline for one in campaigns if one.plan.baseline]
         earlier = max((one.plan.extended for one in campaigns), key=len)
         if any(one.plan.looks for one in campaigns) and not self.judged:
@@ -136,17 +138,17 @@ class _Pool:
         def named(texts: Sequence[str], name: str) -> list[str]:
             return [f"{text} in {name}" for text in texts]
 
-        each = list(zip(campaigns, self.names, strict=True))
+        pooled = list(zip(campaigns, self.names, strict=True))
         places = {label: place for place, label in enumerate(order)}
         return Campaign(
             first.path,
             sorted(self.runs, key=lambda run: places.get(run.variant, len(places))),
-            [one for campaign, name in each for one in named(campaign.incomplete, name)],
-            [one for campaign, name in each for one in named(campaign.set_aside, name)],
+            [one for campaign, name in pooled for one in named(campaign.incomplete, name)],
+            [one for campaign, name in pooled for one in named(campaign.set_aside, name)],
             plan,
             {label: text for one in reversed(campaigns) for label, text in one.configs.items()},
             {label: text for one in reversed(campaigns) for label, text in one.changes.items()},
-            [one for campaign, name in each for one in named(campaign.problems, name)],
+            [one for campaign, name in pooled for one in named(campaign.problems, name)],
             pooled=self.notes,
         )
 
@@ -158,19 +160,19 @@ def _begun(plan: Plan) -> list[dict[str, Any]]:
 
 def _refuse_other_facts(pooled: _Pool, campaigns: Sequence[Campaign], names: Sequence[str]) -> None:
     first = campaigns[0].plan
-    for one, name in zip(campaigns, names, strict=True):
+    for campaign, name in zip(campaigns, names, strict=True):
         for what in ("margin", "alpha"):
-            mine, its = getattr(first, what), getattr(one.plan, what)
+            mine, its = getattr(first, what), getattr(campaign.plan, what)
             if mine != its:
                 raise _refusal(name, names[0], f"{what} differs: {mine} and {its}")
     if not _differences(campaigns, pooled.runs):
         return
     runs: list[Run] = []
     for new, name in zip(pooled.of_campaign, names, strict=True):
-        if found := _differences(campaigns, [*runs, *new]):
+        if differences := _differences(campaigns, [*runs, *new]):
             if _differences(campaigns, new):
-                return  # the campaign's own runs differ, which its comparison says
-            raise _refusal(name, names[0], found[0])
+                return  # the campaign's own runs differ: its comparison reports that
+            raise _refusal(name, names[0], differences[0])
         runs += new
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which two kernels of a campaign a regression can be reported of, or why there are none.
+"""The two kernels of a campaign between which a regression can be reported, or why there are none.
 
-`regressed` says that a variant is worse than the baseline. It is a regression of the kernel only if
-nothing but the kernel differs, and the newer kernel is the worse one; of an older baseline's newer
-variant that `improved`, none.
+`regressed` means that a variant is worse than the baseline. That is a regression of the kernel only
+if nothing but the kernel differs, and the newer kernel is worse. A variant that `improved`
+means a regression if it has the older kernel.
 """
 
 import math
@@ -19,32 +19,32 @@ from analysis.verdicts.compared import Compared
 from analysis.verdicts.sentences import AT
 from analysis.verdicts.verdict import Comparison
 
-LABEL = 40
+LABEL = 40  # characters of a variant's label
 
 
 @dataclass(frozen=True)
 class Regression:
-    """The variants of the older and of the newer, worse kernel; `compared`: of their workload."""
+    """The variants with the older and the newer, worse kernel; `compared`: their workload's."""
 
     compared: Compared
     old: str
     new: str
-    comparison: Comparison  # of the one that is not the baseline
+    comparison: Comparison  # of the variant that is not the baseline
 
     @property
     def ratio(self) -> float | None:
-        """Of the primary metric, new to old; None if there is none, as where all runs failed."""
+        """New to old in the primary metric; None if there is no ratio, as if all runs failed."""
         return self.of(self.compared.metric)
 
     def of(self, metric: Metric) -> float | None:
-        """The same of any metric: the median over all pairs of a run of each."""
+        """New to old in this metric, the median over all pairs of runs; None without a ratio."""
         ratio = self.compared.of(metric)[self.comparison.variant].ratio
         if ratio is None or not math.isfinite(ratio) or ratio <= 0:
             return None
         return ratio if self.comparison.variant == self.new else 1 / ratio
 
     def bound(self, metric: Metric) -> str:
-        """'at least ' or 'at most ', where runs that were not done only bound that ratio; or ''."""
+        """'at least ' or 'at most ' if runs that were not done only bound the ratio; else ''."""
         known = self.compared.of(metric)[self.comparison.variant].bound
         if self.comparison.variant != self.new:
             known = {"": "", ">=": "<=", "<=": ">="}[known]
@@ -52,12 +52,12 @@ class Regression:
 
     @property
     def effect(self) -> float:
-        """What regressions are ranked by: the largest ratio; first those that only fail."""
+        """The rank of a regression: |log ratio|; inf, which is first, without a ratio."""
         return math.inf if self.ratio is None else abs(math.log(self.ratio))
 
 
 def regression(compared: Compared) -> Regression | str:
-    """The largest regression of a kernel; a clause that says why there is none."""
+    """The largest regression of a kernel, or a clause that says why there is none."""
     if not any(one.primary for one in compared.each):
         return "there is one variant, and nothing to compare it with"
     if any(one.forced for one in compared.each):
@@ -71,28 +71,28 @@ def regression(compared: Compared) -> Regression | str:
 
 
 def _candidates(compared: Compared) -> Iterator[Regression | str]:
-    """For each verdict of worse or better the regression that it is, or why it is none."""
+    """For each variant that regressed or improved, the regression, or why it is none."""
     runs = compared.campaign.variants()
-    for variant, one in compared.primary.items():
-        if one.verdict not in ("regressed", "improved"):
+    for variant, comparison in compared.primary.items():
+        if comparison.verdict not in ("regressed", "improved"):
             continue
         pair = (compared.baseline, variant)
-        better, worse = pair if one.verdict == "regressed" else pair[::-1]
+        better, worse = pair if comparison.verdict == "regressed" else pair[::-1]
         labels = [plain(compared.labels[name], LABEL) for name in (worse, better)]
-        said = "{} is worse than {}".format(*labels)
+        claim = "{} is worse than {}".format(*labels)
         if apart := own_settings(runs[better][0], runs[worse][0]):
-            yield f"{said}, but they differ in {some(apart, 3)}, not in the kernel alone"
+            yield f"{claim}, but they differ in {some(apart, 3)}, not in the kernel alone"
             continue
         if _same_kernel(runs[better][0], runs[worse][0]):
-            yield f"{said}, but both are the same kernel"
+            yield f"{claim}, but both are the same kernel"
             continue
         versions = [kernel_version(runs[name][0]) for name in (better, worse)]
         if not introduced_in(*versions):
-            yield f"{said}, but neither versions nor commits tell which change made it so"
+            yield f"{claim}, but neither versions nor commits tell which change made it so"
         elif _older(*versions, otherwise=worse == compared.baseline):
-            yield f"{said}, but it is the older kernel"
+            yield f"{claim}, but it is the older kernel"
         else:
-            yield Regression(compared, better, worse, one)
+            yield Regression(compared, better, worse, comparison)
 
 
 def _same_kernel(one: Run, other: Run) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Verdicts in words: what was measured, how sure it is, and what would make it sure."""
+"""Verdicts in words: what was measured, how sure it is, and what would decide it."""
 
 from dataclasses import dataclass
 
@@ -15,18 +15,18 @@ AT = {"": "", ">=": "at least ", "<=": "at most "}
 
 @dataclass(frozen=True)
 class Answer:
-    """Sentences on a variant: what somebody meets with it, and the figures behind that, if any."""
+    """Sentences on a variant: what a user experiences with it, and any figures behind that."""
 
     head: str
     figures: str = ""
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """Both parts as one text."""
         return f"{self.head} {self.figures}" if self.figures else self.head
 
     def and_then(self, sentence: str) -> "Answer":
-        """With one more sentence at its end."""
+        """The answer with this sentence added at its end."""
         if not self.figures:
             return Answer(f"{self.head} {sentence}")
         return Answer(self.head, f"{self.figures} {sentence}")
@@ -38,13 +38,13 @@ def p_equals(p: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """A ratio with as many decimals as it can carry: 0.004, 0.50, 12.3, 1,234."""
+    """A ratio with 3 to 0 decimals, the larger the fewer: 0.004, 0.50, 12.3, 1,234."""
     digits = 3 if ratio < 0.0995 else 2 if ratio < 9.995 else 1 if ratio < 99.95 else 0
     return f"{ratio:,.{digits}f}"
 
 
 def amount(metric: Metric, value: float) -> str:
-    """'31.4 s'."""
+    """'31.4 s': a value in the metric's unit, with the unit."""
     unit = {"%": " %", "": ""}.get(metric.unit, f" {metric.unit}")
     return f"{value:,.{metric.digits}f}{unit}"
 
@@ -62,7 +62,7 @@ def more_word(more: int) -> str:
 
 
 def why(one: Comparison, *, spread: bool = False) -> str:
-    """The figures behind a verdict, and for an undecided one what would decide it."""
+    """The figures behind a verdict, and what would decide it if it is undecided."""
     size, others = len(one.sample.values), len(one.base.values)
     if not (size and others) or one.p_adjusted is None:
         return _nothing(one, spread)
@@ -120,12 +120,12 @@ def _mean(metric: Metric, sample: Sample) -> str:
 
 
 def _spread(one: Comparison) -> str:
-    found = [_sd(one.metric, sample) for sample in (one.sample, one.base)]
-    return "sd {} against {}".format(*found) if all(found) else "spread between runs not known"
+    texts = [_sd(one.metric, sample) for sample in (one.sample, one.base)]
+    return "sd {} against {}".format(*texts) if all(texts) else "spread between runs not known"
 
 
 def _sd(metric: Metric, sample: Sample) -> str:
-    """'8.3 s (1 % of the mean)', since the test is of the scatter for its level."""
+    """'8.3 s (1 % of the mean)': the test is of the scatter relative to the level."""
     if sample.sd is None:
         return ""
     text = amount(metric, sample.sd)
@@ -175,7 +175,7 @@ def sentence(
     failures: Failures,
     felt: tuple[Felt | None, Felt | None] = (None, None),
 ) -> Answer:
-    """The answer for one variant, in one to four sentences; felt: with it, with the baseline."""
+    """The answer for a variant, in one to four sentences; felt: of the variant, of the baseline."""
     if not (one.sample.values and one.base.values):
         return Answer(f"{label} cannot be compared:", f"{one.why}.")
     unlike = f"{label} cannot be told from {base}:"
@@ -236,14 +236,14 @@ def _trade(label: str, base: str, one: Comparison) -> str:
 
 
 def _by_ranks(one: Comparison, verb: str) -> str:
-    """The verb, and if the means go the other way that it is the ranks that decided."""
+    """The verb, and that the ranks decided if the means go the other way."""
     sample, base = one.sample.mean, one.base.mean
     if one.verdict not in ("improved", "regressed") or sample is None or base is None:
         return verb
     worse = (sample - base) * one.metric.sign > 0
     if sample == base or worse == (one.verdict == "regressed"):
         return verb
-    if one.sample.cut or one.base.cut:  # such a mean is a bound, and goes no way
+    if one.sample.cut or one.base.cut:  # such a mean is a bound and has no direction
         return verb
     if one.sample.failed or one.base.failed:
         return (
@@ -255,7 +255,7 @@ def _by_ranks(one: Comparison, verb: str) -> str:
 
 
 def _failures(base: str, one: Comparison, failures: Failures) -> str:
-    """How many runs failed, of each side of which the figures have not already said that all."""
+    """How many runs failed on each side, unless the figures already say that all of them did."""
     test = "a permutation test within hosts" if one.within_hosts else "Fisher's exact test"
     tested = f"({p_equals(failures.p_adjusted)} after Holm, {test})"
     if not one.sample.ended:

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Statistics over runs, a row for each comparison: `sample` (K, n) against `base` (K, m).
 
-Values are 0 or more, or infinite (a run that failed; -inf where more is better); none is NaN. Of a
-run that was not done at its limit it is known what its value is at least: `sample_most` and
-`base_most` are what the values are at most, inf for those. Runs are ranked by Gehan's scores then
-(Biometrika 1965): a run is above another one only if it surely is, else the two are tied.
+Values are 0 or more, or infinite (a run that failed; -inf where more is better); none is NaN. They
+have the metric's unit; every p is a probability, 0 to 1. The value of a run that was not done at
+its limit is a lower bound: `sample_most` and `base_most` are the upper bounds of the values, inf
+for such runs. Runs are then ranked by Gehan's scores (Biometrika 1965): a run is above another run
+only if it surely is, else the two are tied.
 
-`hosts`, if there are any, are numbers of hosts, of `sample` and of `base`: hosts of which each has
-a clock of its own. Runs are then compared within each host only, and divided anew within it.
-docs/developer/verdict-validation.md says what was chosen and why, and how often it errs.
+`hosts`, if given, are the host numbers of `sample` and of `base`; every host has its own clock.
+Runs are then compared, and divided anew, only within a host.
+docs/developer/verdict-validation.md explains the choice of tests and how often they are wrong.
 """
 
 import bisect
@@ -24,23 +25,23 @@ from analysis.reading.latency_log import Floats
 from contract.levels import attainable_p
 
 Alternative = Literal["two-sided", "less", "greater"]
-Most = Floats | None  # what values are at most; None: what they are
+Most = Floats | None  # upper bounds of values; None: the values are exact
 EXACT = 100  # runs of both variants: up to here the distribution of rank sums is exact
-EXACT_GROUP = 10  # runs of the smaller variant: up to here it is exact whatever the other has
-ENUMERATED = 13_000  # divisions of the runs in two (8 and 8): up to here all, beyond by lot
+EXACT_GROUP = 10  # runs of the smaller variant: up to here it is always exact
+ENUMERATED = 13_000  # divisions of the runs in two (8 and 8): beyond it a random choice
 SEED = 20091127
-RESOLUTION = 1e-3  # of every time that is recorded, s
-POWER = 0.8  # with which the runs that are said to be enough would decide
+RESOLUTION = 1e-3  # s, of every recorded time
+POWER = 0.8  # probability that the estimated number of runs decides
 MOST_RUNS = 100
 
 
 @lru_cache(maxsize=4096)
 def rank_sums(ranks: tuple[int, ...], size: int) -> Floats:
-    """P(twice the sum of the first group's ranks = i), every division of the runs being as likely.
+    """P(twice the sum of the first group's ranks = i), all divisions of the runs equally likely.
 
-    `ranks` are twice the pooled ranks, thus whole. Streitberg and Roehmel's shift algorithm: exact
-    with ties too, where scipy's `mannwhitneyu` is not, and without the 40 million divisions of 14
-    and 14 runs that `permutation_test` would go through.
+    `ranks`: twice the pooled ranks, which are integers. Streitberg and Roehmel's shift algorithm:
+    exact also with ties, where scipy's `mannwhitneyu` is not, and without the 40 million divisions
+    of 14 and 14 runs that `permutation_test` would try.
     """
     ways = np.zeros((size + 1, sum(sorted(ranks)[len(ranks) - size :]) + 1))
     ways[0, 0] = 1
@@ -50,9 +51,9 @@ def rank_sums(ranks: tuple[int, ...], size: int) -> Floats:
 
 
 def rank_sum_tails(ranks: tuple[int, ...], size: int, total: int) -> tuple[float, float]:
-    """P(sum <= total), P(sum >= total) of twice the ranks of a group of so many."""
+    """P(sum <= total), P(sum >= total) for twice the ranks of a group of `size` runs."""
     others = len(ranks) - size
-    if others < size:  # the smaller group's distribution is the cheaper one
+    if others < size:  # the smaller group's distribution is cheaper
         greater, less = rank_sum_tails(ranks, others, sum(ranks) - total)
         return less, greater
     chance = rank_sums(ranks, size)
@@ -60,15 +61,15 @@ def rank_sum_tails(ranks: tuple[int, ...], size: int, total: int) -> tuple[float
 
 
 def is_exact(size: int, others: int) -> bool:
-    """Whether the distribution of rank sums of two groups of so many runs is computed whole."""
+    """Whether the rank sums of two groups of these sizes get their exact distribution."""
     return size + others <= EXACT or min(size, others) <= EXACT_GROUP
 
 
 def doubled_ranks(low: Floats, high: Floats) -> Floats:
-    """Twice the ranks of values between these bounds, (K, N); whole, from 2 to 2 N.
+    """Twice the ranks of values between these bounds, (K, N); integers from 2 to 2 N.
 
-    Gehan's scores: how many others are surely lower, less how many are surely higher, and N + 1.
-    Of values that are known, twice the mean ranks.
+    Gehan's scores: how many others are surely lower, minus how many are surely higher, plus N + 1.
+    For exact values these are twice the mean ranks.
     """
     lower = (high[:, None, :] < low[:, :, None]).sum(axis=2)
     higher = (low[:, None, :] > high[:, :, None]).sum(axis=2)
@@ -85,23 +86,24 @@ def permutation_p(
 ) -> Floats:
     """p of the permutation test on ranks, (K,); ties have their mean rank, inf is a tie with inf.
 
-    Exact where `is_exact` says so and within hosts, beyond that Mann and Whitney's normal
-    approximation, corrected for ties and continuity. `alternative`: two-sided, less (the sample is
-    lower) or greater.
+    Exact if `is_exact` or within hosts, else Mann and Whitney's normal approximation, corrected for
+    ties and continuity. `alternative`: two-sided, less (the sample is lower) or greater.
     """
     size = sample.shape[1]
     low = np.concatenate([sample, base], axis=1)
     if hosts:
         whole = sample_most is None or base_most is None
         high = low if whole else np.concatenate([sample_most, base_most], axis=1)
-        each = zip(low, high, np.concatenate(hosts, axis=1), strict=True)
-        return np.array([_side(*_tails_within(*one, size), alternative) for one in each])
+        comparisons = zip(low, high, np.concatenate(hosts, axis=1), strict=True)
+        return np.array(
+            [_side(*_tails_within(*comparison, size), alternative) for comparison in comparisons]
+        )
     if sample_most is None or base_most is None:
         ranks = stats.rankdata(low, axis=1)
     else:
         ranks = doubled_ranks(low, np.concatenate([sample_most, base_most], axis=1)) / 2
     if not is_exact(size, base.shape[1]):
-        # Of scores that are no ranks it takes the ranks: those that tie are a few more.
+        # It ranks scores that are no ranks, so that a few more runs tie.
         first, second = ranks[:, :size], ranks[:, size:]
         done: Any = stats.mannwhitneyu(
             first, second, alternative=alternative, axis=1, method="asymptotic"
@@ -124,9 +126,9 @@ def _side(less: float, greater: float, alternative: Alternative) -> float:
 
 
 def _tails_within(low: Floats, high: Floats, hosts: Floats, size: int) -> tuple[float, float]:
-    """`rank_sum_tails` of all runs (N,), the first `size` of the sample, ranked within each host.
+    """`rank_sum_tails` of all runs (N,), the sample's `size` runs first, ranked within each host.
 
-    The sum over the hosts of the sample's ranks there, for every division within each of them.
+    The sum is over all hosts, for every division of the runs within the hosts.
     """
     chance, total = np.ones(1), 0
     for host in np.unique(hosts):
@@ -139,15 +141,15 @@ def _tails_within(low: Floats, high: Floats, hosts: Floats, size: int) -> tuple[
 
 
 def attainable_within(*hosts: Floats, more: int = 0) -> float:
-    """`attainable_p` within hosts, (n,) and (m,).
+    """`attainable_p` within hosts: the host numbers of both groups, (n,) and (m,).
 
-    more: of so many further runs of each, which are spread evenly over the hosts.
+    more: further runs of each group, spread evenly over the hosts.
     """
     named = np.unique(np.concatenate(hosts))
     divisions = 1
     for place, host in enumerate(named):
         further = len(range(place, more, len(named)))
-        size, others = (int((one == host).sum()) + further for one in hosts)
+        size, others = (int((numbers == host).sum()) + further for numbers in hosts)
         divisions *= math.comb(size + others, size)
     return min(1.0, 2 / divisions)
 
@@ -161,7 +163,8 @@ def cliffs_delta(
 ) -> Floats:
     """P(sample > base) - P(sample < base), (K,), from Mann and Whitney's U; +1: always higher.
 
-    Of runs that were not done: surely higher, surely lower. 0 if no host has runs of both.
+    Runs that were not done count as higher or lower only if they surely are. 0 if no host has runs
+    of both.
     """
     if hosts:
         same = hosts[0][:, :, None] == hosts[1][:, None, :]
@@ -181,7 +184,7 @@ def cliffs_delta(
 
 
 def holm(p: Floats) -> Floats:
-    """Holm's adjusted p (at most 1), in the order given."""
+    """Holm's adjusted p (at most 1), in the given order."""
     order = np.argsort(p, kind="stable")
     adjusted = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
     result = np.empty(len(p))
@@ -190,14 +193,14 @@ def holm(p: Floats) -> Floats:
 
 
 def holm_factors(p: Floats, level: float) -> Floats:
-    """What the level was divided by when Holm's procedure tested each p, in the order given.
+    """The divisors of the level with which Holm's procedure tested each p, in the given order.
 
-    It goes on to larger ones while it rejects; those after the first that it does not reject are
-    held to that one's level.
+    It proceeds to the next larger p while it rejects; all after the first p that it does not reject
+    are held to the level of that p.
     """
     order = np.argsort(p, kind="stable")
     steps = np.arange(len(p), 0, -1)
-    # Of those that are alike, whatever their order, the first one's.
+    # Equal values get the divisor of the first of them, whatever their order.
     steps = steps[np.searchsorted(p[order], p[order])]
     rejected = int(np.logical_and.accumulate(p[order] * steps <= level).sum())
     result = np.empty(len(p))
@@ -206,16 +209,16 @@ def holm_factors(p: Floats, level: float) -> Floats:
 
 
 def fisher_p(failed: int, runs: int, base_failed: int, base_runs: int) -> float:
-    """Two-sided p of Fisher's exact test on the runs that failed."""
+    """Two-sided p of Fisher's exact test on the numbers of failed runs."""
     table = np.array([[failed, runs - failed], [base_failed, base_runs - base_failed]])
     return min(1.0, float(stats.fisher_exact(table).pvalue))
 
 
 def paired_ratios(sample: Floats, base: Floats, *hosts: Floats) -> Floats:
-    """Of two groups of runs, (n,) and (m,): sample[i] / base[j] of each pair, in order.
+    """The sorted ratios sample[i] / base[j] of all pairs of two groups of runs, (n,) and (m,).
 
-    0 and inf are among them. Left out are pairs without a ratio: both 0, or both failed; and those
-    of two hosts.
+    0 and inf are among them. Pairs without a ratio (both 0, or both failed) and pairs of runs on
+    different hosts are left out.
     """
     first, second = np.repeat(sample, len(base)), np.tile(base, len(sample))
     if hosts:
@@ -240,7 +243,7 @@ def median_ratio(sample: Floats, base: Floats) -> float | None:
 def ratio_bounds(
     sample: Floats, base: Floats, sample_most: Floats, base_most: Floats, *hosts: Floats
 ) -> tuple[float, float]:
-    """What `median_ratio` is at least and at most: from 0, or to inf, where nothing is known."""
+    """The lower and upper bound of `median_ratio`: 0 and inf where nothing is known."""
     low = _median_of_pairs(sample, base_most, *hosts)
     high = _median_of_pairs(sample_most, base, *hosts)
     return low or 0.0, math.inf if high is None else high
@@ -249,7 +252,7 @@ def ratio_bounds(
 def bounded_ratio(
     middle: tuple[float, float], interval: tuple[float, float]
 ) -> tuple[float | None, str]:
-    """The ratio of runs of which some were not done, or that bound of it which says more.
+    """The ratio if some runs were not done, or else its more informative bound, and '', >= or <=.
 
     middle: `ratio_bounds`; interval: `ratio_interval`.
     """
@@ -281,7 +284,7 @@ def ratio_interval(
     """The ratios that the test on ranks does not reject: p > level for sample / ratio and base.
 
     Two groups of runs, (n,) and (m,). From 0, or to inf, where the runs set no bound. None: so few
-    runs reject no ratio, or the test rejects each.
+    runs cannot reject any ratio, or the test rejects all ratios.
     """
     smallest = attainable_within(*hosts) if hosts else attainable_p(len(sample), len(base))
     if smallest > level:
@@ -292,33 +295,33 @@ def ratio_interval(
         ratios = np.concatenate(sides)
     steps = np.unique(ratios[(ratios > 0) & np.isfinite(ratios)])
 
-    # Between two steps, which are no ratio of any pair, the order of the runs stays as it is.
+    # Between two neighbouring steps there is no pair's ratio, so the order of the runs is the same.
     def rejected(between: int, alternative: Alternative) -> bool:
         below = steps[between - 1] if between else steps[0] / 4 if len(steps) else 1.0
         above = steps[between] if between < len(steps) else below * 4
         ratio = math.sqrt(below) * math.sqrt(above)
         most = None if sample_most is None else sample_most[None] / ratio
         against = None if base_most is None else base_most[None]
-        each = [one[None] for one in hosts]
-        p = permutation_p(sample[None] / ratio, base[None], alternative, most, against, *each)
+        host_rows = [numbers[None] for numbers in hosts]
+        p = permutation_p(sample[None] / ratio, base[None], alternative, most, against, *host_rows)
         return bool(2 * p[0] <= level)
 
     places = range(len(steps) + 1)
-    # A larger ratio makes the sample smaller, so each side is rejected up to one place or from it.
+    # A larger ratio makes the sample smaller: each side is rejected up to a place, or from it on.
     first = bisect.bisect_left(places, True, key=lambda place: not rejected(place, "greater"))
     after = bisect.bisect_left(places, True, key=lambda place: rejected(place, "less"))
-    if first == after:  # the one step between them is left: runs that are all alike
+    if first == after:  # only the step between them is left: all runs are alike
         return (float(steps[first - 1]),) * 2 if 0 < first <= len(steps) else None
     low = float(steps[first - 1]) if first else 0.0
     return low, float(steps[after - 1]) if after <= len(steps) else math.inf
 
 
 def spread_p(sample: Floats, base: Floats) -> Floats:
-    """p (K,) that the runs of one variant scatter as much as the other's, relative to their level.
+    """p (K,) that the runs of two variants scatter alike, relative to their level.
 
-    Permutation test: log(1 + value), less its group's mean without the highest and lowest quarter,
-    is divided anew; the statistic is the log ratio of Gini's mean differences, which does not
-    depend on where a group lies.
+    Permutation test of log(1 + value) minus its group's mean (without the highest and lowest
+    quarter); the statistic is the log ratio of Gini's mean differences, which does not depend on a
+    group's level.
     """
     if sample.shape[1] < 2 or base.shape[1] < 2:
         return np.ones(len(sample))
@@ -342,7 +345,7 @@ def _centred(values: Floats) -> Floats:
 
 
 def log_scatter(values: Floats, axis: int) -> Floats:
-    """log of the mean difference of two values (Gini's), and of the clock's resolution."""
+    """log of Gini's mean difference of two values, plus RESOLUTION so that it is finite."""
     ordered = np.moveaxis(np.sort(values, axis=axis), axis, -1)
     size = ordered.shape[-1]
     weights = (2 * np.arange(1, size + 1) - size - 1) / (size * (size - 1) / 2)
@@ -350,7 +353,7 @@ def log_scatter(values: Floats, axis: int) -> Floats:
 
 
 def attainable_spread_p(size: int, others: int) -> float:
-    """The smallest p of `spread_p`: mirrored, two groups of one size are another division."""
+    """The smallest p of `spread_p`; groups of equal size can be swapped, which doubles it."""
     mirrored = 2 if size == others else 1
     return min(1.0, mirrored / math.comb(size + others, size))
 
@@ -365,9 +368,9 @@ def equivalence_p(
 ) -> Floats:
     """p (K,) that the true ratio is 1 + margin or more, or 1 / (1 + margin) or less.
 
-    Two one-sided exact permutation tests of the values scaled by the margin; the worse p counts,
-    twice, so that it needs as many runs as a difference does. Where every value is 0 there is no
-    ratio: p is then that so many runs are all 0 if the typical (median) run of either is not.
+    Two one-sided exact permutation tests of the values scaled by the margin; the larger p counts,
+    doubled, so that it needs as many runs as a difference does. If all values are 0 there is no
+    ratio: p is then the probability of so many zeros if the median run of either group is not 0.
     """
 
     def p(by: float, alternative: Alternative) -> Floats:
@@ -384,15 +387,15 @@ def equivalence_p(
 
 
 def runs_to_differ(delta: float, needed: float) -> float:
-    """Noether's number of runs of each, if the true Cliff's delta is the one that was seen."""
+    """Noether's number of runs of both groups, if the true Cliff's delta is the observed delta."""
     z = ndtri(1 - needed / 2) + ndtri(POWER)
     return float(z**2 / (1.5 * delta**2)) if delta else math.inf
 
 
 def runs_to_be_equivalent(log_ratio: float, variance: float, margin: float, needed: float) -> float:
-    """Runs of each to show that the ratio lies inside the margin, if it is the one that was seen.
+    """Runs of both groups that would show equivalence, if the true ratio is the observed ratio.
 
-    `variance`: of the logarithm of one run, the sum of both variants'.
+    `variance`: of the logarithm of a run, the sum of both variants'.
     """
     room = math.log1p(margin) - abs(log_ratio)
     z = ndtri(1 - needed / 2) + ndtri((1 + POWER) / 2)
@@ -402,7 +405,7 @@ def runs_to_be_equivalent(log_ratio: float, variance: float, margin: float, need
 def least_more_runs(
     size: int, others: int, needed: float, least: float = 0, *hosts: Floats
 ) -> int | None:
-    """How many more runs of each make p <= needed possible, and min(size, others) + it >= least.
+    """How many more runs of both groups make p <= needed possible, and `least` runs of both.
 
     None: more than MOST_RUNS.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Why runs stalled, as a bundle's causes.json has it where there was no room for their evidence.
+"""Why runs stalled, from a bundle's causes.json, for runs whose evidence did not fit the bundle.
 
-The file comes from a stranger. What it says of a run is taken only if it is whole and adds up to
-what the run's own logs say; else that run has no causes, as if nothing were known.
+The file is untrusted. Its causes of a run are used only if they are complete and add up to the
+stalls in the run's own logs; else that run has no causes, as if nothing were known.
 """
 
 import math
@@ -22,29 +22,29 @@ NAME = "causes.json"
 VERSION = 1
 NEAR = 0.01  # s: stalls are rounded to ms in the logs
 TEXT = 400  # characters of a name, a clause, a note
-STACK = 4000
+STACK = 4000  # characters of a stack
 
 
 class _Damaged(Exception):
-    """Something in it is not what this suite writes."""
+    """The file has something that this suite does not write."""
 
 
 def stored(campaign: Campaign, runs: list[Run]) -> dict[Path, RunCauses]:
-    """What is known of these runs, by the run's folder."""
-    found = json_object(read_file(campaign.path / NAME, [], LARGEST_FACTS) or b"{}")
-    if found is None or found.get("format") != VERSION:
+    """The causes that causes.json has of these runs, by the run's folder."""
+    content = json_object(read_file(campaign.path / NAME, [], LARGEST_FACTS) or b"{}")
+    if content is None or content.get("format") != VERSION:
         return {}
-    told = found.get("runs")
+    entries = content.get("runs")
     known = {
-        (str(one.get("variant")), str(one.get("number"))): one
-        for one in (told if isinstance(told, list) else [])
-        if isinstance(one, dict)
+        (str(entry.get("variant")), str(entry.get("number"))): entry
+        for entry in (entries if isinstance(entries, list) else [])
+        if isinstance(entry, dict)
     }
     causes: dict[Path, RunCauses] = {}
     for run in runs:
-        if (one := known.get((run.variant, str(run.number)))) is not None:
+        if (entry := known.get((run.variant, str(run.number)))) is not None:
             try:
-                causes[run.path] = _run_causes(run, one)
+                causes[run.path] = _run_causes(run, entry)
             except _Damaged:
                 continue
     return causes
@@ -54,16 +54,16 @@ def _run_causes(run: Run, told: dict[str, Any]) -> RunCauses:
     seconds = _seconds(told.get("seconds"))
     if not math.isclose(sum(seconds.values()), stalled_seconds(run), abs_tol=NEAR):
         raise _Damaged
-    cards = [_card(run, one) for one in _list(told.get("cards"))]
+    cards = [_card(run, item) for item in _list(told.get("cards"))]
     stalls, apart = told.get("stalls"), told.get("apart")
     if type(stalls) is not int or stalls < len(cards) or not isinstance(apart, bool):
         raise _Damaged
     return RunCauses(
         cards,
         seconds,
-        [_text(one) for one in _list(told.get("notes"))],
+        [_text(item) for item in _list(told.get("notes"))],
         apart=apart,
-        others=[_card(run, one) for one in _list(told.get("others"))],
+        others=[_card(run, item) for item in _list(told.get("others"))],
         swap=swap_kind(run),
         without_card=stalls - len(cards),
         stored=True,
@@ -77,20 +77,20 @@ def _card(run: Run, told: Any) -> Card:
     is_open, who = told.get("open"), told.get("who")
     if not isinstance(is_open, bool) or not isinstance(who, dict) or not who.keys() <= set(BY_KEY):
         raise _Damaged
-    stacks = [_pair(one, STACK) for one in _list(told.get("stacks"))]
+    stacks = [_pair(item, STACK) for item in _list(told.get("stacks"))]
     return Card(
         Stall(begin, length, _text(told.get("stream")), is_open),
         _seconds(told.get("seconds")) or {UNEXPLAINED: 0.0},
-        {key: [_pair(one, TEXT) for one in _list(each)] for key, each in who.items()},
+        {key: [_pair(item, TEXT) for item in _list(items)] for key, items in who.items()},
         [(text, int(count)) for text, count in stacks],
-        [_text(one) for one in _list(told.get("machine"))],
+        [_text(item) for item in _list(told.get("machine"))],
         int(_number(told.get("samples"))),
         swap_kind(run),
     )
 
 
 def _seconds(told: Any) -> dict[str, float]:
-    """Seconds by cause; one that this suite does not know makes the sum another one's."""
+    """Seconds by cause; an unknown cause means that the file is not this suite's."""
     if not isinstance(told, dict) or not told.keys() <= set(BY_KEY):
         raise _Damaged
     return {key: _number(value) for key, value in told.items()}
@@ -115,7 +115,7 @@ def _text(told: Any, limit: int = TEXT) -> str:
 
 
 def _number(told: Any) -> float:
-    """Of seconds or of samples: none is negative."""
+    """A number of seconds or of samples, which is never negative."""
     if isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told < 1e9:
         raise _Damaged
     return float(told)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Samples, comparisons and verdicts: what is said of a variant's runs against the baseline's."""
+"""Samples, comparisons and verdicts: a variant's runs against the baseline's."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -11,24 +11,24 @@ from analysis.figures.metrics import Metric
 from analysis.reading.facts import block
 from analysis.reading.load import Run
 
-# The last two: of remedies only (analysis.verdicts.felt).
+# Only remedies can have the last two (analysis.verdicts.felt).
 Word = Literal["regressed", "improved", "equivalent", "undecided", "trades", "idle"]
-MANY = 101  # more_runs: more than 100, which nobody waits for
-# Values of the variant, of the baseline; if runs were not done, also what they are at most; if they
-# are of several hosts' clocks, what they are at most and the numbers of the hosts.
+MANY = 101  # of `more_runs`: more than 100, too many to wait for
+# Values of the variant and of the baseline; also their upper bounds if runs were not done; and
+# both the upper bounds and the host numbers if the runs are timed by several hosts' clocks.
 Rows = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One metric over the runs of one variant that count; values[i] is of run numbers[i]."""
+    """A metric (in its unit) of a variant's runs that count; values[i] is of run numbers[i]."""
 
     values: tuple[float, ...]  # infinite: the run failed
     numbers: tuple[int, ...] = ()
     orders: tuple[int | None, ...] = ()  # place in the order in which the campaign ran
     missing: int = 0  # runs that count, for which the metric is not available
-    cut: tuple[bool, ...] = ()  # whether values[i] is of a run that was not done: at least so much
-    cut_missing: int = 0  # of the missing runs those that were not done
+    cut: tuple[bool, ...] = ()  # whether values[i] is a lower bound: the run was not done
+    cut_missing: int = 0  # the missing runs that were not done
     hosts: tuple[str, ...] = ()  # analysis.reading.facts.block of each value's run
 
     @classmethod
@@ -38,9 +38,9 @@ class Sample:
         values: Iterable[float | None],
         is_cut: Callable[[Run], bool] = lambda _: False,
     ) -> "Sample":
-        """Of runs that count, and their values; is_cut: whether a run was not done."""
-        each = zip(values, runs, strict=True)
-        known = [(value, run) for value, run in each if value is not None]
+        """The sample of these runs, which count, and values; is_cut: whether a run was not done."""
+        pairs = zip(values, runs, strict=True)
+        known = [(value, run) for value, run in pairs if value is not None]
         cut = tuple(is_cut(run) for _, run in known)
         return cls(
             tuple(value for value, _ in known),
@@ -54,20 +54,20 @@ class Sample:
 
     @property
     def runs(self) -> int:
-        """How many runs count, those without a value too."""
+        """The number of runs that count, also those without a value."""
         return len(self.values) + self.missing
 
     @cached_property
     def most(self) -> tuple[float, ...]:
-        """What the values are at most: of a run that was not done, anything."""
+        """The upper bounds of the values: inf for a run that was not done."""
         if not self.cut:
             return self.values
-        each = zip(self.values, self.cut, strict=True)
-        return tuple(math.inf if cut else value for value, cut in each)
+        pairs = zip(self.values, self.cut, strict=True)
+        return tuple(math.inf if cut else value for value, cut in pairs)
 
     @cached_property
     def known(self) -> tuple[float, ...]:
-        """The values of the runs that did not fail, also those that are at least so much."""
+        """The values of the runs that did not fail, lower bounds included."""
         return tuple(value for value in self.values if math.isfinite(value))
 
     @cached_property
@@ -79,17 +79,17 @@ class Sample:
 
     @property
     def failed(self) -> int:
-        """How many of the runs failed."""
+        """The number of runs that failed."""
         return len(self.values) - len(self.known)
 
     @property
     def unfinished(self) -> int:
-        """How many of the runs were not done at their limit."""
+        """The number of runs that were not done at their limit."""
         return sum(self.cut) + self.cut_missing
 
     @cached_property
     def mean(self) -> float | None:
-        """Of the runs that did not fail; None if all did. At least so much if some were cut."""
+        """The mean of the runs that did not fail, or None; a lower bound if some runs were cut."""
         return math.fsum(self.known) / len(self.known) if self.known else None
 
     @cached_property
@@ -103,7 +103,7 @@ class Sample:
 
     @property
     def median(self) -> float | None:
-        """Of the runs that ended; None if none did."""
+        """The median of the runs that ended; None if none did."""
         ordered = sorted(self.ended)
         middle = len(ordered) // 2
         if not ordered:
@@ -112,7 +112,7 @@ class Sample:
 
 
 def hosts_of(sample: Sample, base: Sample) -> Rows:
-    """The number of the host of each value, of both; empty if all can be compared with all."""
+    """The host numbers of both samples' values; empty if all values are comparable."""
     names = sorted({*sample.hosts, *base.hosts})
     if len(names) < 2:
         return ()
@@ -121,30 +121,33 @@ def hosts_of(sample: Sample, base: Sample) -> Rows:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One metric of one variant against the baseline's, or the spread of it between runs."""
+    """A metric of a variant against the baseline's, or its spread between runs.
+
+    Levels and p are probabilities, 0 to 1; ratios are variant to baseline.
+    """
 
     metric: Metric
     variant: str
     base: Sample
     sample: Sample
     ratio: float | None = None  # median over all pairs of runs (spread: of the sd's)
-    bound: str = ""  # ">=" or "<=": since runs were not done, the ratio is only a bound of it
-    low: float | None = None  # of the ratios that the test does not reject; None: no lower bound
-    high: float | None = None  # None: no upper bound
-    tested: float | None = None  # level that Holm's correction left for this one
+    bound: str = ""  # ">=" or "<=" if `ratio` is only a bound, because runs were not done
+    low: float | None = None  # lowest ratio that the test does not reject; None: no bound
+    high: float | None = None  # highest such ratio; None: no bound
+    tested: float | None = None  # level that Holm's correction left for this comparison
     p: float | None = None
     p_adjusted: float | None = None  # Holm's, in its family
-    delta: float | None = None  # Cliff's: +1 if every run is worse than every one of the baseline
+    delta: float | None = None  # Cliff's: +1 if every run is worse than all the baseline's
     verdict: Word = "undecided"
-    why: str = ""  # one sentence
-    more_runs: int | None = None  # undecided: about so many more of each would decide, at most MANY
-    least_runs: int | None = None  # undecided, too few to tell more_runs: so many of each at least
-    p_equivalent: float | None = None  # of a ratio outside the margin, corrected as p is
-    smallest: float | None = None  # p that so many runs could give
-    needed: float | None = None  # p that this one needs in its family
+    why: str = ""  # a sentence
+    more_runs: int | None = None  # undecided: more runs of both that would decide, at most MANY
+    least_runs: int | None = None  # undecided, too few for more_runs: fewest runs of both
+    p_equivalent: float | None = None  # of a ratio outside the margin, corrected like p
+    smallest: float | None = None  # smallest p that so many runs could give
+    needed: float | None = None  # p that this comparison needs in its family
     level: float = 0.05
     margin: float = 0.1
-    lost: float = 0.0  # programs killed, mean of a run; of a campaign with remedies
+    lost: float = 0.0  # programs killed in a run, mean; only in campaigns with remedies
     base_lost: float = 0.0  # the baseline's
 
     @property
@@ -154,30 +157,30 @@ class Comparison:
 
     @property
     def within_hosts(self) -> bool:
-        """Whether the runs are of several hosts' clocks, and compared within each of them only."""
+        """Whether several hosts' clocks timed the runs, so that they are compared within hosts."""
         return bool(hosts_of(self.sample, self.base))
 
     @property
     def all_failed(self) -> bool:
-        """Whether there are runs of both, and all of them failed."""
+        """Whether both have runs, and all of them failed."""
         both = (self.base, self.sample)
-        return all(one.values and not one.known for one in both)
+        return all(side.values and not side.known for side in both)
 
     @property
     def none_ended(self) -> bool:
-        """Whether there are runs of both, and none ended: more that are alike decide nothing."""
+        """Whether both have runs, and none ended: more such runs would decide nothing."""
         both = (self.base, self.sample)
-        return all(one.values and not one.ended for one in both)
+        return all(side.values and not side.ended for side in both)
 
     @property
     def too_few(self) -> bool:
-        """Whether so many runs can reach no verdict, whatever they measure."""
+        """Whether these numbers of runs can reach no verdict, whatever they measure."""
         return self.smallest is None or self.needed is None or self.smallest > self.needed
 
 
 @dataclass(frozen=True)
 class Failures:
-    """Runs that failed (hung, panicked, oom, lost), by Fisher's exact test."""
+    """Numbers of runs that failed (hung, panicked, oom, lost), by Fisher's exact test."""
 
     variant: str
     failed: int
