@@ -9,7 +9,7 @@ LOOK_RATIO = 1.4  # between two looks at a growing campaign its runs grow by thi
 
 
 def attainable_p(size: int, others: int) -> float:
-    """The smallest two-sided p (0 to 1) of an exact permutation test on so many runs."""
+    """The smallest two-sided p (0 to 1) of an exact permutation test with so many runs."""
     return min(1.0, 2 / math.comb(size + others, size))
 
 

@@ -55,7 +55,7 @@ def name_of(machine: str) -> str:
 
 
 def changed(machine: str, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Options that differ from the machine model, but for memory, which a profile sets, too."""
+    """Options that differ from the machine model, except memory, which profiles set, too."""
     model = read(machine)
     return tuple(
         name

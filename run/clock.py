@@ -49,7 +49,9 @@ def at_once(options: Options, clock: str) -> int:
 
 def disk_bytes(options: Options) -> int:
     """Disk space on the host for a guest's temporary disks, at most, bytes."""
-    return DISK_BYTES + max(registry.disk_bytes(options.of(one)) for one in options.variants)
+    return DISK_BYTES + max(
+        registry.disk_bytes(options.of(variant)) for variant in options.variants
+    )
 
 
 def together(options: Options, clocks: Iterable[str]) -> int:

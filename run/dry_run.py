@@ -159,8 +159,8 @@ def _many(number: int, what: str) -> str:
 
 
 def _slabs(alike: list[Options]) -> list[str]:
-    each = (registry.find(one.workload).slabs for one in alike)
-    return list(dict.fromkeys(itertools.chain.from_iterable(each)))
+    slabs = (registry.find(variant_options.workload).slabs for variant_options in alike)
+    return list(dict.fromkeys(itertools.chain.from_iterable(slabs)))
 
 
 def _history(options: Options) -> list[str]:

@@ -77,7 +77,7 @@ def new_kernels(resolved: Iterable[tuple[str, Kernel]], nights: Iterable[Path]) 
             say(f"{spec} is {kernel.label}: measured as {measured[kernel.image_digest]}")
             continue
         label = kernel.label
-        if label in taken and kernel.package:  # built anew: 6.12.118-1, 6.12.118-2
+        if label in taken and kernel.package:  # a rebuild: 6.12.118-1, 6.12.118-2
             label = kernel.package.rpartition(":")[2].replace("~", "-")
         if label in taken:
             label = f"{kernel.label}-{kernel.image_digest[:8]}"

@@ -100,8 +100,8 @@ def _options(plan: Plan, machine: str) -> list[str]:
         return []
     swaps = list(dict.fromkeys(one.swap for one in plan.variants))
     kernels = [one.kernel for one in plan.variants[:: len(swaps)]] if swaps else []
-    each = [(one.kernel, one.swap) for one in plan.variants]
-    if each != [(kernel, swap) for kernel in kernels for swap in swaps]:
+    combinations = [(one.kernel, one.swap) for one in plan.variants]
+    if combinations != [(kernel, swap) for kernel in kernels for swap in swaps]:
         return []
     named = not _named_by_kernel(plan)
     pairs: list[tuple[str, Any]] = []

@@ -49,15 +49,15 @@ def redacted(compared: Compared, redactor: Redactor) -> Compared:
         plan=parse_plan(toml)[0] if old.plan.text else old.plan,
         configs={
             redactor.text(name): _redacted_config(old.configs[name], redactor)
-            for one in compared.each
-            for name in one.variants[: facts.KERNELS]
+            for result in compared.each
+            for name in result.variants[: facts.KERNELS]
             if name in old.configs
         },
         changes={redactor.text(name): "" for name in old.changes},
     )
-    if all(_is_clean(one, redactor) for one in compared.each):
+    if all(_is_clean(result, redactor) for result in compared.each):
         parts = zip(compared.each, by_workload(campaign), strict=True)
-        first, *others = (replace(one, campaign=part, whole=campaign) for one, part in parts)
+        first, *others = (replace(result, campaign=part, whole=campaign) for result, part in parts)
         return replace(first, others=others)
     causes = {
         path: replace(why, notes=redactor.value(why.notes))
@@ -65,8 +65,8 @@ def redacted(compared: Compared, redactor: Redactor) -> Compared:
     }
     return compare(
         campaign,
-        baseline=[redactor.text(one.baseline) for one in compared.each],
-        force=any(one.forced for one in compared.each),
+        baseline=[redactor.text(result.baseline) for result in compared.each],
+        force=any(result.forced for result in compared.each),
         causes=causes,
         counters=compared.counters.figures,
     )

@@ -88,7 +88,7 @@ def _figure(compared: Compared) -> Figure:
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.grid(axis="x", color="#E4E4E4", lw=0.6)
     axes.set_axisbelow(True)
-    longest = max((compared.causes.total[one] or 0.0 for one in layout.rows), default=0.0) or 1.0
+    longest = max((compared.causes.total[row] or 0.0 for row in layout.rows), default=0.0) or 1.0
     axes.set_xlim(0, longest * 1.01)
     words = added_up(compared.workload)
     axes.set_xlabel(

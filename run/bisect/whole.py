@@ -32,7 +32,7 @@ from setup.trees.progress import Progress
 from vm.guest_facts import host_facts
 from vm.qemu import GUEST
 
-MOST_OF_ENDS = 20  # at most so many runs of each end
+MOST_OF_ENDS = 20  # maximum number of runs per end
 SEEDS_APART = 10_000  # of a bisect's campaigns: with the same seed a run would be the same
 
 

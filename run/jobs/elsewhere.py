@@ -33,7 +33,7 @@ KNOWN_S = 30.0  # within which a resumed campaign claims its jobs on other machi
 class Task:
     """A job that was submitted.
 
-    unwanted: tells whether the runner wants the job cut short; entry: the job in its plan.
+    unwanted: returns whether the runner wants the job cut short; entry: the job in its plan.
     """
 
     job: Job
@@ -51,7 +51,7 @@ class Task:
         return self.run.parent, self.job.number
 
     def is_unwanted(self) -> bool:
-        """Whether the job shall be cut short: it was cancelled, or the runner does not want it."""
+        """Whether to cut the job short: it was cancelled, or the runner does not want it."""
         return self.cancelled or self.unwanted()
 
 
