@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The suite itself: where it lies, its version, and which commit it is."""
+"""The suite's own checkout: its folder, version and commit."""
 
 import argparse
 import subprocess
@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def commit() -> str:
-    """The suite's commit, with `-dirty` if its files differ from it or others are there.
+    """The suite's commit, with `-dirty` if files were changed or added since.
 
     `unknown` outside git.
     """
@@ -23,12 +23,12 @@ def commit() -> str:
 
 
 def version() -> str:
-    """The suite's version, as pyproject.toml has it."""
+    """The suite's version, from pyproject.toml."""
     return str(toml_tables((ROOT / "pyproject.toml").read_text())["project"]["version"])
 
 
 class ShowVersion(argparse.Action):
-    """An option that prints version and commit and ends the command."""
+    """An option that prints the version and the commit, then exits."""
 
     def __init__(self, option_strings: list[str], dest: str, **more: Any) -> None:
         more |= {"nargs": 0, "default": argparse.SUPPRESS}
@@ -36,7 +36,7 @@ class ShowVersion(argparse.Action):
         super().__init__(option_strings, dest, **more)
 
     def __call__(self, parser: argparse.ArgumentParser, *parsed: Any) -> None:
-        """Print them."""
+        """Print the version and the commit, then exit."""
         print(f"{parser.prog} {version()}, commit {commit()}")
         parser.exit()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The command line of run_test.sh, made from the table of its options (contract.option_table)."""
+"""The command line of run_test.sh, generated from the option table (contract.option_table)."""
 
 import argparse
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from contract.variant import RUNNING, Variant
 from contract.workload import DESKTOP
 from errors import lost_value
 
-# What the variants were made of.
+# Options that `variants` replaces.
 IN_VARIANTS = (
     *("kernel", "label", "append", "swap", "knob", "remedy", "remedies", "daemon", "slice"),
     "plan",
@@ -46,7 +46,7 @@ exit status:
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's, with a usage error in one line; prefix says whose word it is about."""
+    """An ArgumentParser whose usage errors are one line; `prefix` names the file they are about."""
 
     prefix = ""
 
@@ -54,13 +54,13 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {self.prefix}{message} (see --help)\n")
 
     def refuse_lost(self, argv: Iterable[str]) -> None:
-        """A usage error for a value that argparse would lose."""
+        """Exit with a usage error if argparse would lose a value."""
         if lost := lost_value(argv):
             self.error(f"{lost}: '--' is no value")
 
 
 def build_parser() -> Parser:
-    """The parser of run_test.sh; what was not said is None."""
+    """The parser of run_test.sh; options that are not given are None."""
     parser = Parser(
         prog="run_test.sh",
         description="Reproduce a desktop freeze on a real kernel and draw it: encrypted LVM swap "
@@ -88,7 +88,7 @@ def _how(row: Row) -> dict[str, Any]:
 
 
 def given(said: argparse.Namespace) -> dict[str, Any]:
-    """The options that a command line gave, of those of the table."""
+    """The options of the option table that a command line gave."""
     return {name: value for name in ROWS if (value := getattr(said, name)) is not None}
 
 
@@ -98,13 +98,14 @@ def check(
     with_gitks: Collection[str],
     variants: Sequence[Variant] = (),
 ) -> None:
-    """A usage error if what was said does not go together.
+    """Exit with a usage error if options contradict each other.
 
-    with_gitks: the names of the workloads that have any; variants: what it is said of.
+    said: the given options; with_gitks: names of the workloads that have gitk's; variants: the
+    variants that the options apply to.
     """
-    campaigns = said.get("workload", DESKTOP)
-    workloads = list(dict.fromkeys(one.workload or campaigns for one in variants)) or [campaigns]
-    gitks = any(one in with_gitks for one in workloads)
+    default = said.get("workload", DESKTOP)
+    workloads = list(dict.fromkeys(item.workload or default for item in variants)) or [default]
+    gitks = any(item in with_gitks for item in workloads)
     on_device = "device" in said
     for name, row in ROWS.items():
         if name not in said:
@@ -138,13 +139,13 @@ def check(
 
 
 def usual(said: Mapping[str, Any]) -> dict[str, Any]:
-    """What each option is where it was not given, by the profile and the machine that were."""
+    """The default of each option, from the given profile and machine."""
     profile, machine = (said.get(name, ROWS[name].default) for name in ("profile", "machine"))
     return defaults(PROFILES[profile], {} if "device" in said else machine_model.read(machine))
 
 
 def filled(said: Mapping[str, Any], **more: Any) -> Options:
-    """What was given, with the profile's and other defaults for the rest; more: what follows."""
+    """The given options, with defaults for the rest; more: fields derived from the options."""
     known = {name: value for name, value in said.items() if name not in IN_VARIANTS}
     unneeded = {name: 0 for name, row in ROWS.items() if row.needs and row.needs not in known}
     no_memory = {"memory": 0} if "device" in known else {}
@@ -158,18 +159,18 @@ def filled(said: Mapping[str, Any], **more: Any) -> Options:
 
 
 def parse_measured(argv: list[str], with_gitks: frozenset[str]) -> Options:
-    """The command line of what measures on the machine that it runs on (--bare, --device).
+    """Parse the command line of a test of this machine itself (--bare, --device).
 
-    with_gitks: the names of the workloads that have any.
+    with_gitks: names of the workloads that have gitk's.
     """
     parser = build_parser()
-    said = given(parser.parse_args(argv))
-    check(parser, said, with_gitks)
-    return filled(said, variants=(running(said),), with_gitks=with_gitks)
+    options = given(parser.parse_args(argv))
+    check(parser, options, with_gitks)
+    return filled(options, variants=(running(options),), with_gitks=with_gitks)
 
 
 def running(said: Mapping[str, Any]) -> Variant:
-    """The one variant of a test of this machine."""
+    """The only variant of a test of this machine."""
     return Variant(
         RUNNING,
         said.get("label", [""])[0],

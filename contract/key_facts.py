@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The facts of meta.json that runs must have in common before anybody compares them.
+"""The facts of meta.json that must be equal in all runs that are compared.
 
 docs/explain/verdicts.md
 """
@@ -9,16 +9,16 @@ from typing import NamedTuple
 from contract.workload import KEY
 
 CLOCK = ("clock", "kind")
-HOSTS_CPU = ("host", "cpu_model")  # which a clock of the guest's own does not heed
-IMAGE = ("guest", "image")  # which a workload may have of its own
-SWAP_SIZE = ("swap", "size_kib")  # of the volume everywhere the same; of zram a variant's own
+HOSTS_CPU = ("host", "cpu_model")  # the guest's own clock does not depend on it
+IMAGE = ("guest", "image")  # a workload may have its own image
+SWAP_SIZE = ("swap", "size_kib")  # of the volume: equal everywhere; of zram: per variant
 WORKLOAD = ((KEY, "name"), (KEY, "primary"), (KEY, "settled"))
 
 
 class KeyFact(NamedTuple):
-    """Where meta.json has a fact; of_host: whether the host, or what is missing there, decides it.
+    """Where meta.json has a fact; of_host: whether it depends on the host and its programs.
 
-    A campaign that goes on checks those of its host before it runs anything.
+    A resumed campaign checks the facts of its host before it runs anything.
     """
 
     keys: tuple[str, ...]

@@ -1,37 +1,39 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How sure a verdict has to be, and which numbers of runs can be (docs/explain/verdicts.md)."""
+"""Significance levels, and the numbers of runs that can reach them (docs/explain/verdicts.md)."""
 
 import math
 
 ALPHA = 0.05
 MARGIN = 0.1  # ratio that still counts as equal, unless a plan says otherwise
-LOOK_RATIO = 1.4  # each look at a growing campaign comes with so many times the runs of the last
+LOOK_RATIO = 1.4  # between two looks at a growing campaign its runs grow by this factor
 
 
 def attainable_p(size: int, others: int) -> float:
-    """The smallest two-sided p of an exact permutation test that so many runs could give."""
+    """The smallest two-sided p (0 to 1) of an exact permutation test with so many runs."""
     return min(1.0, 2 / math.comb(size + others, size))
 
 
 def can_decide(runs: int, level: float = ALPHA) -> bool:
-    """Whether so many runs of each of two variants can reach the level at all."""
+    """Whether `runs` runs of each of two variants can reach the level (0 to 1) at all."""
     return attainable_p(runs, runs) <= level
 
 
 def level_of_a_look(alpha: float, looks: int, extensions: int) -> float:
-    """The level of one look at the verdicts.
+    """The level (0 to 1) of one look at the verdicts.
 
-    Each extension has half the level of what came before it, however often the campaign grows:
-    all looks together err in at most `alpha` (2 - 2^-extensions). Planned looks share theirs.
+    Each extension of a campaign halves the level, however often the campaign is extended: all looks
+    together err with a probability of at most `alpha` (2 - 2^-extensions). Planned looks share
+    one level equally.
     """
     return alpha * 0.5**extensions / max(1, looks)
 
 
 def looks(limit: int, comparisons: int) -> tuple[int, ...]:
-    """Numbers of runs of each variant at which a growing campaign is looked at, the last is limit.
+    """Numbers of runs per variant after which a growing campaign is judged; the last is `limit`.
 
-    The first is the smallest from which an exact two-sided permutation test can reach the level of
-    one look, ALPHA / looks, for all comparisons (Holm). ValueError if limit is too small for any.
+    The first number is the smallest with which an exact two-sided permutation test can reach the
+    level of one look, ALPHA / looks, for all comparisons (Holm). ValueError if even `limit` runs
+    are too few.
     """
     for first in range(2, limit + 1):
         sizes = [first]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The machines that a VM can be: machines/NAME.toml, or a file of the user's.
+"""The machine models of a VM: machines/NAME.toml, or the user's own file.
 
-docs/explain/machines-and-clocks.md describes them. A key of such a file is the default of the
-option of that name; those of its table `disk` are those of --disk-KEY.
+docs/explain/machines-and-clocks.md describes them. A key of such a file sets the default of the
+option with that name; a key of its table `disk` sets the default of --disk-KEY.
 """
 
 import os
@@ -16,11 +16,11 @@ from contract.untrusted import LARGEST_TOML, toml_tables
 
 FOLDER = Path(__file__).resolve().parent.parent / "machines"
 KINDS = ("rotating", "flash")
-MIPS = (1000, 500, 250, 125)  # what a counter of instructions can make of a nanosecond, from 2^0
+MIPS = (1000, 500, 250, 125)  # QEMU counts 2^n ns per instruction: n from 0
 PLAIN = ("cpus", "cpu_mips", "memory")
 OF_DISK = ("kind", "iops", "bps", "parallel", "depth", "queues")
 NEEDED = ("cpus", "memory")
-# How each is read, on a command line and in a file.
+# How a value is read, on a command line and in a file.
 READERS: dict[str, Callable[[str], Any]] = {
     "cpus": values.count,
     "memory": values.memory,
@@ -33,12 +33,12 @@ READERS: dict[str, Callable[[str], Any]] = {
 
 
 def named() -> list[str]:
-    """The machines that come with the suite."""
+    """Names of the machine models that come with the suite."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 def known(text: str) -> str:
-    """A machine's name, or its file's path, absolute; refused unless read() takes it."""
+    """A machine model's name, or its file's absolute path; Refused unless read() accepts it."""
     machine = os.path.realpath(values.path(text)) if text.endswith(".toml") else text
     if Path(machine).name == PLAN_FILE:
         raise values.Refused(f"{machine}: a campaign's own file is called so, and no machine")
@@ -50,30 +50,30 @@ def known(text: str) -> str:
 
 
 def name_of(machine: str) -> str:
-    """Its name in words: that of its file."""
+    """The name of a machine model: its own, or its file's without `.toml`."""
     return Path(machine).stem if machine.endswith(".toml") else machine
 
 
 def changed(machine: str, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """The options that are not as this machine has them; memory is the profile's, too."""
-    own = read(machine)
+    """Options that differ from the machine model, except memory, which profiles set, too."""
+    model = read(machine)
     return tuple(
         name
-        for name in sorted(own)
-        if name != "memory" and name in options and (options[name] or None) != own[name]
+        for name in sorted(model)
+        if name != "memory" and name in options and (options[name] or None) != model[name]
     )
 
 
 def read(machine: str) -> dict[str, Any]:
-    """The defaults of the options that a machine sets; None for what it does not say.
+    """The defaults of the options that a machine model can set; None for keys that it lacks.
 
     machine: a name of named() or a path that ends with .toml. ValueError, in one line, if there is
-    no such machine, or if something in its file will not do.
+    no such model or if its file is invalid. Sizes are bytes, rates are per second.
     """
-    own = machine.endswith(".toml")
-    if not own and machine not in named():
+    is_file = machine.endswith(".toml")
+    if not is_file and machine not in named():
         raise ValueError(f"no such machine: {machine!r} ({', '.join(named())}, or FILE.toml)")
-    path = Path(machine) if own else FOLDER / f"{machine}.toml"
+    path = Path(machine) if is_file else FOLDER / f"{machine}.toml"
     try:
         with path.open(encoding="utf-8") as file:
             tables = toml_tables(file.read(LARGEST_TOML + 1))
@@ -103,13 +103,13 @@ def _checked(tables: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"{', '.join(missing)}: not said")
     if disk.get("kind") == "rotating" and disk["parallel"] != 1:
         raise ValueError("disk.parallel: a rotating disk does one at a time")
-    found: dict[str, Any] = {key: tables.get(key) for key in PLAIN}
-    found |= {f"disk_{key}": disk.get(key) for key in OF_DISK}
-    return {key: None if value is None else _read(key, value) for key, value in found.items()}
+    options: dict[str, Any] = {key: tables.get(key) for key in PLAIN}
+    options |= {f"disk_{key}": disk.get(key) for key in OF_DISK}
+    return {key: None if value is None else _read(key, value) for key, value in options.items()}
 
 
 def _read(key: str, value: Any) -> Any:
-    """A value as its option reads it; a number is written as one, a size as a text."""
+    """A value, parsed like its option's; the file has numbers as numbers and sizes as strings."""
     if type(value) is not (str if key in ("memory", "disk_kind") else int):
         raise ValueError(f"{key.replace('disk_', 'disk.')}: not {value!r}")
     if key == "cpu_mips" and value not in MIPS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a row of the table of options says (contract.option_table), and the profiles."""
+"""The rows of the option table (contract.option_table), and the profiles."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,18 +10,18 @@ MANY = "a campaign: several variants, several runs"
 LOAD = "the workload"
 MACHINE = "the machine"
 REST = "the rest"
-# The tables of plan.toml in which options are kept; PLAN: none of them, the plan itself.
+# The tables of plan.toml that keep options; PLAN: the top level of plan.toml.
 PLAN, PARAMETERS, IN_MACHINE = "plan", "parameters", "machine"
 VM, DEVICE, CAMPAIGN = "VM", "device", "campaign"
-PROFILED = object()  # the default is the profile's
-MODELLED = object()  # the default is the machine's (contract.machine_model)
+PROFILED = object()  # the profile sets the default
+MODELLED = object()  # the machine model sets the default (contract.machine_model)
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What a profile sets where no option says otherwise. Sizes in bytes, times in seconds.
+    """The defaults that a profile sets. Sizes are bytes, times are seconds.
 
-    memory: None leaves it to the machine.
+    memory: None leaves it to the machine model.
     """
 
     memory: int | None
@@ -41,49 +41,51 @@ PROFILES = {
 
 @dataclass(frozen=True)
 class Row:
-    """What is known of an option beside its name, its type and its default."""
+    """The properties of an option beside its name and its type."""
 
     group: str
     help: str | None
-    read: Callable[[str], Any] | None = None  # from text; None: the text itself, if it is not empty
+    read: Callable[[str], Any] | None = (
+        None  # parses the text; None: takes any text that is not empty
+    )
     metavar: str | None = None
     choices: tuple[Any, ...] | None = None
     default: Any = None
     repeated: bool = False
-    table: str = ""  # of plan.toml that has its key; "": in none (--dry-run)
-    source: bool = False  # where something is from (--repo): in the plan, but in no comparison
-    only: str = ""  # what it is for, if not for every run: VM, DEVICE or CAMPAIGN (in VMs)
-    needs: str = ""  # another option: without that one this one is an error, and is 0
-    none: Any = None  # the value in a stored plan that stands for none (0 of --disk-iops)
-    may_differ: bool = False  # with --resume: it may be another one than before (--accel)
-    of_gitks: bool = False  # only a workload with gitk's heeds it
+    table: str = ""  # the table of plan.toml that has its key; "": none (--dry-run)
+    source: bool = False  # an origin (--repo): in the plan, but not compared
+    only: str = ""  # runs that it is restricted to: VM, DEVICE or CAMPAIGN (in VMs)
+    needs: str = ""  # an option that it requires; without that option it is 0
+    none: Any = None  # the value in a stored plan that means "not given" (0 for --disk-iops)
+    may_differ: bool = False  # with --resume: it may differ from the campaign's (--accel)
+    of_gitks: bool = False  # only workloads with gitk's use it
 
     def heeded(self, gitks: bool) -> bool:
-        """Whether a workload with or without gitk's knows the option."""
+        """Whether the option applies to a workload; gitks: whether the workload has gitk's."""
         return gitks or not self.of_gitks
 
     def was_given(self, value: Any) -> bool:
-        """Whether this value was said, and does not stand for none."""
+        """Whether this value was given, and does not mean "not given" in a stored plan."""
         return value is not None and bool(value != self.none)
 
 
 def option(group: str, help: str | None, *how: Any, **more: Any) -> Any:
-    """A field that is an option: the values of its row, in their order or by name."""
+    """A dataclass field for an option; how, more: the other fields of its row."""
     row = Row(group, help, *how, **more)
-    elsewhere = row.default is PROFILED or row.default is MODELLED
-    return field(default=None if elsewhere else row.default, metadata={"row": row})
+    has_own = row.default is PROFILED or row.default is MODELLED
+    return field(default=None if has_own else row.default, metadata={"row": row})
 
 
 def parameter(help: str | None, *how: Any, **more: Any) -> Any:
-    """An option of the workload, which a plan keeps among its parameters."""
+    """An option of the workload; plan.toml keeps it in its table `parameters`."""
     return option(LOAD, help, *how, table=PARAMETERS, **more)
 
 
 def setting(help: str | None, *how: Any, **more: Any) -> Any:
-    """An option of the machine, which a plan keeps among those."""
+    """An option of the machine; plan.toml keeps it in its table `machine`."""
     return option(MACHINE, help, *how, table=IN_MACHINE, **more)
 
 
 def of_machine(help: str | None, *how: Any, **more: Any) -> Any:
-    """An option that changes one field of the machine's model, where it was given."""
+    """An option that, if it is given, replaces a value of the machine model."""
     return setting(help, *how, default=MODELLED, only=VM, none=0, **more)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The one table of run_test.sh's options: a field of it is an option, its row says the rest.
+"""The table of run_test.sh's options: each field is an option, and its row has its properties.
 
-From it derive the parser (contract.command_line), the keys of plan.toml (contract.plan), the
-command line of what measures (run.measure_command), --dry-run, and "how to reproduce" in a bug
-report. A new option is one field here, and the code that heeds it.
+These are derived from the table: the parser (contract.command_line), the keys of plan.toml
+(contract.plan), the command line of a measurement (run.measure_command), --dry-run, and "how to
+reproduce" in a bug report. A new option is one field here, and the code that uses it.
 """
 
 from dataclasses import dataclass, fields
@@ -33,7 +33,7 @@ from contract.workload import DESKTOP
 
 @dataclass(frozen=True)
 class OptionTable:
-    """An option a field."""
+    """Each field is an option."""
 
     kernel: tuple[str, ...] = option(
         TESTED,
@@ -160,7 +160,7 @@ class OptionTable:
     margin: float | None = option(
         MANY, "ratio that still counts as equal (default: 0.1)", values.margin, "R", table=PLAN
     )
-    # Of a command, not of a campaign: in no plan.
+    # It belongs to a command, not to a campaign, and so it is in no plan.
     fail_on: tuple[str, ...] = option(
         MANY,
         f"end with status 5 if a variant's verdict, or a run, is one of these: "
@@ -191,7 +191,7 @@ class OptionTable:
         default="",
         none="",
     )
-    # Each stream needs a port of the guest's virtio-serial bus.
+    # At most 16: each stream needs a port of the guest's virtio-serial bus.
     gitk: int = parameter("how many gitk's", values.up_to(16), "4", default=4, of_gitks=True)
     commits: int = parameter(
         "length of the history; how far a real one (--repo) is read, from its newest commit",
@@ -238,7 +238,7 @@ class OptionTable:
         default=0,
         none=0,
     )
-    # A reply is waited for up to 1 s, and 65,536 echoes can be told apart.
+    # At most 10,000: a reply may take 1 s, and a sequence number has 16 bits.
     atomic_rate: int = parameter(
         "so many echoes a second (default: 100)",
         values.up_to(10_000),
@@ -338,5 +338,5 @@ class OptionTable:
 
 
 ROWS: dict[str, Row] = {one.name: one.metadata["row"] for one in fields(OptionTable)}
-# Parameters that no option says, beside the options in a plan: what each is noted with.
+# Parameters that a plan keeps beside the options, and the row of the option each comes from.
 NOTED = {"history": ROWS["repo"], "music_kind": ROWS["music"]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The options of a command: the values that the user gave or that follow, and their spelling."""
+"""The options of a command: their values, given or derived, and their spelling."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,26 +10,27 @@ from contract.option_table import NOTED, ROWS, OptionTable
 from contract.variant import Variant
 from contract.workload import DESKTOP
 
-MADE = "made, uncompressed"  # the history; `made` was one whose objects each reader had to inflate
+MADE = "made, uncompressed"  # the history; in older plans `made` means one with compressed objects
 
 
 @dataclass(frozen=True)
 class Options(OptionTable):
-    """What a command line and its plan asked for, an option a field; then what follows from it.
+    """The options of a command line and its plan, one per field; then what is derived from them.
 
-    kernel, label, append, swap, knob and plan are empty: what they said is in `variants`.
+    kernel, label, append, swap, knob and plan are empty: `variants` has what they gave.
     """
 
-    # runs: of each variant, in all with `resume`, else more than there are; looks: contract.levels.
+    # runs: per variant; with `resume` the total, else in addition to the runs that exist.
+    # looks: numbers of runs per variant (contract.levels).
     variants: tuple[Variant, ...] = ()
     looks: tuple[int, ...] = ()
     hang_after: int = 0
-    with_gitks: frozenset[str] = frozenset({DESKTOP})  # the workloads that have any
-    history: str = MADE  # or "repo" and which (run.identity)
-    music_kind: str = "made"  # or "own" and which
+    with_gitks: frozenset[str] = frozenset({DESKTOP})  # names of the workloads that have gitk's
+    history: str = MADE  # or "repo" and its commit (run.identity)
+    music_kind: str = "made"  # or "own" and its digest
 
     def of(self, variant: Variant) -> "Options":
-        """The options of the runs of one of its variants, as if there were no other."""
+        """The options of one variant's runs, as if it were the only variant."""
         alone = replace(variant, workload="", load="", memory=0)
         if not variant.workload:
             return replace(self, variants=(alone,))
@@ -39,34 +40,36 @@ class Options(OptionTable):
 
     @property
     def workloads(self) -> tuple[str, ...]:
-        """Those of its variants, in their order."""
-        found = dict.fromkeys(one.workload or self.workload for one in self.variants)
-        return tuple(found) or (self.workload,)
+        """Names of the variants' workloads, in their order."""
+        names = dict.fromkeys(variant.workload or self.workload for variant in self.variants)
+        return tuple(names) or (self.workload,)
 
     @property
     def most_memory(self) -> int:
-        """Bytes that the largest of its VMs has."""
-        return max((one.memory or self.memory for one in self.variants), default=self.memory)
+        """Memory of the largest VM, bytes."""
+        return max(
+            (variant.memory or self.memory for variant in self.variants), default=self.memory
+        )
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The workloads' parameters: what must be equal for two runs of one to be compared."""
+        """The workloads' parameters, which must be equal in two runs that are compared."""
         noted = {name: getattr(self, name) for name in NOTED if NOTED[name].heeded(self.gitks)}
         return self._compared(PARAMETERS) | noted
 
     @property
     def gitks(self) -> bool:
-        """Whether one of its workloads has any, which read a history."""
-        return any(one in self.with_gitks for one in self.workloads)
+        """Whether a workload has gitk's, which read a history."""
+        return any(workload in self.with_gitks for workload in self.workloads)
 
     @property
     def in_machine(self) -> dict[str, Any]:
-        """What plan.toml keeps of the VM: 0 stands for an option that was not given."""
+        """The options of plan.toml's table `machine`; 0 means that the option was not given."""
         return self._compared(IN_MACHINE)
 
     def _compared(self, table: str) -> dict[str, Any]:
-        said = self._in_table(table, sources=False)
-        return {name: 0 if value is None else value for name, value in said.items()}
+        values = self._in_table(table, sources=False)
+        return {name: 0 if value is None else value for name, value in values.items()}
 
     def _in_table(self, table: str, *, sources: bool) -> dict[str, Any]:
         return {
@@ -77,7 +80,7 @@ class Options(OptionTable):
 
     @property
     def sources(self) -> dict[str, dict[str, Any]]:
-        """Of each table of a plan where something comes from, as far as it was said."""
+        """For each table of a plan the origins (--repo) that were given."""
         return {
             table: {k: v for k, v in self._in_table(table, sources=True).items() if v}
             for table in (PARAMETERS, IN_MACHINE)
@@ -85,25 +88,25 @@ class Options(OptionTable):
 
 
 def flag(name: str) -> str:
-    """'--disk-iops'; of a switch that is on by itself '--no-crypt'."""
+    """The option's flag: '--disk-iops'; for a switch that is on by default '--no-crypt'."""
     negated = "no-" if ROWS[name].default is True else ""
     return f"--{negated}{name.replace('_', '-')}"
 
 
 def in_table(table: str) -> dict[str, Row]:
-    """The options that this table of plan.toml keeps, in their order."""
+    """The options that a table of plan.toml keeps, in their order."""
     return {name: row for name, row in ROWS.items() if row.table == table}
 
 
 def spelled(name: str, value: Any) -> list[str]:
-    """An option as words of a command line; none for what need not be said."""
+    """An option as words of a command line; no words if the value is the default."""
     row = ROWS[name]
     if not row.was_given(value):
         return []
     if isinstance(value, bool):
         return [] if value is row.default else [flag(name)]
     if isinstance(value, tuple):
-        return [word for one in value for word in (flag(name), _text(one))]
+        return [word for item in value for word in (flag(name), _text(item))]
     return [flag(name), _text(value)]
 
 
@@ -112,12 +115,12 @@ def _text(value: Any) -> str:
 
 
 def defaults(profile: Profile, model: Mapping[str, Any]) -> dict[str, Any]:
-    """What each option is where nobody said anything; model: what the machine says."""
-    found: dict[str, Any] = {}
+    """The default of each option; model: the defaults from the machine model."""
+    values: dict[str, Any] = {}
     for name, row in ROWS.items():
         if row.default is PROFILED:
-            said = getattr(profile, name)
-            found[name] = model.get(name) if said is None else said
+            value = getattr(profile, name)
+            values[name] = model.get(name) if value is None else value
         else:
-            found[name] = model.get(name) if row.default is MODELLED else row.default
-    return found
+            values[name] = model.get(name) if row.default is MODELLED else row.default
+    return values

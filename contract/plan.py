@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""plan.toml (docs/reference/plan-toml.md): which keys it has, and what a campaign asked for by it.
+"""plan.toml (docs/reference/plan-toml.md): its keys, and how it is read.
 
-The one reader of it: run.plans.asked refuses what a user wrote and cannot be, everybody else takes
-`parse_plan`. Damage never raises there: what cannot be believed takes its default, and is named in
-the problems.
+run.plans.asked refuses an invalid plan of the user's; all other code reads plans with
+`parse_plan`, which never raises: invalid values are replaced by their defaults, and listed in the
+problems.
 """
 
 from collections.abc import Mapping
@@ -23,12 +23,12 @@ from contract.values import LEAST_MEMORY, Refused
 from contract.variant import Variant
 
 CHANGES = "changes.patch"  # of a kernel's source, in its variant's folder
-HOSTS_FILE = "hosts.json"  # in the campaign's folder: which host did which run
-HOST_OF_RUNS = "runs"  # its object of "VARIANT/NUMBER": host
+HOSTS_FILE = "hosts.json"  # in the campaign's folder: which host did which run; see HOST_OF_RUNS
+HOST_OF_RUNS = "runs"  # key in HOSTS_FILE of an object "VARIANT/NUMBER": host
 MOST_LOOKS = 1000
 MOST, MOST_MEMORY = 10**9, 1 << 50  # bytes
 TABLES = (PARAMETERS, IN_MACHINE)
-# Table ("": the plan itself) -> the keys that somebody may write in it; those that the suite notes.
+# Table ("": top level) -> keys that a user may write. KEPT has those that only the suite writes.
 ASKED = {
     "": (*in_table(PLAN), *TABLES, "variant"),
     **{table: tuple(in_table(table)) for table in TABLES},
@@ -49,14 +49,14 @@ OLDER = "a suite before version 0.1.0 wrote it, and this one does not go on with
 
 
 def is_older(tables: Mapping[str, Any]) -> bool:
-    """Whether the suite kept this plan before its version 0.1.0."""
+    """Whether a suite older than version 0.1.0 wrote this plan."""
     machine = tables.get(IN_MACHINE)
     without_clock = isinstance(machine, dict) and bool(machine) and "clock" not in machine
     return without_clock or ("run" in tables and "variant" not in tables)
 
 
 def machine_file(tables: Mapping[str, Any]) -> str:
-    """The user's own file that a plan's machine is; empty if it is none."""
+    """The path of the user's own machine file in a plan; empty if the plan names none."""
     machine = tables.get(IN_MACHINE)
     named = machine.get("machine") if isinstance(machine, dict) else None
     return named if isinstance(named, str) and named.endswith(".toml") else ""
@@ -64,13 +64,13 @@ def machine_file(tables: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan; every part of it may be absent.
+    """A plan; every part of it may be absent.
 
     `margin` is the ratio within which two kernels count as equivalent, `alpha` the level of the
-    verdicts, `looks` the numbers of runs a variant at which they are looked at, `extended` those
-    after which the campaign had been judged and was made longer, `orders` the place (1, 2, ...) of
-    (variant, number) among all runs begun, `text` and `tables` the file as it is, `format` its
-    version as it was found.
+    verdicts, `looks` the numbers of runs per variant after which they are judged, `extended` those
+    after which the campaign was judged and then made longer, `orders` the place (1, 2, ...) of
+    (variant, number) among all runs begun, `text` and `tables` the file's content, `format` the
+    version in the file.
     """
 
     baseline: str | None = None
@@ -88,45 +88,45 @@ class Plan:
 
     @property
     def level(self) -> float:
-        """The level of one look at the verdicts."""
+        """The level of one look at the verdicts, 0 to 1."""
         return level_of_a_look(self.alpha, len(self.looks), len(self.extended))
 
     @property
     def machine_copy(self) -> str:
-        """What the copy of its machine's file is called, beside the plan; empty if it has none."""
+        """The name of the machine file's copy beside the plan; empty if the plan names no file."""
         name = PurePath(machine_file(self.tables)).name
         return name if name != PLAN_FILE and name.isprintable() else ""
 
 
 def parse_plan(raw: bytes) -> tuple[Plan, list[str]]:
-    """The plan, and one line for each part of it that could not be believed."""
+    """The plan, and one line for each invalid part of it."""
     problems: list[str] = []
     text = raw.decode("utf-8", "replace")
     try:
-        found = toml_tables(text)
+        tables = toml_tables(text)
     except ValueError as error:
         return Plan(text=text), [f"cannot be read, nothing of it is known ({error})"]
-    table = _Table(found, problems)
+    table = _Table(tables, problems)
     plan = Plan(
         baseline=table.text("baseline") or None,
         margin=table.real("margin", MARGIN, 0, 10),
         alpha=table.real("alpha", ALPHA, 0, 0.5),
         runs=table.whole("runs"),
-        looks=_looks(found.get("stop_when_sure"), problems),
-        extended=_extended(found.get("extended"), problems),
+        looks=_looks(tables.get("stop_when_sure"), problems),
+        extended=_extended(tables.get("extended"), problems),
         command=table.text("command"),
         variants=variants_of(table.tables("variant"), problems),
         orders=_orders(table.tables("run"), problems),
         text=text,
-        tables=found,
-        format=found.get("format", FORMAT_VERSION),
+        tables=tables,
+        format=tables.get("format", FORMAT_VERSION),
     )
     return plan, list(dict.fromkeys(problems))
 
 
 @dataclass(frozen=True)
 class _Table:
-    """A TOML table whose values are of the wrong kind until shown otherwise."""
+    """A TOML table whose values may have the wrong type."""
 
     values: dict[str, Any]
     problems: list[str]
@@ -159,7 +159,7 @@ class _Table:
 
     def tables(self, key: str) -> list[dict[str, Any]]:
         value = self.values.get(key, [])
-        if isinstance(value, list) and all(isinstance(one, dict) for one in value):
+        if isinstance(value, list) and all(isinstance(item, dict) for item in value):
             return value
         self._bad(key)
         return []
@@ -170,7 +170,7 @@ def _is_whole(value: object, below: int = MOST) -> bool:
 
 
 def variants_of(tables: list[dict[str, Any]], problems: list[str]) -> tuple[Variant, ...]:
-    """The variants of [[variant]] tables; problems: what is not believed of them is added."""
+    """The variants of [[variant]] tables; a line for each invalid part is added to problems."""
     variants: dict[str, Variant] = {}
     for values in tables:
         table = _Table(values, problems, "a variant")
@@ -189,9 +189,9 @@ def variants_of(tables: list[dict[str, Any]], problems: list[str]) -> tuple[Vari
 
 
 def _texts_of(table: _Table, key: str) -> tuple[tuple[str, str], ...]:
-    found = table.values.get(key, {})
-    if isinstance(found, dict) and all(isinstance(one, str) for one in found.values()):
-        return tuple(found.items())
+    texts = table.values.get(key, {})
+    if isinstance(texts, dict) and all(isinstance(text, str) for text in texts.values()):
+        return tuple(texts.items())
     table.problems.append(f"{key} of a variant: not texts, left out")
     return ()
 
@@ -205,9 +205,9 @@ def _swap(table: _Table, problems: list[str]) -> Swap:
 
 
 def _orders(tables: list[dict[str, Any]], problems: list[str]) -> dict[tuple[str, int], int]:
-    """Each run's place among all that were begun.
+    """The place of each run among all that were begun.
 
-    A run that was cut short and repeated is there twice: the later one counts.
+    A run that was cut short and repeated is listed twice: the later place counts.
     """
     orders: dict[tuple[str, int], int] = {}
     for values in tables:
@@ -220,7 +220,7 @@ def _orders(tables: list[dict[str, Any]], problems: list[str]) -> dict[tuple[str
 
 
 def _looks(value: object, problems: list[str]) -> tuple[int, ...]:
-    """Growing numbers of runs; none if the campaign was not to stop by its verdicts."""
+    """Growing numbers of runs; () if the campaign does not stop by its verdicts."""
     if value is None:
         return ()
     looks = value.get("looks") if isinstance(value, dict) else None
@@ -231,7 +231,7 @@ def _looks(value: object, problems: list[str]) -> tuple[int, ...]:
 
 
 def _extended(value: object, problems: list[str]) -> tuple[int, ...]:
-    """Numbers of runs after which a judged campaign was made longer; none if it never was."""
+    """Numbers of runs after which a judged campaign was made longer; () if it never was."""
     if value is None:
         return ()
     if isinstance(value, list) and are_growing(value):
@@ -241,6 +241,6 @@ def _extended(value: object, problems: list[str]) -> tuple[int, ...]:
 
 
 def are_growing(looks: list[Any]) -> bool:
-    """Whether these are numbers of runs, each larger than the one before it."""
-    whole = 0 < len(looks) <= MOST_LOOKS and all(_is_whole(one) for one in looks)
+    """Whether these are numbers of runs, each larger than the number before it."""
+    whole = 0 < len(looks) <= MOST_LOOKS and all(_is_whole(look) for look in looks)
     return whole and looks == sorted(set(looks))

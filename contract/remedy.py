@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What people try against a freeze, remedies/NAME.toml: a variant's settings under one name.
+"""Remedies against a freeze, remedies/NAME.toml: settings of a variant under one name.
 
-A remedy is made of what a variant has anyway (swap, knobs, words of the command line), and of a
-daemon that runs beside the workload and a control group (`slice`) that the workload's programs are
-in.
+A remedy sets what every variant has (swap, knobs, words of the kernel's command line), a daemon
+that runs beside the workload, and the control group (`slice`) of the workload's programs.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -26,10 +25,10 @@ KILLS, SWAPS, ALWAYS = "kills", "swaps", "always"
 
 @dataclass(frozen=True)
 class Remedy:
-    """desktop: lines of a shell that do the same on a desktop, as root.
+    """A remedy; desktop: shell commands that do the same on a desktop, as root.
 
     acts: how to know that it acted: it KILLS a program, it SWAPS out a page, or ALWAYS.
-    packages: Debian's; modules and config: the kernel's, `CONFIG_A|CONFIG_B` is one of them.
+    packages: of Debian; modules and config: of the kernel; `CONFIG_A|CONFIG_B` is either of them.
     """
 
     name: str
@@ -48,7 +47,7 @@ class Remedy:
     config: tuple[str, ...] = ()
 
     def applied(self, variant: Variant) -> Variant:
-        """The variant with the remedy; a setting that the variant has itself goes before it."""
+        """The variant with the remedy; the variant's own settings take precedence."""
         return replace(
             variant,
             remedy=self.name,
@@ -61,12 +60,12 @@ class Remedy:
 
 
 def named() -> list[str]:
-    """The remedies that there are."""
+    """Names of all remedies."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 def find(name: str) -> Remedy:
-    """The remedy of that name; Refused, in one line, with the list if there is none."""
+    """The remedy of that name; Refused, in one line, with the list of names, if there is none."""
     if name not in named():
         raise Refused(f"no remedy {name!r:.60} (there are {', '.join(named())})")
     path = FOLDER / f"{name}.toml"
@@ -79,22 +78,22 @@ def find(name: str) -> Remedy:
 
 
 def of_variant(variant: Variant) -> Remedy | None:
-    """Its remedy, if it has one that the suite still has."""
+    """The variant's remedy; None if it has none, or one that the suite no longer has."""
     return find(variant.remedy) if variant.remedy in named() else None
 
 
 def packages(variants: Iterable[Variant]) -> tuple[str, ...]:
-    """Debian's packages in the image of a campaign's guests: of all remedies if one has any.
+    """Debian packages in the image of a campaign's guests; all remedies' if a variant needs any.
 
-    One image serves them all: a variant without a remedy is compared in the same one.
+    All variants, also those without a remedy, run in the same image.
     """
-    if not any(found.packages for one in variants if (found := of_variant(one))):
+    if not any(remedy.packages for variant in variants if (remedy := of_variant(variant))):
         return ()
     return tuple(sorted({package for name in named() for package in find(name).packages}))
 
 
 def parse(name: str, tables: Mapping[str, Any]) -> Remedy:
-    """The remedy of a parsed file; ValueError, in one line, names the key that is wrong."""
+    """The remedy of a parsed file; ValueError, in one line, names an invalid key."""
     _only(tables, (*TEXTS, "desktop", "does", "needs"), "the file")
     texts = {key: _text(tables, key) for key in TEXTS}
     if texts["acts"] not in (KILLS, SWAPS, ALWAYS):
@@ -143,10 +142,10 @@ def _text(table: Mapping[str, Any], key: str) -> str:
 
 
 def _texts(table: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    found = table.get(key, [])
-    if not isinstance(found, list) or not all(isinstance(one, str) and one for one in found):
-        raise ValueError(f"{key}: a list of texts is needed, not {found!r}")
-    return tuple(found)
+    texts = table.get(key, [])
+    if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
+        raise ValueError(f"{key}: a list of texts is needed, not {texts!r}")
+    return tuple(texts)
 
 
 def _pairs(

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The record of one run: `events.jsonl`, and meta.json and status.json that come from it.
+"""The record of a run: `events.jsonl`, and meta.json and status.json, which are made from it.
 
-docs/reference/results-format.md describes every file and column. A guest appends to files that are
-on its host (contract.results_memory): what is written has left the guest before the guest can lose
-it.
+docs/reference/results-format.md describes every file and column. A guest appends to files on its
+host (contract.results_memory): what is written survives the guest's death.
 """
 
 import json
@@ -16,12 +15,12 @@ from contract.results_memory import open_appended
 from contract.run_files import EVENTS, FORMAT_VERSION, META, STATES, STATUS
 from contract.untrusted import json_object
 
-# What is read of an event by its name: a guest whose memory is damaged may write one without it.
+# Event name -> keys that it must have: a guest with damaged memory may write an event without.
 NEEDED = {"start": {"t0"}, "phase": {"name"}, "end": {"elapsed"}, "status": {"state", "why"}}
 
 
 class Events:
-    """Appends JSON objects, a line each: `{"t": CLOCK_MONOTONIC s, "event": name, …}`."""
+    """Appends JSON objects, one per line: `{"t": CLOCK_MONOTONIC s, "event": name, …}`."""
 
     def __init__(self, path: Path) -> None:
         self._file = open_appended(path)
@@ -39,7 +38,7 @@ class Events:
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:
-    """Every whole event of an events.jsonl; a last line cut short by a dying guest is left out."""
+    """Every complete event of an events.jsonl; omits a last line that a dying guest cut short."""
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
@@ -48,7 +47,7 @@ def read_events(path: Path) -> list[dict[str, Any]]:
 
 
 def read_event(line: bytes | str) -> dict[str, Any] | None:
-    """The event that a line of events.jsonl is; None if it is none, or lacks what it needs."""
+    """The event in a line of events.jsonl; None if the line is invalid or lacks a needed key."""
     event = json_object(line)
     if event is None or not isinstance(name := event.get("event"), str):
         return None
@@ -67,42 +66,42 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Write an object so, as JSON with sorted keys."""
+    """Write an object as JSON with sorted keys, by `write_whole`."""
     write_whole(path, f"{json.dumps(value, indent=1, sort_keys=True)}\n".encode())
 
 
 def write_meta(run: Path, facts: dict[str, Any]) -> None:
-    """Make meta.json from the facts known outside the machine and from its own events.
+    """Write meta.json from facts that are known outside the machine and from the run's events.
 
     Values that are objects (`kernel`) are merged key by key.
     """
     meta: dict[str, Any] = {"format": FORMAT_VERSION, **facts}
     observers = []
     for event in read_events(run / EVENTS):
-        told = {key: value for key, value in event.items() if key not in ("t", "event")}
+        values = {key: value for key, value in event.items() if key not in ("t", "event")}
         if event["event"] == "meta":
-            for key, value in told.items():
+            for key, value in values.items():
                 before = meta.get(key)
-                both = isinstance(before, dict) and isinstance(value, dict)
-                meta[key] = {**before, **value} if both else value  # type: ignore[dict-item]
+                are_objects = isinstance(before, dict) and isinstance(value, dict)
+                meta[key] = {**before, **value} if are_objects else value  # type: ignore[dict-item]
         elif event["event"] == "start":
-            meta["t0"] = told["t0"]
+            meta["t0"] = values["t0"]
         elif event["event"] == "observer":
-            observers.append(told)
+            observers.append(values)
     if observers:
         meta["observers"] = observers
     write_json(run / META, meta)
 
 
 def write_status(run: Path, state: str, why: str, **facts: Any) -> None:
-    """Write status.json, the last file of a run: state is one of STATES, why one line of text."""
+    """Write status.json, a run's last file: state is one of STATES, why is one line of text."""
     if state not in STATES:
         raise ValueError(f"no such state: {state}")
     write_json(run / STATUS, {"format": FORMAT_VERSION, "state": state, "why": why, **facts})
 
 
 def said_status(events: list[dict[str, Any]]) -> tuple[str, str] | None:
-    """(state, why) as the machine under test said it last itself; None if it did not."""
+    """(state, why) as the machine under test last reported it itself; None if it did not."""
     for event in reversed(events):
         if event["event"] == "status":
             return str(event["state"]), str(event["why"])
@@ -110,7 +109,7 @@ def said_status(events: list[dict[str, Any]]) -> tuple[str, str] | None:
 
 
 def close(run: Path, facts: dict[str, Any], state: str, why: str) -> None:
-    """Write meta.json once more, with all that is known now, and then status.json."""
+    """Write meta.json again, with the final facts, and then status.json."""
     write_meta(run, facts)
     ends = (e["elapsed"] for e in read_events(run / EVENTS) if e["event"] == "end")
     write_status(run, state, why, elapsed_s=next(ends, None))

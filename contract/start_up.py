@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A program's side of Stream.waits: start-up is over before the test begins."""
+"""A program's side of Stream.waits: programs finish starting up before the test begins."""
 
 import os
 
 
 def wait() -> None:
-    """Print `ready` and return when a line comes on standard input; its end alone ends us."""
+    """Print `ready` and return after a line on standard input; exit if that closes first."""
     os.write(1, b"ready\n")
-    while not (said := os.read(0, 4096)).endswith(b"\n"):
-        if not said:
-            # The recorder is gone: nobody would hear what we have to say.
+    while not (line := os.read(0, 4096)).endswith(b"\n"):
+        if not line:
+            # The recorder is gone: nobody would read our output.
             raise SystemExit(1)

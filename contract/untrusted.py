@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""JSON and TOML that somebody else wrote, or a dying machine cut: read in bounded time and memory.
+"""Reads untrusted JSON and TOML, or a file that a dying machine cut, in bounded time and memory.
 
-Both parsers take any nesting that fits on their stack, and code that walks what they found does
-not; tomllib takes time and memory by the square of the parts of a dotted key.
+Both parsers accept any nesting that fits on their stack, but code that walks the result does not;
+tomllib's time and memory grow with the square of the number of parts of a dotted key.
 """
 
 import json
@@ -10,11 +10,11 @@ import re
 import tomllib
 from typing import Any
 
-DEEPEST = 32  # tables, objects and lists within each other
-MOST_PARTS = 32  # of a dotted key
+DEEPEST = 32  # nesting of tables, objects and lists
+MOST_PARTS = 32  # parts of a dotted key
 LONGEST_WORD = 255  # characters of a bare key or of a number
 LARGEST_TOML = 1 << 20  # characters: four thousand runs of a plan.toml
-# A text that nothing ends reaches to the end of its line or file, so that none is read twice.
+# An unterminated string matches to the end of its line or file, so that no text is read twice.
 _WORD = r"[A-Za-z0-9_+-]++"
 _BASIC = r'"(?:[^"\\\n]|\\[^\n])*+(?:"|(?=\\?(?:\n|\Z)))'
 _LITERAL = r"'[^'\n]*+(?:'|(?=\n|\Z))"
@@ -29,7 +29,7 @@ _TOKEN = re.compile(
 
 
 def toml_tables(text: str) -> dict[str, Any]:
-    """The tables of a TOML file; ValueError, in one line, if it is none or beyond the bounds."""
+    """The tables of a TOML file; ValueError, in one line, if it is invalid or too large."""
     if len(text) > LARGEST_TOML:
         raise ValueError(f"has more than {LARGEST_TOML:,} characters")
     for token in _TOKEN.finditer(text):
@@ -48,12 +48,12 @@ def _check_key(key: str) -> None:
     parts = _PART.findall(key)
     if len(parts) > MOST_PARTS:
         raise ValueError(f"has a key of {len(parts):,} parts, more than {MOST_PARTS}")
-    if any(len(one) > LONGEST_WORD and re.fullmatch(_WORD, one) for one in parts):
+    if any(len(part) > LONGEST_WORD and re.fullmatch(_WORD, part) for part in parts):
         raise ValueError(f"has a word of more than {LONGEST_WORD} characters")
 
 
 def json_object(raw: bytes | str) -> dict[str, Any] | None:
-    """One JSON object; None if it is none, or nested too deeply. NaN and Infinity become null."""
+    """A JSON object; None if it is not one, or nested too deeply. NaN and Infinity become None."""
     try:
         value = json.loads(raw, parse_constant=lambda _: None)
     except (ValueError, RecursionError):
@@ -62,7 +62,7 @@ def json_object(raw: bytes | str) -> dict[str, Any] | None:
 
 
 def is_shallow(value: object) -> bool:
-    """Whether no more than DEEPEST lists and dictionaries are within each other."""
+    """Whether lists and dictionaries are nested at most DEEPEST deep."""
     level = [value]
     for _ in range(DEEPEST):
         level = [inner for outer in level for inner in _inside(outer)]
@@ -73,5 +73,9 @@ def is_shallow(value: object) -> bool:
 
 def _inside(value: object) -> list[Any]:
     if isinstance(value, dict):
-        return [one for one in value.values() if isinstance(one, dict | list)]
-    return [one for one in value if isinstance(one, dict | list)] if isinstance(value, list) else []
+        return [inner for inner in value.values() if isinstance(inner, dict | list)]
+    return (
+        [inner for inner in value if isinstance(inner, dict | list)]
+        if isinstance(value, list)
+        else []
+    )

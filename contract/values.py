@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How the value of each option is read from text, on a command line and in a plan.toml alike."""
+"""Parses the values of options from text, on a command line and in plan.toml alike."""
 
 import argparse
 import re
@@ -8,14 +8,14 @@ from pathlib import Path
 
 Refused = argparse.ArgumentTypeError
 LEAST_MEMORY = 128 << 20
-OF_REMEDIES = ("trades", "idle")  # the verdicts that only remedies have
+OF_REMEDIES = ("trades", "idle")  # verdicts that only remedies get
 VERDICTS = ("regressed", "improved", "equivalent", "undecided", *OF_REMEDIES)
-FAIL_ON = (*VERDICTS, "failed", "unfinished")  # the last two: a run was
+FAIL_ON = (*VERDICTS, "failed", "unfinished")  # the last two are about runs
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")  # a label names a folder
 
 
 def size(text: str) -> int:
-    """Bytes of `512M`, `2G`, `80k` or `4096` (powers of 1,024)."""
+    """Parse `512M`, `2G`, `80k` or `4096` into bytes (powers of 1,024)."""
     match = re.fullmatch(r"(\d+)([kKmMgGtT]?)(?:i?B)?", text)
     if not match or int(match[1]) == 0:
         raise Refused(f"not a size: {text!r} (for example 512M)")
@@ -23,36 +23,36 @@ def size(text: str) -> int:
 
 
 def whole_mib(least: int) -> Callable[[str], int]:
-    """Bytes, of `least` MiB or more and no part of one."""
+    """A parser of sizes that are whole MiB, at least `least` MiB; it returns bytes."""
 
     def read(text: str) -> int:
-        found = size(text)
-        if found < least << 20 or found % (1 << 20):
+        size_bytes = size(text)
+        if size_bytes < least << 20 or size_bytes % (1 << 20):
             raise Refused(f"not whole MiB, {least}M or more: {text!r}")
-        return found
+        return size_bytes
 
     return read
 
 
 def not_empty(text: str) -> str:
-    """A name or a path: an empty one, as of a variable that is not set, would be this folder."""
+    """A name or a path; Refused if it is empty: an unset shell variable would mean this folder."""
     if not text:
         raise Refused("it is empty")
     return text
 
 
 def is_utf8(text: str) -> bool:
-    """Whether what came from the command line, or a file's name, can be written as UTF-8."""
-    return not any("\ud800" <= one <= "\udfff" for one in text)
+    """Whether a word of the command line, or a file's name, can be written as UTF-8."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def sized(value: object) -> str:
-    """Bytes as `size` takes them: 512M."""
+    """A number of bytes in the spelling that `size` parses: 512M."""
     return f"{value >> 20}M" if isinstance(value, int) and value % 2**20 == 0 else str(value)
 
 
 def path(text: str) -> Path:
-    """The path that a shell would make of it; a ~user that nobody knows is a name like others."""
+    """The path with `~` expanded as by a shell; an unknown ~user is left as it is."""
     try:
         return Path(text).expanduser()
     except RuntimeError:
@@ -60,46 +60,46 @@ def path(text: str) -> Path:
 
 
 def count(text: str) -> int:
-    """A whole number of 1 or more."""
+    """An integer of at least 1."""
     if not re.fullmatch(r"\d{1,9}", text) or int(text) < 1:
         raise Refused(f"not a number of 1 or more: {text!r}")
     return int(text)
 
 
 def up_to(most: int) -> Callable[[str], int]:
-    """A whole number from 1 to most."""
+    """A parser of integers from 1 to most."""
 
     def number(text: str) -> int:
-        found = count(text)
-        if found > most:
+        value = count(text)
+        if value > most:
             raise Refused(f"at most {most}: {text!r}")
-        return found
+        return value
 
     return number
 
 
 def memory(text: str) -> int:
-    """Bytes of a VM's memory."""
-    found = size(text)
-    if found < LEAST_MEMORY:
+    """A VM's memory in bytes, at least LEAST_MEMORY."""
+    value = size(text)
+    if value < LEAST_MEMORY:
         raise Refused(f"at least {LEAST_MEMORY >> 20}M: {text!r}")
-    return found
+    return value
 
 
 def power_of_two(least: int, most: int) -> Callable[[str], int]:
-    """A power of two from least to most."""
+    """A parser of powers of two from least to most."""
 
     def number(text: str) -> int:
-        found = count(text)
-        if not least <= found <= most or found & (found - 1):
+        value = count(text)
+        if not least <= value <= most or value & (value - 1):
             raise Refused(f"not a power of two from {least} to {most}: {text!r}")
-        return found
+        return value
 
     return number
 
 
 def seconds_or_0(text: str) -> int:
-    """A whole number of seconds; 0 stands for never."""
+    """An integer number of seconds; 0 means never."""
     return 0 if text == "0" else count(text)
 
 
@@ -111,12 +111,12 @@ def label(text: str) -> str:
 
 
 def baseline(text: str) -> str:
-    """A variant's label, or its kernel as --kernel takes it."""
+    """A variant's label, or its kernel in the spelling of --kernel."""
     return text if text.startswith("debian:") or "/" in text else label(text)
 
 
 def fail_on(text: str) -> tuple[str, ...]:
-    """Words of FAIL_ON, with commas between them."""
+    """Words of FAIL_ON, separated by commas."""
     words = tuple(dict.fromkeys(text.split(",")))
     if not set(words) <= set(FAIL_ON):
         raise Refused(f"not of {', '.join(FAIL_ON)}: {text[:200]!r}")
@@ -131,7 +131,7 @@ def _number(text: str) -> float:
 
 
 def touch(text: str) -> float:
-    """A ratio from 0 to 100."""
+    """A ratio, 0 to 100."""
     value = _number(text)
     if not 0 <= value <= 100:
         raise Refused(f"not a number from 0 to 100: {text!r}")
@@ -139,7 +139,7 @@ def touch(text: str) -> float:
 
 
 def step(text: str) -> int:
-    """A whole number from 2 on."""
+    """An integer of at least 2."""
     value = count(text)
     if value < 2:
         raise Refused(f"not a whole number from 2 on: {text!r}")
@@ -147,7 +147,7 @@ def step(text: str) -> int:
 
 
 def margin(text: str) -> float:
-    """A ratio between 0 and 1."""
+    """A ratio, more than 0 and less than 1."""
     value = _number(text)
     if not 0 < value < 1:
         raise Refused(f"not a ratio between 0 and 1: {text!r} (for example 0.1)")
@@ -171,7 +171,7 @@ def append(text: str) -> str:
 
 
 def fitting(pattern: str, what: str) -> Callable[[str], str]:
-    """A text that the pattern matches whole; what: what others are not."""
+    """A parser of text that fully matches the pattern; what: the noun of its error message."""
 
     def read(text: str) -> str:
         if not re.fullmatch(pattern, text):
@@ -182,13 +182,13 @@ def fitting(pattern: str, what: str) -> Callable[[str], str]:
 
 
 NAME = r"[a-z][a-z0-9-]{0,30}"
-workload = fitting(NAME, "a workload")  # which there are, workloads.registry knows
-remedy = fitting(NAME, "a remedy")  # which there are, contract.remedy knows
+workload = fitting(NAME, "a workload")  # workloads.registry has the list
+remedy = fitting(NAME, "a remedy")  # contract.remedy has the list
 daemon = fitting(r"(?!.{401})[!-~]+( [!-~]+)*", "a daemon's command line")
 
 
 def load(text: str) -> str:
-    """NAME=VALUE, … of a workload's own parameters, sorted by name; none twice."""
+    """A workload's own parameters, NAME=VALUE,…, sorted by name; no name twice."""
     words = sorted(text.split(",")) if text else []
     if not all(re.fullmatch(r"[a-z][a-z0-9-]*=[\w.]+", word) for word in words):
         raise Refused(f"not parameters: {text[:200]!r} (for example limit=50M,size=1G)")
@@ -199,7 +199,7 @@ def load(text: str) -> str:
 
 
 def knob(text: str) -> tuple[str, str]:
-    """(path, value) of PATH=VALUE; the path is a file of /sys or /proc/sys."""
+    """Split PATH=VALUE into (path, value); the path is a file of /sys or /proc/sys."""
     path, equals, value = text.partition("=")
     inside = re.fullmatch(r"/(sys|proc/sys)/[\w./:@{}+-]+", path) and "/../" not in f"{path}/"
     if not (equals and inside and re.fullmatch(r"[ -~]{1,200}", value)):
@@ -208,9 +208,9 @@ def knob(text: str) -> tuple[str, str]:
 
 
 def slice(text: str) -> tuple[str, str]:
-    """(file, value) of FILE=VALUE: a control group's file of version 2, `memory.low=50%`.
+    """Split FILE=VALUE into (file, value): a file of a version 2 control group, `memory.low=50%`.
 
-    A share is of the machine's memory.
+    A percentage is a share of the machine's memory.
     """
     file, _, value = text.partition("=")
     if not re.fullmatch(r"(memory|io|cpu)\.[a-z.]+", file) or not re.fullmatch(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is compared: a kernel, how it is booted, where it swaps to, and what loads it."""
+"""A variant, the unit of comparison: a kernel, its boot and swap settings, and its workload."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -11,11 +11,11 @@ RUNNING = "the running one"  # the kernel of a test of this machine, which no VM
 
 @dataclass(frozen=True)
 class Variant:
-    """A kernel + extra command line + knobs (path, value) + swap; label "": it has to be named.
+    """A kernel + extra command line + knobs (path, value) + swap; label "": not named yet.
 
-    `workload`: "" is the campaign's. `load`, `memory` (bytes): of one of its own; "", 0: not said.
-    `remedy`: the name under which swap, knobs, `daemon` (a command line) and `slice` (files of the
-    workload's control group) were chosen (contract.remedy); "": none.
+    `workload`: "" means the campaign's. `load`, `memory` (bytes): of a workload of its own; "", 0:
+    not given. `remedy`: the name under which swap, knobs, `daemon` (a command line) and `slice`
+    (files of the workload's control group) were chosen (contract.remedy); "": none.
     """
 
     kernel: str = ""
@@ -31,24 +31,24 @@ class Variant:
     slice: tuple[tuple[str, str], ...] = ()
 
     def same_machine(self, other: "Variant") -> bool:
-        """Whether both ask for the same, but for the label, which must not contradict."""
+        """Whether both are the same except for the label; two different labels are not the same."""
         labels = {self.label, other.label} - {""}
-        mine, its = (replace(one, label="", knobs=()) for one in (self, other))
+        mine, its = (replace(variant, label="", knobs=()) for variant in (self, other))
         return mine == its and sorted(self.knobs) == sorted(other.knobs) and len(labels) < 2
 
     def name(self, kernel: str, among: Iterable["Variant"]) -> str:
-        """Its label, or its kernel's name, with the swap if that is not the disk of all of them.
+        """Its label, or the kernel's name with its swap, unless all variants swap to the disk.
 
-        And with its workload, if that is not the campaign's, and with its remedy. One that chooses
-        the swap is called by that.
+        The workload, if it is not the campaign's, and the remedy are appended. A remedy whose name
+        begins with the kind of swap replaces the swap.
         """
-        on_disk = {one.swap for one in (self, *among) if not one.remedy} <= {ON_DISK}
+        on_disk = {variant.swap for variant in (self, *among) if not variant.remedy} <= {ON_DISK}
         unnamed = on_disk or self.remedy.startswith(self.swap.kind)
         parts = [kernel, "" if unnamed else self.swap.label, self.workload, self.remedy]
         return self.label or "-".join(filter(None, parts))
 
 
 def exactly(kernel: str, version: str) -> str:
-    """For a `debian:WANTED[/FLAVOUR]` the name of just this version of Debian's, as flavoured."""
+    """`debian:VERSION[/FLAVOUR]`: this exact version of Debian's, in the flavour of `kernel`."""
     _, slash, flavour = kernel.partition("/")
     return f"debian:{version}{slash}{flavour}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a run says of its workload, `workload` of meta.json (docs/reference/results-format.md).
+"""A run's description of its workload: `workload` of meta.json (docs/reference/results-format.md).
 
-A run without it is of the desktop, unless its parameters name another workload, which then did not
-live to say what it is.
+A run without a description is of the desktop, unless its parameters name another workload: that
+run died before it described its workload.
 """
 
 from collections.abc import Mapping
@@ -10,46 +10,46 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 Better = Literal["lower", "higher"]
-KEY, FIGURES = "workload", "figures"  # of meta.json: a description, and the numbers of the run
+KEY, FIGURES = "workload", "figures"  # keys of meta.json: the description, and the run's numbers
 DESKTOP = "desktop"
-# Of a line of a workload's own stream: KEY=VALUE … since the line before of that place, of figures
-# in its tables (docs/reference/results-format.md).
+# In a line of a workload's own stream, before KEY=VALUE …: figures of its tables since the previous
+# line of the same place (docs/reference/results-format.md).
 MEANWHILE = "meanwhile"
-STALLED = "stalled"  # key of the metric that the verdicts on a desktop are about
+STALLED = "stalled"  # key of the metric that verdicts on the desktop compare
 
 
 def named(meta: Mapping[str, Any]) -> str:
-    """The workload that meta.json's parameters name: the desktop's if they name none."""
+    """The workload that meta.json's parameters name; DESKTOP if they name none."""
     parameters = meta.get("parameters")
     name = parameters.get("workload") if isinstance(parameters, dict) else None
     return name if isinstance(name, str) and name else DESKTOP
 
 
 def is_described(meta: Mapping[str, Any]) -> bool:
-    """Whether it is known what was run; not so of another workload that died before it said it."""
+    """Whether the workload is known; not if it died before it wrote its description."""
     return isinstance(meta.get(KEY), dict) or named(meta) == DESKTOP
 
 
 class InMeta:
-    """A part of it: meta.json has its fields, those in `optional` only where they say something."""
+    """A part of the description in meta.json, which omits empty fields that are in `optional`."""
 
     optional: ClassVar[tuple[str, ...]] = ()
 
     def as_meta(self) -> dict[str, Any]:
-        """As it stands in meta.json."""
-        said = vars(self).items()
-        return {key: _in_meta(one) for key, one in said if one or key not in self.optional}
+        """The JSON object in meta.json."""
+        fields = vars(self).items()
+        return {key: _in_meta(value) for key, value in fields if value or key not in self.optional}
 
 
 def _in_meta(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_in_meta(one) for one in value]
+        return [_in_meta(item) for item in value]
     return value.as_meta() if isinstance(value, InMeta) else value
 
 
 @dataclass(frozen=True)
 class Figure(InMeta):
-    """A number that the workload measures by itself, once a run; digits: its decimals."""
+    """A number that the workload itself measures once per run; digits: number of decimals."""
 
     key: str
     title: str
@@ -60,11 +60,11 @@ class Figure(InMeta):
 
 @dataclass(frozen=True)
 class Recorded(InMeta):
-    """A figure that the observers recorded: by how much columns of trace.tsv grew, added up.
+    """A figure that the observers recorded: the total growth of columns of trace.tsv.
 
-    columns: names, with `*` for any part of one; none of them there: not available. since, until:
-    keys of figures that are moments (seconds of CLOCK_MONOTONIC); "": the run's begin, its end.
-    share_of: more columns; the figure is then percent of their growth.
+    columns: names, `*` matches any part of a name; without any of them there is no figure. since,
+    until: keys of figures that are moments (seconds of CLOCK_MONOTONIC); "": the run's start or
+    end. share_of: other columns; the figure is then in percent of their growth.
     """
 
     key: str
@@ -77,11 +77,11 @@ class Recorded(InMeta):
 
 @dataclass(frozen=True)
 class Late(InMeta):
-    """A figure of a stream whose lines say how late they were (`late S`).
+    """A figure of a stream whose lines report their lateness (`late S`, seconds).
 
-    of: `worst`, the latest one's seconds; `missed`, how many were later than its kind may be;
-    `again`: of all streams of that kind, seconds from `since` (the key of a figure that is a
-    moment) until none was late by a stall any more.
+    of: `worst`, the greatest lateness in seconds; `missed`, the number of lines later than the
+    stream's kind allows; `again`, over all streams of that kind: seconds from `since` (the key of a
+    figure that is a moment) until no line was late by a stall any more.
     """
 
     optional = ("since",)
@@ -94,7 +94,7 @@ class Late(InMeta):
 
 @dataclass(frozen=True)
 class TableRow(InMeta):
-    """A row of a table: the key of a figure for each column; "": an empty cell."""
+    """A row of a table: for each column the key of a figure; "": an empty cell."""
 
     title: str
     figures: tuple[str, ...]
@@ -102,11 +102,11 @@ class TableRow(InMeta):
 
 @dataclass(frozen=True)
 class FigureTable(InMeta):
-    """The figures in the form in which they are told: rows under a title.
+    """A table of figures in a report: rows under a title.
 
-    `better`: of each column "lower", "higher", or "" where neither is; (): of none. A comparison
-    has the change of the mean only of those that have a direction. `of_failed`: a mean is of the
-    runs that failed, too, as far as they got: for what only a failed run has, such as a kill.
+    `better`: for each column "lower", "higher", or "" if neither is better; (): "" for all columns.
+    A comparison has the change of the mean only for columns with a direction. `of_failed`: means
+    include failed runs, as far as they got, for figures that only failed runs have (a kill).
     """
 
     optional = ("better", "of_failed")
@@ -120,10 +120,10 @@ class FigureTable(InMeta):
 
 @dataclass(frozen=True)
 class Curve(InMeta):
-    """What is drawn over time: a column of a sampled table, or a number that a stream prints.
+    """A curve over time: a column of a sampled table, or a number that a stream prints.
 
-    table: `vmstat` of vmstat.tsv; or stream: one whose lines have the words `COLUMN=NUMBER`. per:
-    what a value is divided by; rate: how much it grows a second, not the value.
+    table: `vmstat` means vmstat.tsv; or stream: its lines have the words `COLUMN=NUMBER`. per:
+    divisor of the values; rate: draw the growth per second, not the value.
     """
 
     optional = ("table", "stream")
@@ -138,7 +138,7 @@ class Curve(InMeta):
 
 @dataclass(frozen=True)
 class Panel(InMeta):
-    """Curves of one unit over one another."""
+    """Curves of the same unit in one diagram."""
 
     title: str
     unit: str
@@ -147,13 +147,13 @@ class Panel(InMeta):
 
 @dataclass(frozen=True)
 class Description(InMeta):
-    """A workload: its streams whose silences count, and what it measures by itself.
+    """A workload: its streams whose stalls count, and what it measures itself.
 
-    `subject`: what one of these streams is called; `primary`: key of the metric that the verdicts
-    are about, one of the suite's or of `figures`; `recorded`: what the observers have beside those;
-    `late`: how late streams were; `settled`: what its parameters leave to the machine, as that has
-    decided it: runs that differ in it are not compared; `panels`: what is drawn over time;
-    `phases`: the stream whose lines begin with `PHASE: `, "" if none does.
+    `subject`: the noun for such a stream; `primary`: key of the metric that verdicts compare, one
+    of the suite's or of `figures`; `recorded`: further figures, from the observers; `late`: figures
+    about late streams; `settled`: the values that the parameters left to the machine, as it chose
+    them: runs that differ in them are not compared; `panels`: diagrams over time; `phases`: the
+    stream whose lines begin with `PHASE: `, "" if none does.
     """
 
     optional = ("late", "settled", "panels", "phases")

@@ -45,7 +45,7 @@ from graphs.report import make_report
 
 
 def check(path: Path) -> int:
-    """Compare a bundle with its manifest; the exit status."""
+    """Compare a bundle with its manifest; returns the exit status."""
     problems = manifest.check(path)
     for problem in problems:
         print(f"graphs: {path}: {plain(problem)}", file=sys.stderr)
@@ -57,9 +57,9 @@ def check(path: Path) -> int:
 
 
 def _beside(path: Path) -> Path:
-    """Where the report of these results goes, unless the user says where.
+    """The default folder for the report of these results.
 
-    UserError if that is a link: who sent the results would choose the folder that is written to.
+    UserError if it is a link: otherwise the sender of the results could choose where we write.
     """
     if not path.is_file():
         if (path / REPORT).is_symlink():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""allocation-failures.log of each run: every page allocation that failed, ready to be attached.
+"""Writes allocation-failures.log for each run: all failed page allocations, ready to attach.
 
-Written beside the run's other files, since it belongs to them: a bundle takes it along.
+It is written beside the run's other files, so that a bundle contains it.
 """
 
 import os
@@ -22,21 +22,21 @@ LISTED = 6  # runs in report.txt
 
 
 def write(campaign: Campaign, notes: list[str]) -> None:
-    """Write it for each run of which anything is known; what could not be written is in notes."""
+    """Write the log of each run with known failures; errors are appended to notes."""
     for run in campaign.runs:
-        found = look(run)
-        if found.log is None and found.happened is None:
+        failures = look(run)
+        if failures.log is None and failures.happened is None:
             continue
         try:
-            _write(run.path / FAILURES_LOG, attachment(run, found))
+            _write(run.path / FAILURES_LOG, attachment(run, failures))
         except OSError as error:
             notes.append(f"{plain(run.variant, 60)}/{run.number}/{FAILURES_LOG}: {error.strerror}")
 
 
 def told(compared: Compared) -> dict[Path, str]:
-    """Run's folder -> what failed in it, where anything did that nobody can make up for.
+    """Run's folder -> text about its failed allocations, for runs with harmful failures.
 
-    The metrics say which runs those are, so that the logs of all others are not read once more.
+    The metrics show which runs have any, so that the logs of other runs are not read again.
     """
     known: set[tuple[str, int]] = set()
     for key in FIGURES:
@@ -48,24 +48,24 @@ def told(compared: Compared) -> dict[Path, str]:
         for variant, sample in compared.samples["unlogged"].items()
         for number in sample.numbers
     }
-    found = {}
+    texts = {}
     for run in compared.campaign.runs:
         place = (run.variant, run.number)
-        # Failures whose stacks have no names are in no figure.
+        # Failures without named stacks are not counted in the metrics.
         nameless = place not in counted and (run.path / ALLOCFAIL).is_file()
         if place in known or nameless or failed(run) or observer_faults.of_run(run):
-            one = look(run)
-            if one.logged or one.unlogged or one.nameless or one.echoes_lost:
-                found[run.path] = f"page allocation failures: {one.words()}"
-    return found
+            failures = look(run)
+            if failures.logged or failures.unlogged or failures.nameless or failures.echoes_lost:
+                texts[run.path] = f"page allocation failures: {failures.words()}"
+    return texts
 
 
 def section(compared: Compared) -> Iterator[str]:
-    """The part of report.txt."""
-    found = told(compared)
-    runs = [run for run in compared.campaign.runs if run.path in found]
+    """The lines about failed allocations in report.txt."""
+    texts = told(compared)
+    runs = [run for run in compared.campaign.runs if run.path in texts]
     for run in runs[:LISTED]:
-        yield from paragraph(f"{plain(run.variant, 60)}/{run.number}: {found[run.path]}", "  ")
+        yield from paragraph(f"{plain(run.variant, 60)}/{run.number}: {texts[run.path]}", "  ")
     if runs[LISTED:]:
         yield f"  and {plural(len(runs) - LISTED, 'more run')}"
     if runs:
@@ -73,7 +73,7 @@ def section(compared: Compared) -> Iterator[str]:
 
 
 def _write(path: Path, pieces: Iterator[str]) -> None:
-    """Through a name of its own: a link of the file's name is replaced, never followed."""
+    """Write through a temporary name, so that a link at path is replaced, not followed."""
     aside = path.with_name(f".{FAILURES_LOG}.{os.getpid()}")
     aside.unlink(missing_ok=True)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The report of results: every file of it, written into one folder."""
+"""Writes the report of results: all its files, into one folder."""
 
 import re
 import sys
@@ -34,31 +34,33 @@ OWN = re.compile(  # names of a report's files
 )
 
 
-LIST = ".made-by-graphs"  # in the report: the names of what is ours in it
+LIST = ".made-by-graphs"  # in the report's folder: lists the files that we made
 
 
-FORKS = 4  # timelines, from which on further processes pay off
+FORKS = 4  # from so many timelines on further processes pay off
 
 
 @dataclass
 class Report:
-    """What came of it: the files, what is not among them, and what went wrong."""
+    """The result: files made, notes about omissions, and errors."""
 
     folder: Path
     made: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     errors: list[UserError] = field(default_factory=list)
-    unwanted: list[str] = field(default_factory=list)  # what --fail-on named and is there
+    unwanted: list[str] = field(
+        default_factory=list
+    )  # lines about what --fail-on named and is present
 
     def add(self, make: Callable[[], list[Path]]) -> None:
-        """Add the files; an error does not keep the rest from being made."""
+        """Add the files that make() makes; after an error the rest is still made."""
         try:
             self.made += make()
         except UserError as error:
             self.errors.append(error)
 
     def write(self, name: str, text: str) -> None:
-        """Write one of the texts; an empty one is none."""
+        """Write a text file, unless the text is empty."""
         if text:
             path = self.folder / name
             path.write_text(text, encoding="utf-8", newline="\n")
@@ -67,7 +69,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Part:
-    """The runs of one workload, its variants in order, and what its pictures' names end with."""
+    """The runs of a workload, its variants in order, and the suffix of its pictures' names."""
 
     suffix: str
     campaign: Campaign
@@ -83,7 +85,7 @@ def make_report(
     timelines: str = "few",
     fail_on: Sequence[str] = (),
 ) -> Report:
-    """Write everything into folder. What can be made is made, whatever the errors.
+    """Write everything into folder. After errors the remaining files are still made.
 
     UserError if no run is complete, there is no such baseline, or the folder cannot be written.
     """
@@ -119,7 +121,7 @@ def make_report(
 
 
 def _progress(campaign: Campaign) -> Callable[[str], None]:
-    """Says on stderr what is done now, if the runs are so many that it takes a while."""
+    """A function that prints the current step on stderr, if there are many runs."""
 
     def say(doing: str) -> None:
         if len(campaign.runs) > LISTED_RUNS:
@@ -131,12 +133,12 @@ def _progress(campaign: Campaign) -> Callable[[str], None]:
 def _parts(campaign: Campaign, judged: Compared | UserError, baseline: str | None) -> list[Part]:
     if isinstance(judged, UserError):
         return [Part("", campaign, in_order(campaign, baseline))]
-    each = zip(names.suffixes(judged), judged.each, strict=True)
-    return [Part(suffix, one.campaign, one.variants) for suffix, one in each]
+    suffixed = zip(names.suffixes(judged), judged.each, strict=True)
+    return [Part(suffix, part.campaign, part.variants) for suffix, part in suffixed]
 
 
 def _add_verdicts(report: Report, judged: Compared, fail_on: Sequence[str]) -> None:
-    """The comparison as texts, tables and pictures."""
+    """Add the comparison as texts, tables and pictures."""
     report.write("compare.txt", compare_text.text(judged))
     report.write("compare.csv", export.csv_text(judged))
     report.write("compare.json", export.json_text(judged))
@@ -145,9 +147,9 @@ def _add_verdicts(report: Report, judged: Compared, fail_on: Sequence[str]) -> N
         report.unwanted = unwanted(judged, fail_on)
     except UserError as error:
         report.errors.append(error)
-    for suffix, one in zip(names.suffixes(judged), judged.each, strict=True):
-        report.made.append(comparison.draw(one, report.folder / f"comparison{suffix}.png"))
-        if picture := stalled_by_cause.draw(one, report.folder / f"causes{suffix}.png"):
+    for suffix, part in zip(names.suffixes(judged), judged.each, strict=True):
+        report.made.append(comparison.draw(part, report.folder / f"comparison{suffix}.png"))
+        if picture := stalled_by_cause.draw(part, report.folder / f"causes{suffix}.png"):
             report.made.append(picture)
     report.write(export.CAUSES_JSON, export.causes_json(judged))
 
@@ -159,7 +161,7 @@ def _add_pictures(
     timelines: str,
     say: Callable[[str], None],
 ) -> None:
-    """The pictures of runs: over time, timelines, sawteeth."""
+    """Add the pictures of runs: over time, timelines, sawteeth."""
     for part in parts:
         report.made += _over_time(part, report.folder)
     runs = [run for part in parts for run in timeline_runs(part, timelines)]
@@ -180,27 +182,27 @@ def _add_pictures(
 def _add_page_and_bundle(report: Report, judged: Compared, say: Callable[[str], None]) -> None:
     say("writing the page")
     report.add(lambda: [page.write(judged, report.folder / "index.html")])
-    _tidy(report)  # no picture of an earlier report goes into this one's bundle
+    _tidy(report)  # so that no picture of an earlier report gets into this bundle
     say("packing the bundle")
     report.add(lambda: _bundle(judged, report.folder, report.notes))
 
 
 def _bundle(judged: Compared, folder: Path, notes: list[str]) -> list[Path]:
-    """The bundle, and the mail that is in it; if there is none a note that says why."""
+    """Write the bundle, and the mail in it; if it has none, add a note that says why."""
     path = bundle.write(judged, folder)
-    found = bundle.write_mail(path, folder)
-    if found:
+    mails = bundle.write_mail(path, folder)
+    if mails:
         notes.append(f"{MAIL}: replace {SUITE_URL} and {BUNDLE_URL} in it before you send it")
     elif isinstance(why := bundle.letter_of(judged), str):
         notes.append(f"no {MAIL}: {why} (report.txt in {NAME} can be sent)")
-    return [path, *found]
+    return [path, *mails]
 
 
 def _over_time(part: Part, folder: Path) -> list[Path]:
-    """What the workload lets be drawn, of the median run of each variant."""
+    """Draw the workload's own diagrams, for the median run of each variant."""
     by_variant = part.campaign.variants()
-    found = medians(part.campaign, part.variants)
-    runs = [(run, len(by_variant[variant])) for variant, run in found.items()]
+    median_runs = medians(part.campaign, part.variants)
+    runs = [(run, len(by_variant[variant])) for variant, run in median_runs.items()]
     return over_time.draw(runs, {run.variant: run.label for run, _ in runs}, folder, part.suffix)
 
 
@@ -209,25 +211,25 @@ def _is_there(campaign: Campaign, label: str) -> bool:
 
 
 def timeline_runs(part: Part, which: str) -> list[Run]:
-    """The runs that have a timeline: all, or of many the median runs of the extreme variants."""
+    """The runs that get a timeline: all, or of many the median runs of the extreme variants."""
     by_variant = part.campaign.variants()
     if which == "all" or len(part.campaign.runs) <= LISTED_RUNS:
         return [run for variant in part.variants for run in by_variant[variant]]
-    found = medians(part.campaign, part.variants)
-    return [found[variant] for variant in extremes(found)]
+    median_runs = medians(part.campaign, part.variants)
+    return [median_runs[variant] for variant in extremes(median_runs)]
 
 
 def _timelines(campaign: Campaign, runs: list[Run], folder: Path, notes: list[str]) -> list[Path]:
-    """Draw them, in several processes if they are many."""
+    """Draw timelines of these runs, in several processes if there are many."""
     counts = {variant: len(each) for variant, each in campaign.variants().items()}
     paths: list[Path] = []
     for run in runs:
         path = folder / timeline.file_name(run)
-        if path in paths:  # two variants' names differ in what a file name cannot hold
+        if path in paths:  # two variants' names may differ only in replaced characters
             path = path.with_stem(f"{path.stem}-{len(paths)}")
         paths.append(path)
     each = [(run, path, counts[run.variant]) for run, path in zip(runs, paths, strict=True)]
-    drawn = done_to_each(each, lambda one: timeline.draw(*one), FORKS, at_once=1)
+    drawn = done_to_each(each, lambda job: timeline.draw(*job), FORKS, at_once=1)
     for run, made in zip(runs, drawn, strict=True):
         if made is None:
             notes.append(f"{plain(run.variant, 60)} run {run.number}: no data, no timeline")
@@ -238,14 +240,14 @@ def _timelines(campaign: Campaign, runs: list[Run], folder: Path, notes: list[st
 
 
 def _unlink_links(folder: Path) -> None:
-    """A link by one of the report's names would lead what is written out of the folder."""
+    """Remove links named like the report's files: writing would follow them out of the folder."""
     for path in folder.iterdir():
         if path.is_symlink() and (OWN.fullmatch(path.name) or path.name == LIST):
             path.unlink()
 
 
 def _tidy(report: Report) -> None:
-    """Remove what an earlier report made and this one did not."""
+    """Remove files that an earlier report made and this report did not."""
     listed = report.folder / LIST
     names = {path.name for path in report.made}
     try:

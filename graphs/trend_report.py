@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The trend's files: the picture, the text, and every figure."""
+"""Writes the trend's files: the picture, the text, and all figures."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def write(trend: Trend, folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         made = [folder / "trend.png", *(folder / name for name in texts)]
         for path in made:
-            path.unlink(missing_ok=True)  # a link would lead out of the folder
+            path.unlink(missing_ok=True)  # else a link would lead out of the folder
         picture.draw(trend, made[0])
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8", newline="\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A command line together with the plan that it names or goes on with: what is to be done."""
+"""Combines a command line with the plan that it names or resumes into the options."""
 
 import argparse
 import sys
@@ -36,22 +36,22 @@ from workloads.registry import resolved, with_gitks
 
 
 class Said(NamedTuple):
-    """A command line and its plans, each a table of what it gave; the earlier ones win.
+    """The options of a command line and its plans, as one table each; earlier tables win.
 
-    First come its own words, then the plan that it names, then that of the campaign that it goes on
-    with. What does not fit the runs that a campaign holds is refused later, by the campaign.
+    The order: the command line, then the plan that it names, then the plan of the campaign that it
+    resumes. The campaign later refuses options that do not fit its runs.
     """
 
-    words: argparse.Namespace  # its own, with those that are in no table of options
-    alone: Mapping[str, Any]  # its own
-    now: Mapping[str, Any]  # with the plan that it names
-    in_all: Mapping[str, Any]  # and with the campaign's own
+    words: argparse.Namespace  # the command line, with options that are not in the option table
+    alone: Mapping[str, Any]  # options of the command line
+    now: Mapping[str, Any]  # `alone` and the plan that the command line names
+    in_all: Mapping[str, Any]  # `now` and the campaign's own plan
     named: AskedPlan
     stored: AskedPlan
 
 
 def parse(argv: list[str]) -> Options:
-    """Parse a command line; a usage error exits with status 2, as argparse does."""
+    """Parse a command line; exits with status 2 after a usage error, as argparse does."""
     parser = build_parser()
     change_options.add(parser)
     bisect.add_options(parser)
@@ -61,33 +61,35 @@ def parse(argv: list[str]) -> Options:
         if not values.is_utf8(word):
             parser.error(f"not UTF-8, as a plan.toml has to be: {word!r}")
     parser.refuse_lost(argv)
-    said = _said(parser, argv)
-    bisect.refuse_alone(parser, said.words)
-    _check_on(parser, said)
-    check_variants(parser, said.words)
-    asked = [*said.named.variants, *said_variants(parser, said.words)]
-    check(parser, said.in_all, with_gitks(), [*said.stored.variants, *asked])
-    options = filled(said.in_all, with_gitks=with_gitks())
-    options = resolved(options, memory_said="memory" in said.in_all)
-    kept = loaded(said.stored.variants, options, None)
-    variants = asked_plan.merged(kept, loaded(asked, options, _unsaid_memory(said), kept))
+    parsed = _said(parser, argv)
+    bisect.refuse_alone(parser, parsed.words)
+    _check_on(parser, parsed)
+    check_variants(parser, parsed.words)
+    added = [*parsed.named.variants, *said_variants(parser, parsed.words)]
+    check(parser, parsed.in_all, with_gitks(), [*parsed.stored.variants, *added])
+    options = filled(parsed.in_all, with_gitks=with_gitks())
+    options = resolved(options, memory_said="memory" in parsed.in_all)
+    kept = loaded(parsed.stored.variants, options, None)
+    variants = asked_plan.merged(kept, loaded(added, options, _unsaid_memory(parsed), kept))
     options = replace(options, variants=variants or (Variant("debian:stable"),))
     check_all(parser, options.variants)
     check_loads(options)
-    if "fs" not in said.now:
+    if "fs" not in parsed.now:
         options = with_fs(options, kept)
-    looks = _looks(parser, said, options)
-    options = replace(options, looks=looks, runs=looks[-1] if looks else said.in_all.get("runs", 1))
+    looks = _looks(parser, parsed, options)
+    options = replace(
+        options, looks=looks, runs=looks[-1] if looks else parsed.in_all.get("runs", 1)
+    )
     if options.device is None:
         _check_machine(parser, options)
     _check_fail_on(parser, options)
-    if "cpu_mips" in said.alone and (options.clock == "host" or options.accel == "kvm"):
+    if "cpu_mips" in parsed.alone and (options.clock == "host" or options.accel == "kvm"):
         parser.error("--cpu-mips is of a clock of the guest's own, and this one is the host's")
     return options
 
 
 def _said(parser: Parser, argv: list[str]) -> Said:
-    """Each is read once; a plan yields to what was given after it."""
+    """Read the command line and its plans once each; a plan yields to later options."""
     words = parser.parse_args(argv)
     if words.resume is not None and words.out not in (None, words.resume):
         parser.error("--resume DIR and --out are two folders: results go to DIR")
@@ -100,32 +102,32 @@ def _said(parser: Parser, argv: list[str]) -> Said:
 
 
 def _yielding(parser: Parser, plan: AskedPlan, later: Mapping[str, Any]) -> AskedPlan:
-    """The plan as far as what comes after it lets it; a usage error if its machine is gone."""
+    """The plan without overridden options; a usage error if it needs its edited machine file."""
     if plan.edited and "machine" not in later:
         parser.error(plan.edited)
     return yielding(plan, later)
 
 
 def _unsaid_memory(said: Said) -> int | None:
-    """Bytes that a workload has which needs no more, unless somebody said so many just now."""
+    """Bytes of memory for a workload that needs no more; None if this command sets the memory."""
     if "memory" in said.now or "device" in said.in_all:
         return None
     return int(usual(said.in_all)["memory"])
 
 
 def _check_machine(parser: Parser, options: Options) -> None:
-    """A usage error for what no machine heeds."""
-    asked = {name: getattr(options, name) for name in ROWS if name.startswith("disk_")}
-    model = [name for name in asked if name not in ("disk_iops", "disk_bps")]
+    """A usage error for disk options that do not describe a disk."""
+    disk = {name: getattr(options, name) for name in ROWS if name.startswith("disk_")}
+    model = [name for name in disk if name not in ("disk_iops", "disk_bps")]
     if options.disk_kind == "rotating" and (options.disk_parallel or 1) > 1:
         parser.error("--disk-parallel: a rotating disk does one at a time")
-    if any(asked[name] for name in model) and not all(asked.values()):
-        missing = ", ".join(flag(name) for name, value in asked.items() if not value)
+    if any(disk[name] for name in model) and not all(disk.values()):
+        missing = ", ".join(flag(name) for name, value in disk.items() if not value)
         parser.error(f"a disk without {missing} is no model (or take a --machine that says it)")
 
 
 def _plans(parser: Parser, words: argparse.Namespace) -> tuple[AskedPlan, AskedPlan]:
-    """The campaign's own plan, and the one that is named; empty ones without either."""
+    """The campaign's own plan and the named plan; an AskedPlan() in place of a missing plan."""
     stored, named = AskedPlan(), AskedPlan()
     if words.resume is not None:
         path = Path(words.resume) / PLAN_FILE
@@ -139,19 +141,19 @@ def _plans(parser: Parser, words: argparse.Namespace) -> tuple[AskedPlan, AskedP
 
 def _read(parser: Parser, path: Path, *, resumed: bool = False) -> AskedPlan:
     try:
-        found = asked_plan.read(path, resumed=resumed)
+        plan = asked_plan.read(path, resumed=resumed)
     except ValueError as error:
         parser.error(str(error))
-    # Said in the plan's own name: argparse knows only its own words.
+    # So that usage errors name the plan: argparse would blame the command line.
     parser.prefix = f"{path}: "
-    parser.refuse_lost(found.argv)
-    options = given(parser.parse_args(found.argv))
+    parser.refuse_lost(plan.argv)
+    options = given(parser.parse_args(plan.argv))
     parser.prefix = ""
-    return replace(found, options=options)
+    return replace(plan, options=options)
 
 
 def _check_on(parser: Parser, said: Said) -> None:
-    """A usage error for what does not go with runs on other hosts."""
+    """A usage error for options that runs on other hosts do not allow."""
     if (said.words.on or host_list.LOCAL) == host_list.LOCAL:
         return
     if "device" in said.in_all:
@@ -161,9 +163,9 @@ def _check_on(parser: Parser, said: Said) -> None:
 
 
 def _check_fail_on(parser: Parser, options: Options) -> None:
-    """A usage error if no verdict can be what --fail-on waits for.
+    """A usage error if --fail-on waits for a verdict, and there can be none.
 
-    A campaign that is there, or that a machine makes run by run, may hold more than is named now.
+    A campaign that exists, or a machine's (one run at a time), may hold variants not named now.
     """
     held = options.device is not None or (folder(options) / PLAN_FILE).exists()
     verdicts = set(options.fail_on) & set(values.VERDICTS)
@@ -176,7 +178,7 @@ def _check_fail_on(parser: Parser, options: Options) -> None:
 
 
 def _looks(parser: Parser, said: Said, options: Options) -> tuple[int, ...]:
-    """The looks that are due: of the limit given now, else those that were planned."""
+    """The looks for the limit given now, else those that the campaign planned."""
     limit = said.in_all.get("stop_when_sure")
     if "runs" in said.alone and "stop_when_sure" in said.alone:
         parser.error("--runs and --stop-when-sure do not go together")
@@ -195,10 +197,10 @@ def _looks(parser: Parser, said: Said, options: Options) -> tuple[int, ...]:
 
 
 def main() -> int:
-    """Check a command line for run_test.sh and print how it is to be run: what, a line each."""
+    """Check the command line of run_test.sh and print how to run it, one word or two."""
     if bisect.is_asked(sys.argv[1:]):
-        asked = bisect.parse(sys.argv[1:])
-        options = parse(asked.options)
+        bisected = bisect.parse(sys.argv[1:])
+        options = parse(bisected.options)
         if options.dry_run:
             raise UserError("--dry-run does not go with a bisect", status=Exit.USAGE)
         print("install" if options.install else "no-install", "vm")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A campaign's folder: which runs it holds, which are missing, and the plan that says what for.
+"""A campaign's folder: its plan, the runs that it holds, and those that are missing.
 
-Everything needed to go on after a crash is on disk before a run begins, and each change of
-plan.toml is a rename: a runner that is killed anywhere leaves a campaign that can be resumed.
+Everything needed to resume after a crash is on disk before a run begins, and each change of
+plan.toml is a rename: a runner that is killed at any time leaves a campaign that can be resumed.
 """
 
 import re
@@ -32,33 +32,33 @@ from setup.kernels import Kernel
 from setup.trees import specs
 from vm.results_memory import recover
 
-JOURNAL = ".begun.jsonl"  # runs that plan.toml does not have yet
-OTHER_SEEDS = 1000  # no variant has so many runs
+JOURNAL = ".begun.jsonl"  # runs that are not in plan.toml yet
+OTHER_SEEDS = 1000  # more than the runs of any variant
 
 
 def names(options: Options) -> list[str]:
-    """What each variant is called, or its kernel; for --dry-run, nothing is resolved."""
+    """The label of each variant, or its kernel's SPEC; for --dry-run: nothing is resolved."""
     stored = Campaign(options, ()).stored()
     labels = []
     for variant in options.variants:
-        same = next((one for one in stored if one.same_machine(variant)), variant)
-        stored = [one for one in stored if one is not same]
+        same = next((known for known in stored if known.same_machine(variant)), variant)
+        stored = [known for known in stored if known is not same]
         labels.append(same.label or variant.name(variant.kernel, options.variants))
     return labels
 
 
 def remaining(options: Options) -> list[tuple[str, int]]:
-    """(label or kernel, run number) still to do, in order; for --dry-run."""
+    """(label or kernel, number) of the runs still to do, in order; for --dry-run."""
     place, labels = folder(options), names(options)
     done = {label: completed(place / label) for label in labels}
     return schedule(labels, targets(options, done), done)
 
 
 class Campaign:
-    """An open campaign; only the holder of the machine's lock has one.
+    """An open campaign; its user must hold the machine's lock.
 
-    seeds_from: added to the seed of each run, so that the same kernel has other runs than in a
-    campaign beside this one.
+    seeds_from: added to the seed of each run, so that the same kernel has other runs than in
+    another campaign of the same bisect.
     """
 
     def __init__(self, options: Options, command: Iterable[str], seeds_from: int = 0) -> None:
@@ -69,33 +69,33 @@ class Campaign:
         self._command = shlex.join(["./run_test.sh", *host_list.without(command)])
         self._plan = read_plan(self.path)
         self._extended: list[int] = list(self._plan.get("extended", []))
-        # The order in which variants entered; the folder of each is its label.
+        # In the order in which variants entered; a variant's folder is its label.
         self._entries: list[dict[str, Any]] = list(self._plan.get("variant", []))
         self._runs: list[dict[str, Any]] = list(self._plan.get("run", []))
         self._journal = Journal(self.path / JOURNAL, len(self._runs))
-        orders = {one["order"] for one in self._runs}
-        self._runs += [one for one in self._journal.read() if one.get("order") not in orders]
-        self._is_written = True  # but for what the journal has
-        self._done: dict[str, set[int]] = {}  # by variant: runs that have a result
+        orders = {run["order"] for run in self._runs}
+        self._runs += [run for run in self._journal.read() if run.get("order") not in orders]
+        self._is_written = True  # except for the runs in the journal
+        self._done: dict[str, set[int]] = {}  # label: numbers of runs with a result
         self._targets: dict[str, int] = {}
         refuse_misfits(self.path, options, self._plan)
 
     @property
     def asked(self) -> int:
-        """How many runs the variants of this command shall have in all."""
+        """The total number of runs that this command's variants should have."""
         return sum(self._targets.values())
 
     @property
     def labels(self) -> list[str]:
-        """The variants of this command, in order."""
+        """The labels of this command's variants, in order."""
         return list(self._targets)
 
     def stored(self) -> list[Variant]:
-        """The variants that the folder's plan holds."""
+        """The variants in the folder's plan."""
         return list(variants_of(self._entries, []))
 
     def pinned(self, variant: Variant) -> str:
-        """The kernel to resolve: of a stored variant the very package that its runs had."""
+        """The kernel to resolve; for a stored variant the exact package that its runs used."""
         for entry, stored in zip(self._entries, self.stored(), strict=True):
             known = variant.label and stored.same_machine(variant)
             package = entry.get("package")
@@ -106,14 +106,14 @@ class Campaign:
         return variant.kernel
 
     def enter(self, found: Sequence[tuple[Variant, Kernel | None]]) -> list[Variant]:
-        """Take in the variants with the kernels they were resolved to; each with its label.
+        """Enter variants with their resolved kernels; returns the variants with their labels.
 
-        UserError if a stored variant's kernel is not the one that its runs were made with.
+        UserError if a stored variant's kernel is not the kernel of its earlier runs.
         """
         labelled: list[Variant] = []
         explicit = {variant.label for variant, _ in found}
         for variant, kernel in found:
-            taken = explicit | {one.label for one in labelled}
+            taken = explicit | {entered.label for entered in labelled}
             label = variant.label or self._free_label(kernel, variant, taken)
             labelled.append(replace(variant, label=label))
             self._enter(labelled[-1], label, kernel)
@@ -134,13 +134,13 @@ class Campaign:
         return labelled
 
     def make_folders(self, labels: list[str]) -> None:
-        """UserError if results cannot be written there."""
+        """Make the variants' folders; UserError if results cannot be written there."""
         with writing():
             for label in labels:
                 (self.path / label).mkdir(parents=True, exist_ok=True)
 
     def left(self, up_to: int | None = None) -> list[tuple[str, int]]:
-        """(label, number) of the runs still to do, in order; up to so many of each variant."""
+        """(label, number) of the runs still to do, in order; up_to: at most so many per variant."""
         for label in self.labels:
             known = self._done.get(label, set())
             self._done[label] = completed(self.path / label, known)
@@ -149,20 +149,20 @@ class Campaign:
         return schedule(self.labels, runs, done)
 
     def seed(self, label: str, number: int) -> int:
-        """Of all randomness in that run's guest, if it has a clock of its own: the run's number.
+        """The seed of all randomness in a run's guest with its own clock: the run's number.
 
-        A variant that is an earlier one once more has seeds of its own: it is a control, and would
-        be the same runs again.
+        A variant that repeats an earlier one gets different seeds: it is a control, and would
+        otherwise have the same runs again.
         """
         return self._seeds_from + number + OTHER_SEEDS * times_before(self._entries, label)
 
     def begin(self, label: str, number: int, *, make: bool = True) -> tuple[Path, int]:
-        """Make that run's folder and enter it into plan.toml; it, and its place in the order.
+        """Make a run's folder and enter the run into plan.toml; returns (folder, place in order).
 
-        make: False if its folder comes from another machine, when the run is over. It may be under
-        way there since before: then it has its place already.
+        make: False if the folder comes from another machine after the run. Such a run may already
+        be in progress there: then it keeps its place.
         """
-        known = [one["order"] for one in self._runs if _is_of(one, label, number)]
+        known = [begun["order"] for begun in self._runs if _is_of(begun, label, number)]
         if known and not make:
             return self.path / label / str(number), known[-1]
         order = 1 + max((entry["order"] for entry in self._runs), default=0)
@@ -183,12 +183,12 @@ class Campaign:
         return run, order
 
     def keep(self) -> None:
-        """Have all that was begun in plan.toml itself."""
+        """Move the runs of the journal into plan.toml."""
         if not (self._is_written and self._journal.is_empty):
             self._write()
 
     def set_aside(self, run: Path) -> None:
-        """Rename a run that was cut short to <n>.cut-<k>: kept, but not in its repeat's way."""
+        """Rename a run that was cut short to <n>.cut-<k>: kept, but <n> is free for its repeat."""
         recover(run)
         taken = [1]
         for other in run.parent.glob(f"{run.name}.cut-*"):
@@ -209,7 +209,7 @@ class Campaign:
                     self.set_aside(run)
 
     def _free_label(self, kernel: Kernel | None, variant: Variant, taken: set[str]) -> str:
-        """The name of kernel and swap; `-2` and so on for the same once more."""
+        """A label from kernel and swap, followed by `-2` and so on if it is taken."""
         assert kernel is not None
         name = variant.name(kernel.label, self._options.variants)
         label, count = name, 1
@@ -219,7 +219,7 @@ class Campaign:
         return label
 
     def _baseline(self) -> str | None:
-        """The label of what --baseline means: a label, or the kernel that a variant asked for."""
+        """The label of the variant that --baseline names by its label or its kernel."""
         asked = self._options.baseline
         known = [entry["label"] for entry in self._entries]
         if asked in (None, *known):
@@ -235,14 +235,14 @@ class Campaign:
 
     def _enter(self, variant: Variant, label: str, kernel: Kernel | None) -> None:
         entry = entry_of(variant, label, kernel)
-        before = next((one for one in self._entries if one.get("label") == label), None)
+        before = next((known for known in self._entries if known.get("label") == label), None)
         if before is None:
             self._entries.append(entry)
         else:
             refuse_another(self.path, before, entry)
 
     def _keep_source(self, label: str, kernel: Kernel) -> None:
-        """What the kernel was made with: its .config, and what was changed in its source."""
+        """Keep the kernel's .config and the changes of its source, in the variant's folder."""
         config = b"" if kernel.config is None else kernel.config.read_bytes()
         for name, content in ((CONFIG, config), (CHANGES, kernel.changes)):
             kept = self.path / label / name
@@ -250,7 +250,7 @@ class Campaign:
                 write_whole(kept, content)
 
     def _note_extension(self) -> None:
-        """Note the look that was taken before a campaign grew: each later look costs level."""
+        """Note the look taken before the campaign grew: later looks then use a stricter level."""
         asked = int(self._plan.get("runs", 0))
         base = str(self._plan.get("baseline", ""))
         compared = max(
@@ -267,7 +267,7 @@ class Campaign:
         self.looks = tuple(look for look in self.looks if look > max(self._extended, default=0))
 
     def _compared(self, labels: list[str], base: str) -> int:
-        """Runs of these variants, which are compared, that the baseline and another have."""
+        """The runs per variant with which these variants can be compared with the baseline."""
         counts = [len(completed(self.path / label)) for label in labels]
         first = counts.pop(labels.index(base) if base in labels else 0)
         return min(first, max(counts, default=0))
@@ -289,6 +289,6 @@ class Campaign:
 
 
 def _is_of(entry: Mapping[str, Any], label: str, number: int) -> bool:
-    """Whether an entry of plan.toml is that run, and was not cut short."""
+    """Whether an entry of plan.toml is that run, not cut short."""
     same = (entry.get("variant"), entry.get("number")) == (label, number)
     return same and "cut" not in entry

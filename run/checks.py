@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a command names is looked at before anything is fetched or made: a dry run's check, too.
+"""Checks what a command names before anything is fetched or made; a dry run does so, too.
 
-UserError says what cannot be, with the status that the run would have. Nothing is written.
+A UserError has the message and the status that the run would end with. Nothing is written.
 """
 
 import os
@@ -22,14 +22,14 @@ from setup.trees import specs
 from vm import emulator, probe, room
 from workloads import registry
 
-CACHES = "XDG_CACHE_HOME=DIR"  # by which the cache is elsewhere
+CACHES = "XDG_CACHE_HOME=DIR"  # the way to move the cache
 SERIES = re.compile(r"\d+\.\d+")
 
 
 def check(options: Options, *, elsewhere: bool = False) -> None:
-    """UserError if something that the options name cannot be used; paths are absolute by now.
+    """UserError if something that the options name cannot be used; paths must be absolute.
 
-    elsewhere: runs are done on other machines, whose KVM is not this one's.
+    elsewhere: runs are done on other machines, so that this machine's KVM does not matter.
     """
     if options.mirror is not None:
         mirrors.find(options.mirror)
@@ -52,25 +52,25 @@ def check(options: Options, *, elsewhere: bool = False) -> None:
 
 
 def check_rooms(options: Options, jobs: int) -> None:
-    """UserError if the disks of so many guests at once have no room where the cache is."""
+    """UserError if the cache's disk has no room for the disks of `jobs` guests at once."""
     size = clock.disk_bytes(options)
     room.check_space(cache.place(), size, "the VM's throw-away disks", CACHES)
     room.check_space(cache.place(), jobs * size, f"a run's disks, {jobs} at once", CACHES)
 
 
 def music_folder(options: Options) -> Path | None:
-    """The user's own folder of music; None: it is made, or another machine's."""
+    """The user's own music folder; None if the music is generated or on another machine."""
     if options.music is None or options.music.startswith("rsync://"):
         return None
-    found = Path(options.music)
-    if not found.is_dir():
+    music = Path(options.music)
+    if not music.is_dir():
         raise UserError(f"--music {options.music}: no such folder")
-    return found.resolve()
+    return music.resolve()
 
 
 def _check_results(place: Path) -> None:
     place = place.resolve()
-    nearest = next(one for one in (place, *place.parents) if one.exists())
+    nearest = next(path for path in (place, *place.parents) if path.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         why = "may not be written to" if nearest.is_dir() else "is no folder"
         raise UserError(
@@ -83,7 +83,7 @@ def _check_device(device: str, destroy_data: str | None) -> None:
     refuse_other_name(device, destroy_data)
     ownership.refuse_others(device)
     if stack.load_state(device):
-        return  # a dead run's, which is taken down first
+        return  # left by a run that died; it is taken down first
     activation.check_mount()
     check_device(device, destroy_data=destroy_data)
 
@@ -95,7 +95,7 @@ def _check_kernel(options: Options, variant: Variant, spec: str) -> None:
 
 
 def check_config(options: Options, variant: Variant, kernel: Kernel) -> None:
-    """UserError if the kernel's configuration lacks what the variant needs; options: its own."""
+    """UserError if the kernel's configuration lacks something; options: those of the variant."""
     kconfig.check(
         kernel,
         options.fs,
@@ -107,14 +107,14 @@ def check_config(options: Options, variant: Variant, kernel: Kernel) -> None:
 
 
 def _check_baseline(options: Options, stored: list[Variant]) -> None:
-    """Labels that are made of a kernel's version are not known yet: those may be what is meant."""
+    """UserError if --baseline names no variant, nor a label that a variant may still get."""
     asked = options.baseline
-    if asked is None or any(asked in (one.label, one.kernel) for one in stored):
+    if asked is None or any(asked in (known.label, known.kernel) for known in stored):
         return
     for variant in options.variants:
         if asked in (variant.label, variant.kernel) or _may_become(variant, asked):
             return
-    names = [one.label or one.kernel for one in (*stored, *options.variants)]
+    names = [known.label or known.kernel for known in (*stored, *options.variants)]
     raise UserError(
         f"--baseline {asked}: no such variant",
         hint=f"there are {', '.join(dict.fromkeys(names))}",
@@ -123,11 +123,11 @@ def _check_baseline(options: Options, stored: list[Variant]) -> None:
 
 
 def _may_become(variant: Variant, label: str) -> bool:
-    """Whether this variant, which has none yet, may get this label from its kernel's version."""
+    """Whether a variant without a label may get this label from its kernel's version."""
     if specs.is_tree(variant.kernel) and not variant.label:
         return True
-    found = SERIES.match(label)
-    if variant.label or found is None:
+    series = SERIES.match(label)
+    if variant.label or series is None:
         return False
     wanted = SERIES.match(variant.kernel.removeprefix("debian:"))
-    return wanted is None or wanted[0] == found[0]
+    return wanted is None or wanted[0] == series[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which clock a guest waits by, and whether its disk can be a model.
+"""Chooses a guest's clock, and whether its disk is a model.
 
 docs/explain/machines-and-clocks.md
 """
@@ -20,11 +20,11 @@ from vm.room import free_bytes
 from workloads import registry
 
 HINT = "leave it out, or say --clock host"
-DISK_BYTES = 3 << 30  # of a guest's root and of its disk under test, at the most
+DISK_BYTES = 3 << 30  # of a guest's root and disk under test, at most
 
 
 class Timing(NamedTuple):
-    """A guest's clock (vm.qemu.GUEST or HOST) and why; its disk's model, and that one's library."""
+    """A guest's clock (vm.qemu.GUEST or HOST) and why; its disk model and that model's library."""
 
     clock: str
     why: str
@@ -33,9 +33,9 @@ class Timing(NamedTuple):
 
 
 def at_once(options: Options, clock: str) -> int:
-    """How many runs are done side by side: on the host's clock they would measure each other.
+    """The number of runs in parallel; 1 on the host's clock, where they would disturb each other.
 
-    One for each core, as far as there are memory (/proc/meminfo, MemAvailable) and room for them.
+    Otherwise one per core, as far as memory (MemAvailable of /proc/meminfo) and disk space allow.
     """
     if clock == HOST:
         return 1
@@ -48,19 +48,22 @@ def at_once(options: Options, clock: str) -> int:
 
 
 def disk_bytes(options: Options) -> int:
-    """Room on the host for a guest's throw-away disks, at the most."""
-    return DISK_BYTES + max(registry.disk_bytes(options.of(one)) for one in options.variants)
+    """Disk space on the host for a guest's temporary disks, at most, bytes."""
+    return DISK_BYTES + max(
+        registry.disk_bytes(options.of(variant)) for variant in options.variants
+    )
 
 
 def together(options: Options, clocks: Iterable[str]) -> int:
-    """How many runs of guests that wait by these clocks are done side by side."""
+    """The number of runs in parallel for guests with these clocks."""
     return min((at_once(options, clock) for clock in clocks), default=1)
 
 
 def wanted(options: Options) -> str:
-    """The clock that these options will have, if nothing is missing here; UserError if none can.
+    """The clock that a guest with these options gets if nothing is missing here.
 
-    With --accel auto a guest that can have a clock of its own is emulated (accelerator()).
+    With --accel auto a guest that can have its own clock is emulated (accelerator()). UserError if
+    --clock guest is not possible.
     """
     if options.device is not None or options.clock == HOST:
         return HOST
@@ -71,10 +74,10 @@ def wanted(options: Options) -> str:
 
 
 def accelerator(options: Options) -> tuple[str, str]:
-    """The accelerator to ask for, and why if it is emulation.
+    """The accelerator to use, and why if it is emulation.
 
-    `auto` is emulation where that gives the guest a clock of its own, whether or not KVM works: a
-    run is the same on every host then. Else KVM is tried. UserError if --clock guest cannot be.
+    `auto` means emulation if that gives the guest its own clock, even if KVM works: then a run is
+    the same on every host. Else KVM is tried. UserError if --clock guest is not possible.
     """
     if options.accel == "auto" and timing(options, "tcg").clock == GUEST:
         return "tcg", "for a guest's clock; --accel kvm asks for KVM"
@@ -82,7 +85,7 @@ def accelerator(options: Options) -> tuple[str, str]:
 
 
 def modelled(options: Options) -> DiskModel | None:
-    """The disk that the options describe; None unless they say all of it."""
+    """The disk that the options describe; None if they do not describe it completely."""
     o = options
     if not o.disk_kind or not o.disk_iops or not o.disk_bps:
         return None
@@ -97,7 +100,7 @@ def modelled(options: Options) -> DiskModel | None:
 
 
 def why_not(options: Options, accel: str) -> str:
-    """What keeps a guest from having a clock of its own; empty if nothing does."""
+    """Why a guest cannot have its own clock; empty if it can."""
     if accel != "tcg":
         return "only an emulated guest has a clock of its own"
     if not options.cpu_mips:
@@ -112,7 +115,7 @@ def why_not(options: Options, accel: str) -> str:
 
 
 def timing(options: Options, accel: str) -> Timing:
-    """The clock that was asked for, as far as it can be; UserError if only another can be."""
+    """The clock and the disk, as requested if possible; UserError if --clock guest is not."""
     disk = modelled(options)
     reason = "asked for" if options.clock == HOST else why_not(options, accel)
     library = None

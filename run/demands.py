@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether what runs ask for is there: memory and disk, looked at before anything is made."""
+"""Checks that there is enough memory and disk for the runs, before anything is made."""
 
 import re
 from dataclasses import replace
@@ -12,18 +12,18 @@ from setup.devices.device import size_of, stat_of
 from vm.room import WORK_DISK_BYTES
 from workloads.registry import find
 
-QEMU_BYTES = 512 << 20  # of memory beside the guest's
+QEMU_BYTES = 512 << 20  # QEMU's own memory, beside the guest's
 MIB = 1 << 20
 
 
 def host_memory(which: str = "MemTotal") -> int:
-    """Bytes of this machine's memory (/proc/meminfo), 0 if it does not say."""
-    found = re.search(rf"^{which}: +(\d+) kB", Path("/proc/meminfo").read_text(), re.M)
-    return int(found[1]) << 10 if found else 0
+    """This machine's memory in bytes (a key of /proc/meminfo); 0 if it is unknown."""
+    match = re.search(rf"^{which}: +(\d+) kB", Path("/proc/meminfo").read_text(), re.M)
+    return int(match[1]) << 10 if match else 0
 
 
 def check(options: Options) -> None:
-    """UserError (2) if a VM's memory or disk cannot be, or the device is too small."""
+    """UserError (2) if a VM needs too much memory or disk, or the device is too small."""
     if options.device is not None:
         _check_device(options)
         return
@@ -35,8 +35,8 @@ def check(options: Options) -> None:
             hint="say less with --memory",
             status=Exit.USAGE,
         )
-    for one in map(options.of, options.variants):
-        _check_disk(one, WORK_DISK_BYTES, "a VM's disk")
+    for variant_options in map(options.of, options.variants):
+        _check_disk(variant_options, WORK_DISK_BYTES, "a VM's disk")
 
 
 def _check_device(options: Options) -> None:
@@ -44,9 +44,9 @@ def _check_device(options: Options) -> None:
     chosen = find(options.workload)
     chosen.check(replace(options, device=None, memory=host_memory() or options.memory))
     device = str(options.device)
-    # One that is not there, or is neither, is refused in words of its own when it is looked at.
-    if chosen.needs(options).bytes and (found := stat_of(device)):
-        _check_disk(options, size_of(found), device)
+    # A missing device, or a file of another type, is refused later with its own message.
+    if chosen.needs(options).bytes and (stat := stat_of(device)):
+        _check_disk(options, size_of(stat), device)
 
 
 def _check_disk(options: Options, size: int, name: str) -> None:

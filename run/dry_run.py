@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""run_test.sh --dry-run: says everything that a run would do, and touches nothing.
+"""run_test.sh --dry-run: prints everything that a run would do, and changes nothing.
 
-What the run would refuse, as far as it can be known without fetching anything, this refuses too.
+It refuses what the run would refuse, as far as that is known without fetching anything.
 """
 
 import itertools
@@ -35,7 +35,7 @@ from workloads import registry
 
 
 def lines(options: Options, where: str = host_list.LOCAL) -> list[str]:
-    """What would be done, a step a line; where: as --on has it."""
+    """The steps of the run, one per line; where: the value of --on."""
     check = subprocess.run(
         [
             str(checkout.ROOT / "setup" / "packages.sh"),
@@ -50,14 +50,14 @@ def lines(options: Options, where: str = host_list.LOCAL) -> list[str]:
         raise UserError(missing)
     packages = "all there" if check.returncode == 0 else missing
     stack = "dm-crypt (random key, in memory only) -> " if options.crypt else ""
-    alike = _alike(options)
+    by_workload = _alike(options)
     workload = [
         *_history(options),
         f"music: {options.music or 'made, incompressible'}, by rsync with a bandwidth limit",
         *(
-            f"workload: heartbeat, player, {_load(one)}; "
+            f"workload: heartbeat, player, {_load(item)}; "
             f"ended after {options.timeout} s at the latest"
-            for one in alike
+            for item in by_workload
         ),
         *(
             [
@@ -69,7 +69,7 @@ def lines(options: Options, where: str = host_list.LOCAL) -> list[str]:
         ),
         "recorded: every line's latency, how long keys typed at idle programs take, /proc/vmstat, "
         "meminfo, pressure, diskstats, kernel log"
-        + "".join(f", slab {name}" for name in _slabs(alike))
+        + "".join(f", slab {name}" for name in _slabs(by_workload))
         + (", what silent programs wait for" if options.evidence else ""),
     ]
     swap = f"swap of {stack_build.SWAP_BYTES >> 30} GiB (less on a small disk)"
@@ -96,8 +96,11 @@ def lines(options: Options, where: str = host_list.LOCAL) -> list[str]:
         *_programs(options),
         *(image.describe(more) for more in images_packages(options)),
         f"accelerator: {_accelerator(options, clock)}",
-        *dict.fromkeys(_vm(one, clock) for one in alike),
-        *(f"inside: {guest_command(one, one.variants[0], clock=clock).strip()}" for one in alike),
+        *dict.fromkeys(_vm(item, clock) for item in by_workload),
+        *(
+            f"inside: {guest_command(item, item.variants[0], clock=clock).strip()}"
+            for item in by_workload
+        ),
         f"build there: {build}",
         *workload,
         *_order(options, where),
@@ -106,7 +109,7 @@ def lines(options: Options, where: str = host_list.LOCAL) -> list[str]:
 
 
 def _programs(options: Options) -> list[str]:
-    """Where QEMU, and what makes the guest's disks, are from."""
+    """The origin of QEMU and of the programs that make the guest's disks."""
     own = [tools.describe()]
     return (
         own
@@ -117,10 +120,10 @@ def _programs(options: Options) -> list[str]:
 
 def _alike(options: Options) -> list[Options]:
     """The options of the first variant of each workload."""
-    found: dict[str, Options] = {}
-    for one in map(options.of, options.variants):
-        found.setdefault(one.workload, one)
-    return list(found.values())
+    by_workload: dict[str, Options] = {}
+    for variant_options in map(options.of, options.variants):
+        by_workload.setdefault(variant_options.workload, variant_options)
+    return list(by_workload.values())
 
 
 def _vm(options: Options, clock: str) -> str:
@@ -133,7 +136,7 @@ def _vm(options: Options, clock: str) -> str:
 
 
 def _accelerator(options: Options, clock: str) -> str:
-    """What is asked for; with `auto` KVM is tried only where the guest has no clock of its own."""
+    """The accelerator; with `auto` KVM is tried only if the guest cannot have its own clock."""
     if options.accel != "auto":
         return options.accel
     if clock == GUEST:
@@ -142,7 +145,7 @@ def _accelerator(options: Options, clock: str) -> str:
 
 
 def _depends(options: Options, clock: str) -> str:
-    """What clock and disk still depend on: only a run tries it, since it has to be built."""
+    """What clock and disk depend on: only a run builds the disk model and tries it."""
     takes = "QEMU takes the disk model"
     if clock != GUEST:
         return f"; the disk by QEMU's throttle unless {takes}" if modelled(options) else ""
@@ -156,8 +159,8 @@ def _many(number: int, what: str) -> str:
 
 
 def _slabs(alike: list[Options]) -> list[str]:
-    each = (registry.find(one.workload).slabs for one in alike)
-    return list(dict.fromkeys(itertools.chain.from_iterable(each)))
+    slabs = (registry.find(variant_options.workload).slabs for variant_options in alike)
+    return list(dict.fromkeys(itertools.chain.from_iterable(slabs)))
 
 
 def _history(options: Options) -> list[str]:
@@ -174,8 +177,8 @@ def _load(options: Options) -> str:
         f"touch {options.touch:g}, step {options.step}"
     )
     summary = registry.find(options.workload).describe(options).summary
-    told = f"{summary} ({options.load})" if options.load else summary
-    own = [told] if options.load or not options.gitks else []
+    described = f"{summary} ({options.load})" if options.load else summary
+    own = [described] if options.load or not options.gitks else []
     return "; ".join([*([gitks] if options.gitks else []), *own])
 
 
@@ -193,7 +196,7 @@ def _disk(options: Options) -> str:
 
 
 def _measured(options: Options) -> str:
-    """The arguments of what measures on a device; in capitals what is made only then."""
+    """The arguments of the measurement on a device; capitals stand for paths made later."""
     repo, music = options.repo or "HISTORY", options.music or "MUSIC"
     variant = options.variants[0]
     return shlex.join(measure_argv(options, variant, repo=repo, music=music, run_dir="RUN"))
@@ -212,13 +215,13 @@ def _variant(variant: Variant, options: Options, kernel: str) -> str:
     text += f"; daemon: {variant.daemon}" if variant.daemon else ""
     files = "; ".join(f"{file} = {value}" for file, value in variant.slice)
     text += f"; the programs' control group: {files}" if files else ""
-    found = kernels.as_it_is(kernel) if variant.remedy else None
-    lacking = "" if found is None else kconfig.remedy_lacks(found, variant)
+    resolved = kernels.as_it_is(kernel) if variant.remedy else None
+    lacking = "" if resolved is None else kconfig.remedy_lacks(resolved, variant)
     return text + (f"; LEFT OUT: this kernel lacks {lacking}" if lacking else "")
 
 
 def _order(options: Options, where: str) -> list[str]:
-    """Which runs, in which order, where, and how long they will take."""
+    """The runs to do: their order, place and estimated time."""
     todo = campaign.remaining(options)
     if not todo:
         return ["runs: nothing is missing"]
@@ -233,7 +236,7 @@ def _order(options: Options, where: str) -> list[str]:
     if where != host_list.LOCAL:
         slots = host_list.slots(where)
         if hosts and clock != GUEST:
-            slots, hosts = len(hosts), [replace(one, slots=1) for one in hosts]
+            slots, hosts = len(hosts), [replace(host, slots=1) for host in hosts]
         side_by_side = f"{slots} at a time"
         time = "no time estimate for other hosts"
     shown = ", ".join(f"{label} {number}" for label, number in todo[:60])
@@ -244,7 +247,7 @@ def _order(options: Options, where: str) -> list[str]:
     ]
     proof = "the same short run" if clock == GUEST else "a short run with the same facts"
     if hosts:
-        named = ", ".join(f"{one.name} ({one.slots} at a time)" for one in hosts)
+        named = ", ".join(f"{host.name} ({host.slots} at a time)" for host in hosts)
         lines.append(f"done by ssh on {named}, once each has made {proof}")
     elif where != host_list.LOCAL:
         alone = "" if clock == GUEST else ", each run alone on its node"
@@ -256,7 +259,7 @@ def _order(options: Options, where: str) -> list[str]:
 
 
 def main() -> int:
-    """Print the steps."""
+    """Print the steps of the run."""
     options = parse(sys.argv[1:])
     demands.check(options)
     options = identified(options)

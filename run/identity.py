@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which repository and which music of the user's own: two runs with others are not compared."""
+"""Identifies the user's repository and music: runs with different ones are not compared."""
 
 import hashlib
 import subprocess
@@ -15,19 +15,21 @@ UNKNOWN = "unknown"
 
 
 def identified(options: Options) -> Options:
-    """The options with absolute paths, and with what is the user's own named by its content."""
+    """The options with absolute paths, and with the user's own data identified by content."""
     options = replace(
         options,
         device=_absolute(options.device),
         destroy_data=_absolute(options.destroy_data),
         baseline=_baseline(options.baseline),
-        variants=tuple(replace(one, kernel=absolute(one.kernel)) for one in options.variants),
+        variants=tuple(
+            replace(variant, kernel=absolute(variant.kernel)) for variant in options.variants
+        ),
     )
     if options.repo is not None:
         repo = str(values.path(options.repo).absolute())
         head = _head(repo)
         options = replace(options, repo=repo, history=f"repo {head}")
-        if head != UNKNOWN:  # a shorter one than asked for is read whole
+        if head != UNKNOWN:  # a history shorter than --commits is read whole
             commits = history.count(Path(repo), options.commits)
             options = replace(options, commits=commits)
     if options.music is not None and not options.music.startswith("rsync://"):
@@ -41,12 +43,12 @@ def _absolute(name: str | None) -> str | None:
 
 
 def _baseline(name: str | None) -> str | None:
-    """As the variant's kernel is, if it is a path and no label."""
+    """The baseline, made absolute as kernels are if it is a path and not a label."""
     return absolute(name) if name is not None and "/" in name else name
 
 
 def _head(repo: str) -> str:
-    """The commit that is cloned; UNKNOWN of what is no repository, which is refused later."""
+    """The commit that is cloned; UNKNOWN if it is not a repository, which is refused later."""
     done = subprocess.run(
         ["git", "-C", repo, "rev-parse", "--verify", "-q", "HEAD"], capture_output=True, text=True
     )
@@ -54,7 +56,7 @@ def _head(repo: str) -> str:
 
 
 def _listing(folder: Path) -> str:
-    """Digest of the files' names and sizes: what rsync sends, and how much of it."""
+    """The digest of the files' names and sizes."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     listing = [f"{path.relative_to(folder)}\0{path.stat().st_size}" for path in files]
     return hashlib.sha256("\n".join(listing).encode("utf-8", "surrogateescape")).hexdigest()[:16]

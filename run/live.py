@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the user sees while a run goes on, read from the files that the run is writing."""
+"""The view of a run in progress, from the files that the run is writing."""
 
 import contextlib
 import math
@@ -15,14 +15,14 @@ from contract.run_record import read_event
 from errors import printable
 from run.estimates import durations
 
-if TYPE_CHECKING:  # a host that only does runs has no .venv
+if TYPE_CHECKING:  # rich is in the .venv, which hosts that only do runs lack
     from rich.table import Table
 
 FROZE_S = 2.0
 PLAIN_EVERY_S = 10.0
 RATE_WINDOW_S = 10.0
 COUNT = re.compile(r"[0-9]{1,9}")
-EARLIEST_S = 30.0  # into the workload: what its first seconds tell says little of the rest
+EARLIEST_S = 30.0  # into the workload: its first seconds do not predict the rest
 
 
 class Display(Protocol):
@@ -33,20 +33,20 @@ class Display(Protocol):
         """Whether tables are shown."""
 
     def add(self, shown: "View") -> None:
-        """Show its table from now on."""
+        """Show the table of a view from now on."""
 
     def remove(self, shown: "View") -> None:
-        """No longer."""
+        """Stop showing the table of a view."""
 
     def update(self) -> None:
         """Draw all tables as they are now."""
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Print a line that stays on the screen."""
 
 
 class Tail:
-    """New whole lines of a growing file."""
+    """Reads the new complete lines of a growing file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -67,7 +67,7 @@ class Tail:
 
 
 class Follower:
-    """One stream as its viewer sees it."""
+    """Follows one stream of a run."""
 
     def __init__(self, name: str, path: Path) -> None:
         self.name = name
@@ -81,9 +81,9 @@ class Follower:
         self.lines = 0
 
     def take(self, now: float, began: float | None = None) -> float:
-        """Take new lines; returns the longest gap among them (seconds, by the run's own clock).
+        """Read new lines; returns the longest gap among them (seconds of the run's own clock).
 
-        began: when the workload did, if now is by that clock, too.
+        began: the start of the workload, if `now` is by that clock, too; both in seconds.
         """
         longest = 0.0
         for line in self.tail.lines():
@@ -108,18 +108,18 @@ class Follower:
         return longest
 
     def rate(self) -> float:
-        """Lines a second over the last ten seconds."""
+        """Lines per second over the last ten seconds."""
         (then, before), (now, lines) = self.counts[0], self.counts[-1]
         return (lines - before) / (now - then) if now > then else 0.0
 
 
 class View:
-    """How one run is going: a table on a terminal, plain lines elsewhere.
+    """Shows the progress of a run: a table on a terminal, plain lines elsewhere.
 
-    own_clock: the guest has one; what is silent, and for how long, is told by that, and lines that
-    stay have the stamps of both. limit_s: when the run will be ended. named: its lines say whose
-    they are, since others are on the screen. expected: how long a run takes, said until it has
-    commits to go by.
+    own_clock: whether the guest has its own clock, by which silence is then measured; printed lines
+    have both clocks' times. limit_s: seconds after which the run will be ended. named: its lines
+    begin with its name, as other runs share the screen. expected: a run's duration as text, shown
+    until commits are read.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class View:
         self._workload: float | None = None
         self._own_clock = own_clock
         self._expected = expected
-        self._elapsed = 0.0  # of the workload, by the run's clock, as far as it was heard
+        self._elapsed = 0.0  # seconds of the workload by the run's clock, from its last line
         gitks = [name for name in streams if name.startswith(GITK)]
         self._total = len(gitks) * commits * passes
         self._commits = commits
@@ -170,14 +170,14 @@ class View:
         self._screen.remove(self)
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Print a line with the time; it stays on the screen."""
         stamp = f"{time.monotonic() - self._began:6.1f} s"
         if self._own_clock and self._workload is not None:
             stamp += f", guest {self._elapsed:.1f} s"
         self._screen.say(f"[{stamp}] {self._name}{text}")
 
     def tick(self) -> None:
-        """Read what is new and show it; call a few times a second."""
+        """Read new lines and show the progress; to be called a few times per second."""
         now = time.monotonic()
         for line in self._events.lines():
             self._event(line, now)
@@ -215,7 +215,7 @@ class View:
             self._elapsed = max(self._elapsed, float(values["elapsed_s"]))
 
     def _guests(self, now: float) -> float:
-        """The same moment by the clock that tells what is silent."""
+        """The moment `now`, in seconds of the clock by which silence is measured."""
         if not self._own_clock or self._workload is None:
             return now
         return self._workload + self._elapsed
@@ -236,7 +236,7 @@ class View:
             self.say(f"{follower.name} was silent for {longest:.1f} s, and goes on")
 
     def so_far(self) -> str:
-        """How much of the history is read, and how long the rest would take; '' if nobody knows."""
+        """The share of the history that is read, and the time for the rest; '' if unknown."""
         share, left = self._share(), self._left()
         if not share:
             return ""
@@ -244,7 +244,7 @@ class View:
         return f"{share:.0%} of the commits were read{more}"
 
     def _warn(self) -> None:
-        """Say once that the run will not be done, as soon as that can be seen."""
+        """Warn once that the run will not be done in time, as soon as that is likely."""
         if self._warned or self._elapsed < EARLIEST_S:
             return
         if self._left() > self._limit_s - self._elapsed:
@@ -257,7 +257,7 @@ class View:
         return f"about {durations.words(self._left())}{of} left, and its limit in {until}"
 
     def _share(self) -> float:
-        """Of all commits that are to be read, those that were."""
+        """The share of commits that were read, 0 to 1."""
         done = sum(
             (f.passes - 1) * self._commits + f.commits
             for f in self._followers
@@ -266,7 +266,7 @@ class View:
         return min(1.0, done / self._total) if self._total else 0.0
 
     def _left(self) -> float:
-        """Seconds that it will take by the run's clock, if it goes on as it did; 0 if unknown."""
+        """Seconds of the run's clock until it is done, at the pace so far; 0 if unknown."""
         share = self._share()
         return self._elapsed * (1 - share) / share if share else 0.0
 
@@ -291,13 +291,13 @@ class View:
         return text
 
     def table(self) -> "Table":
-        """The streams as they are now."""
+        """The table of the streams at this moment."""
         from rich.table import Table
         from rich.text import Text
 
         now = time.monotonic()
-        said = printable(f"{self._title}: {self._headline(now)}")
-        title = Text(said, style="table.title")
+        heading = printable(f"{self._title}: {self._headline(now)}")
+        title = Text(heading, style="table.title")
         table = Table(title=title, title_justify="left")
         table.add_column("stream")
         for column in ("lines", "lines/s", "commits", "silent for"):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One measurement at a time on a machine: two beside each other would measure each other.
+"""Allows one measurement at a time on a machine: two in parallel would disturb each other.
 
-Those whose guests have clocks of their own may be beside each other, not beside any other.
+Measurements whose guests have their own clocks may run in parallel, but not beside any other.
 """
 
 import contextlib
@@ -17,14 +17,15 @@ from errors import UserError
 from run.run_folders import writing
 
 NAME = "desktop-freeze.lock"
-READYING = "desktop-freeze-ready.lock"  # of who may share the machine, until it is known
+READYING = "desktop-freeze-ready.lock"  # held while it is not known yet whether to share
 LOCK_HINT = "remove it, or name a folder of your own for locks with DESKTOP_FREEZE_LOCKS"
 
 
 def folder() -> Path:
-    """Where the lock files are: /run/lock where all users share it, else the temporary folder.
+    """The folder of the lock files: /run/lock if users can write there, else the temporary folder.
 
-    DESKTOP_FREEZE_LOCKS names another: who sets it sees to it that nobody measures beside others.
+    DESKTOP_FREEZE_LOCKS names another folder; its user must make sure that measurements do not
+    overlap.
     """
     if own := os.environ.get("DESKTOP_FREEZE_LOCKS"):
         return Path(own)
@@ -34,7 +35,7 @@ def folder() -> Path:
 
 
 class Held:
-    """The machine, held alone until share() is called; ready: a lock that is held until then."""
+    """A lock on the machine, exclusive until share(); ready: a lock that is held until then."""
 
     def __init__(self, fd: int, alone: bool, ready: contextlib.ExitStack) -> None:
         self._fd = fd
@@ -42,14 +43,14 @@ class Held:
         self.alone = alone
 
     def share(self) -> None:
-        """Let others in whose guests have clocks of their own: ours have."""
-        # The kernel lets go before it takes: another may have come between.
+        """Share the machine with others whose guests have their own clocks, like ours."""
+        # flock() releases the lock before it takes it: another process may come in between.
         _take(self._fd, fcntl.LOCK_SH)
         self.alone = False
         self._ready.close()
 
     def keep(self) -> None:
-        """UserError unless the machine is ours alone."""
+        """Keep the machine for us alone; UserError if it is shared."""
         if not self.alone:
             _take(self._fd, fcntl.LOCK_EX)
             self.alone = True
@@ -60,10 +61,10 @@ class Held:
 def held(
     beside_others: bool = False, waits: Callable[[str], None] = lambda why: None
 ) -> Iterator[Held]:
-    """Hold the machine; UserError that names the owners if others do.
+    """Hold the machine; UserError with the owners' process ids if others hold it.
 
-    beside_others: it will do to be one of several that share() it; who is still making ready, and
-    may share it, is waited for, and that is said to waits.
+    beside_others: sharing the machine is acceptable: then it waits, after a call of waits with a
+    message, for a process that still prepares and may share it.
     """
     with contextlib.ExitStack() as ready, _opened(NAME) as fd:
         if beside_others:
@@ -94,9 +95,9 @@ def _opened(name: str) -> Iterator[int]:
 
 
 def _open(path: Path) -> int:
-    """The lock file, made if it is absent. Anybody may put something else there: it is refused.
+    """Open the lock file, made if it is absent; UserError if it is anything but a plain file.
 
-    Reading is enough for flock(2), so nobody but its maker needs to be able to write the file.
+    Reading is enough for flock(2), so nobody but its owner needs write permission.
     """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     fd = None
@@ -116,12 +117,12 @@ def _open(path: Path) -> int:
 
 
 def _make(path: Path, flags: int) -> int | None:
-    """The lock file, which was absent; None if somebody else has made it meanwhile."""
+    """Make the lock file; None if another process has made it meanwhile."""
     try:
         fd = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
     except FileExistsError:
         return None
-    # Whatever the umask is, other users lock it, too.
+    # Other users have to be able to lock it, whatever our umask is.
     os.fchmod(fd, 0o644)
     return fd
 
@@ -130,7 +131,8 @@ def _make(path: Path, flags: int) -> int | None:
 def campaign(path: Path) -> Iterator[None]:
     """Hold a campaign, whose folder is made; UserError if another command has it open.
 
-    The lock is the folder's own: users with caches of their own may share it. Empty it goes again.
+    The lock is on the folder itself, as users with different caches may share it. The folder is
+    removed afterwards if it is empty.
     """
     while True:
         with writing():
@@ -144,9 +146,9 @@ def campaign(path: Path) -> Iterator[None]:
                     f"another run_test.sh is at work in {path}", hint="wait for it, or end it"
                 ) from None
             except OSError:
-                pass  # not every file system that hosts share can lock a folder
+                pass  # not every shared file system can lock a folder
             if not path.is_dir() or path.stat().st_ino != os.fstat(fd).st_ino:
-                continue  # its last holder has removed it meanwhile
+                continue  # its last holder removed it meanwhile
             try:
                 yield
             finally:
@@ -168,9 +170,11 @@ def _take(fd: int, how: int) -> None:
 
 
 def _owners(fd: int) -> str:
-    """Who holds the lock on this file (/proc/locks), in words."""
+    """The processes that hold the lock on this file (/proc/locks), as text."""
     inode, lines = os.fstat(fd).st_ino, []
     with contextlib.suppress(OSError):
         lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
-    pids = [one[4] for one in lines if one[1] == "FLOCK" and one[5].endswith(f":{inode}")]
+    pids = [
+        fields[4] for fields in lines if fields[1] == "FLOCK" and fields[5].endswith(f":{inode}")
+    ]
     return ", ".join(f"pid {pid}" for pid in pids) or "an unknown process"

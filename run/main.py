@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""run_test.sh on the host: makes ready, runs, reports."""
+"""run_test.sh on the host: prepares, runs, reports."""
 
 import os
 import shlex
@@ -40,7 +40,7 @@ def in_vms(
     where: str,
     machine: machine_lock.Held,
 ) -> Outcome:
-    """The campaign, in VMs: every run that it still lacks; where: on what (run.hosts.opening)."""
+    """Do all missing runs of the campaign in VMs; where: the value of --on."""
     opened = Campaign(options, command)
     elsewhere = where != host_list.LOCAL
     prepared = make_ready(options, opened.pinned, elsewhere=elsewhere)
@@ -68,7 +68,7 @@ def in_vms(
             speed_here.measure(options, entered, workers.slots)
         with stopped.armed():
             outcome = Runner(options, opened, by_label, workers, stopped).go()
-    # What was asked for is not whole; a remedy that a kernel cannot have was no wish of it.
+    # A requested kernel is missing; a remedy that its kernel does not support is not an error.
     untreated = sum(not one.remedy for one in options.variants)
     if sum(not one.variant.remedy for one in prepared) < untreated:
         outcome.states.append(ABORTED)
@@ -76,11 +76,11 @@ def in_vms(
 
 
 def begin(options: Options, *, elsewhere: bool = False) -> None:
-    """Sweep what killed commands left, check what the options name; signals are as Ctrl-C then.
+    """Remove what killed commands left, check what the options name, treat signals as Ctrl-C.
 
     elsewhere: other machines do the runs.
     """
-    # Before it is asked whether there is room for more.
+    # Before free disk space is checked.
     for kind in (session.SCRATCH, probe.SCRATCH):
         cache.sweep(kind)
     cache.sweep_unfinished()
@@ -91,12 +91,12 @@ def begin(options: Options, *, elsewhere: bool = False) -> None:
 
 
 def report(folder: Path, fail_on: Sequence[str] = ()) -> int:
-    """Draw the campaign's pictures and print its summary; the status of the process that does it.
+    """Draw the campaign's pictures and print its summary; returns the exit status of `graphs`.
 
-    A process of its own, since data flow only one way. fail_on: what --fail-on named.
+    A separate process, as data flow in one direction only. fail_on: the words of --fail-on.
     """
     summary = folder / REPORT / "summary.txt"
-    # What cannot be drawn or compared must not hide what was measured, nor an old summary show.
+    # If drawing or comparing fails, the runs are still kept, and no old summary is shown.
     try:
         summary.unlink(missing_ok=True)
     except OSError as error:
@@ -111,7 +111,7 @@ def report(folder: Path, fail_on: Sequence[str] = ()) -> int:
 
 
 def exit_status(outcome: Outcome, interrupted: bool, drawn: int = Exit.OK) -> Exit:
-    """run_test.sh's status for how its runs ended; drawn: report()'s."""
+    """The exit status of run_test.sh; drawn: the status that report() returned."""
     if interrupted:
         return Exit.INTERRUPTED
     if ABORTED in outcome.states:
@@ -126,14 +126,14 @@ def exit_status(outcome: Outcome, interrupted: bool, drawn: int = Exit.OK) -> Ex
 
 
 def main() -> int:
-    """Everything between the command line and the exit status."""
+    """Run the command line; returns the exit status."""
     argv = sys.argv[1:]
     if is_asked(argv):
         os.execv(sys.executable, [sys.executable, "-m", "run.bisect", *argv])
     options = parse(argv)
     demands.check(options)
     options = identified(options)
-    # Named once: it has the second of its beginning in its name.
+    # Set once: the default name contains the current time in seconds.
     options = replace(options, out=options.out or str(folder(options)))
     where = host_list.LOCAL if options.device else opening.chosen(argv, folder(options))
     elsewhere = where != host_list.LOCAL

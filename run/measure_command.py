@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What measures, as a command line: in a guest and on this machine alike, every parameter said."""
+"""The command line of a measurement, in a guest or on this machine, with every parameter."""
 
 import shlex
 from pathlib import Path
@@ -20,13 +20,13 @@ GUEST_MUSIC = "/music/music"
 def measure_argv(
     options: Options, variant: Variant, *, repo: str | Path, music: str, run_dir: str | Path
 ) -> list[str]:
-    """What follows `run_test.sh --device DEV`; no profile's default is left."""
+    """The words after `run_test.sh --device DEV`; nothing is left to a profile's default."""
     options = options.of(variant)
     argv = ["--bare", "--run-dir", str(run_dir), "--no-install"]
     instead = {"repo": str(repo), "music": music}
     for name, row in ROWS.items():
-        told = row.only != VM and row.heeded(options.gitks)
-        if row.table in (PARAMETERS, IN_MACHINE) and told:
+        applies = row.only != VM and row.heeded(options.gitks)
+        if row.table in (PARAMETERS, IN_MACHINE) and applies:
             argv += spelled(name, instead.get(name, getattr(options, name)))
     argv += spelled("swap", (variant.swap,))
     argv += spelled("remedy", (variant.remedy,) if variant.remedy else ())
@@ -37,7 +37,7 @@ def measure_argv(
 def guest_command(
     options: Options, variant: Variant, program: str = GUEST_PROGRAM, clock: str = HOST
 ) -> str:
-    """The script that the guest runs: program, with the arguments of the run_test.sh in it."""
+    """The shell script that the guest runs: program with the arguments of the measurement."""
     module = "music"
     if (options.music or "").startswith("rsync://"):
         module = str(options.music).removeprefix("rsync://").partition("/")[2]
@@ -59,7 +59,7 @@ def errand(
     clock: str = HOST,
     seed: int = 1,
 ) -> Errand:
-    """What a guest with this clock is sent out to do for one run of this variant."""
+    """The job of a guest with this clock for one run of this variant."""
     alone = options.of(variant)
     return Errand(
         command=guest_command(options, variant, program, clock),

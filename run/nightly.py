@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""nightly.sh: measures each kernel that is new, in a folder for the night; then the trend.
+"""nightly.sh: measures new kernels, in a folder for the night, and then draws the trend.
 
-A kernel is measured once: on the guest's clock the same kernel and seed are the same run again. So
-a night has the new kernels only, and most have none.
+A kernel is measured once: on the guest's clock the same kernel and seed give the same run. Thus a
+night measures new kernels only, and most nights have none.
 """
 
 import shlex
@@ -23,14 +23,14 @@ from run.run_folders import completed
 from setup import debian, kernels, package_lists
 from setup.kernels import Kernel
 
-TREND = "trend"  # in the folder of the nights
+TREND = "trend"  # folder beside the nights' folders
 KEPT_ON = (Exit.OK, Exit.KERNEL_LOST, Exit.UNFINISHED)  # a kernel that hangs is a result
 REGRESSED = "regressed"
 
 
 @dataclass(frozen=True)
 class New:
-    """A kernel that no night has measured, and what it is called."""
+    """A kernel that no night has measured, and its label."""
 
     spec: str
     label: str
@@ -38,64 +38,66 @@ class New:
 
 
 def nights_of(folder: Path) -> list[Path]:
-    """The folders of the nights, the first night first."""
+    """The folders of the nights, oldest first."""
     if not folder.is_dir():
         return []
-    return sorted(one.parent for one in folder.glob(f"*/{PLAN_FILE}") if one.parent.name != TREND)
+    return sorted(
+        plan.parent for plan in folder.glob(f"*/{PLAN_FILE}") if plan.parent.name != TREND
+    )
 
 
 def is_unfinished(night: Path) -> bool:
-    """Whether runs of its plan are missing."""
+    """Whether runs of the night's plan are missing."""
     plan = read_plan(night)
     wanted = int(plan.get("runs", 0))
-    return any(len(completed(night / one["label"])) < wanted for one in plan.get("variant", []))
+    return any(len(completed(night / entry["label"])) < wanted for entry in plan.get("variant", []))
 
 
 def specs_of(asked: Sequence[str], mirror: str | None) -> list[str]:
-    """What is followed: as asked for, or the newest kernel of each series that Debian has."""
+    """The kernels to follow: those given, or Debian's newest kernel of each series."""
     if asked:
         return list(asked)
     lists = package_lists.update(mirror)
     series = debian.newest_of_series(lists.packages, debian.FLAVOUR)
     if not series:
         raise UserError("Debian's lists have no kernel", hint="name one: --kernel")
-    return [f"debian:{one}" for one in series]
+    return [f"debian:{name}" for name in series]
 
 
 def new_kernels(resolved: Iterable[tuple[str, Kernel]], nights: Iterable[Path]) -> list[New]:
-    """Those that no night has measured, each once, with labels that no other kernel has."""
+    """The kernels that no night has measured, each once, with unique labels."""
     measured: dict[str, str] = {}
     for night in nights:
         for entry in read_plan(night).get("variant", []):
             measured[str(entry.get("image_digest"))] = entry["label"]
     taken = set(measured.values())
-    found = []
+    new = []
     for spec, kernel in resolved:
         if kernel.image_digest in measured:
             say(f"{spec} is {kernel.label}: measured as {measured[kernel.image_digest]}")
             continue
         label = kernel.label
-        if label in taken and kernel.package:  # built anew: 6.12.118-1, 6.12.118-2
+        if label in taken and kernel.package:  # a rebuild: 6.12.118-1, 6.12.118-2
             label = kernel.package.rpartition(":")[2].replace("~", "-")
         if label in taken:
             label = f"{kernel.label}-{kernel.image_digest[:8]}"
         taken.add(label)
         measured[kernel.image_digest] = label
-        found.append(New(spec, label, kernel))
+        new.append(New(spec, label, kernel))
         say(f"{spec} is {label}: new")
-    return found
+    return new
 
 
 def command_of(night: Path, new: Sequence[New], runs: int, options: Sequence[str]) -> list[str]:
-    """run_test.sh for a night of these kernels."""
+    """The run_test.sh command for a night with these kernels."""
     command = [str(checkout.ROOT / "run_test.sh"), "--out", str(night), "--runs", str(runs)]
-    for one in new:
-        command += ["--kernel", one.spec, "--label", one.label]
+    for kernel in new:
+        command += ["--kernel", kernel.spec, "--label", kernel.label]
     return [*command, *(options or ["--profile", "quick"])]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """One night."""
+    """Do one night; returns the exit status."""
     asked = parse(arguments)
     mirror = ["--mirror", asked.mirror] if asked.mirror else []
     statuses = []
@@ -129,7 +131,7 @@ def _run(command: Sequence[str], dry_run: bool) -> int:
 
 
 def _free(folder: Path) -> Path:
-    """A folder for this night; a second one of a day has a number."""
+    """A new folder for this night, with a number if the day has one already."""
     day, count = time.strftime("%Y-%m-%d"), 1
     while (path := folder / (day if count == 1 else f"{day}-{count}")).exists():
         count += 1
@@ -137,7 +139,7 @@ def _free(folder: Path) -> Path:
 
 
 def _trend(folder: Path) -> int:
-    """Draw and print the trend, in processes of their own: data flow one way. The exit status."""
+    """Draw and print the trend in separate processes; returns the exit status."""
     nights = [str(night) for night in nights_of(folder)]
     if not nights:
         raise UserError(f"{folder}: no night has measured a kernel")

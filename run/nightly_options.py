@@ -17,7 +17,7 @@ exit status:
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
-    """The command line; a usage error exits with status 2."""
+    """Parse the command line; exits with status 2 after a usage error."""
     parser = Parser(
         prog="./nightly.sh",
         description="Measure each kernel that no night in DIR has measured, in a folder of its own "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A run on this machine: starts the measuring process, shows it, and sees that all is undone."""
+"""A run on this machine: starts the measuring process, shows it, and undoes all changes."""
 
 import contextlib
 import os
@@ -30,12 +30,12 @@ from vm import progress, room
 from workloads import memcg
 from workloads.registry import find, progress_streams, stream_names
 
-# From SIGTERM to SIGKILL: a swapoff alone may take swaps.PATIENCE_S, and no undoing is cut short.
+# From SIGTERM to SIGKILL: a swapoff may take swaps.PATIENCE_S, and must not be cut short.
 GRACE_S = swaps.PATIENCE_S + 120.0
 
 
 class Arming(Protocol):
-    """The runner's memory of Ctrl-C."""
+    """Remembers Ctrl-C (run.jobs.stop_signals.Stopped)."""
 
     def __call__(self) -> bool: ...
 
@@ -43,7 +43,7 @@ class Arming(Protocol):
 
 
 def command(options: Options, run_dir: Path, repo: Path | None, source: str) -> list[str]:
-    """The measuring process's argv: the same run_test.sh that a guest runs."""
+    """The argv of the measuring process, which does the same as in a guest."""
     argv = ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "measure.one_run"]
     argv += ["--device", str(options.device)]
     return argv + measure_argv(
@@ -52,9 +52,9 @@ def command(options: Options, run_dir: Path, repo: Path | None, source: str) -> 
 
 
 def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, str]:
-    """Measure on options.device; the run's folder, state and why.
+    """Measure on options.device; returns the run's folder, state and why.
 
-    Whatever is raised once that folder is there, status.json says it, and the device is cleared.
+    Once that folder exists, status.json reports any exception, and the device is cleared.
     """
     assert options.device is not None
     if os.geteuid() != 0:
@@ -67,13 +67,13 @@ def run(options: Options, stopped: Arming, argv: list[str]) -> tuple[Path, str, 
 def _run(
     options: Options, pinned: Device, stopped: Arming, argv: list[str]
 ) -> tuple[Path, str, str]:
-    """On what options.device is now, wherever that name leads later."""
+    """Measure on the device that options.device names now, even if the name changes later."""
     device = pinned.path
     destroy_data = options.destroy_data and device
     chosen = find(options.workload)
-    observers.program()  # what cannot be measured is not to be touched
-    # A live run's programs are let be. A dead one's keep its file system, and its mapping would
-    # have the device refused as in use, for ever.
+    observers.program()  # touch nothing if the observers cannot be built
+    # Programs of a live run are left alone. A dead run's programs would keep its file system busy,
+    # and its mapping would have the device refused as in use forever.
     ownership.refuse_others(device)
     chosen.undo()
     memcg.undo()  # a remedy's group
@@ -126,12 +126,12 @@ def _run(
             close(run_dir, facts, state, why)
         except BaseException as error:
             why = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
-            # A disk that takes no status either must not hide what happened.
+            # If the status cannot be written either, report the first error.
             with contextlib.suppress(OSError):
                 close(run_dir, facts, ABORTED, why)
             raise
         finally:
-            # The measuring process is gone. What it could not undo, or not any more, is undone now.
+            # The measuring process has ended. Undo what it did not undo.
             try:
                 for event in read_events(run_dir / EVENTS):
                     knobs.put_back(event.get("knobs", ()))
@@ -143,13 +143,13 @@ def _run(
 
 
 def _measure(argv: list[str], run_dir: Path, view: View, stopped: Callable[[], bool]) -> int:
-    """The measuring process from its start to its end, which is reached in any case."""
-    with open(run_dir / CONSOLE_LOG, "wb") as said:
+    """Run the measuring process; returns its exit status. It has ended in any case."""
+    with open(run_dir / CONSOLE_LOG, "wb") as console:
         process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
+            stdout=console,
+            stderr=console,
             cwd=checkout.ROOT,
             start_new_session=True,
         )
@@ -182,10 +182,10 @@ def _follow(
 
 
 def _verdict(run_dir: Path, status: int) -> tuple[str, str]:
-    """The measuring process's own word, or else what it printed last."""
-    said = said_status(read_events(run_dir / EVENTS))
-    if said is not None:
-        return said
+    """(state, why): the status that the measuring process reported, else its last output line."""
+    reported = said_status(read_events(run_dir / EVENTS))
+    if reported is not None:
+        return reported
     lines = (run_dir / CONSOLE_LOG).read_text(errors="replace").strip().splitlines()
     last = f": {lines[-1]}" if lines else ""
     return ABORTED, f"the measuring process ended with status {status}{last}"

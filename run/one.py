@@ -28,18 +28,18 @@ STATUS_OF |= dict.fromkeys((HUNG, PANICKED, LOST), Exit.KERNEL_LOST)
 
 
 class Log:
-    """What a run says, line by line on stdout; nothing is drawn."""
+    """Prints a run's lines on stdout; shows no tables."""
 
     live = False
 
     def add(self, shown: View) -> None:
-        """Nothing is shown."""
+        """Do nothing: no tables are shown."""
 
     def remove(self, shown: View) -> None:
-        """Nothing was."""
+        """Do nothing: no tables are shown."""
 
     def update(self) -> None:
-        """Nothing is."""
+        """Do nothing: no tables are shown."""
 
     def say(self, text: str) -> None:
         """Print a line."""
@@ -47,16 +47,16 @@ class Log:
 
 
 def do(job: Job, folder: Path, host: str, name: str, stopped: Stopped) -> Exit:
-    """The run, in a folder of results; the exit status for how it ended.
+    """Do the run in a results folder; returns the exit status.
 
-    UserError if it could not begin, or another copy of it is there that differs.
+    UserError if it could not begin, or if another copy of it exists and differs.
     """
     run = folder / job.label / str(job.number)
     if run.exists():
         print(f"{run}: is there already")
         return Exit.OK
     with run_copies.partial(run.parent, job.number, host, name) as made:
-        # Held shared: nobody measures on the host's clock beside it.
+        # Shared with runs on guests' clocks only.
         own_clock = job.guest.clock == GUEST
         with machine_lock.held(own_clock, print) as machine, stopped.armed():
             if own_clock:

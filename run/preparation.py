@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What runs in VMs need, made ready on the host before the first of them begins."""
+"""Prepares on the host what runs in VMs need, before the first run begins."""
 
 import concurrent.futures
 import contextlib
@@ -32,33 +32,33 @@ from workloads import registry
 from workloads.workload import Workload
 
 T = TypeVar("T")
-Boot = tuple[str, Swap, tuple[str, ...]]  # kernel, swap and modules: what an initramfs is made of
+Boot = tuple[str, Swap, tuple[str, ...]]  # kernel, swap and modules: what an initramfs depends on
 
 
 class Ready(NamedTuple):
-    """A variant, and the guest that its runs are done in."""
+    """A variant, and the guest for its runs."""
 
     variant: Variant
     guest: Guest
 
 
 class Asked(NamedTuple):
-    """A variant with its options, as if there were no other, and with its kernel."""
+    """A variant with its own options and its resolved kernel."""
 
     variant: Variant
     options: Options
     workload: Workload
-    spec: str  # the kernel that was asked for
+    spec: str  # the kernel as given
     kernel: Kernel
 
     @property
     def boot(self) -> Boot:
-        """What tells its initramfs from others."""
+        """The key of its initramfs."""
         return self.spec, self.variant.swap, self.modules
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """Of the kernel, that its workload and its remedy need."""
+        """The kernel modules that its workload and its remedy need."""
         treated = remedy.of_variant(self.variant)
         return (*self.workload.modules, *(treated.modules if treated else ()))
 
@@ -69,7 +69,7 @@ class Asked(NamedTuple):
 
 
 class Made(NamedTuple):
-    """What the variants' guests are put together from; images: by their packages."""
+    """The parts of the variants' guests; images: by their packages."""
 
     initrds: dict[Boot, Path]
     accel: str
@@ -80,18 +80,18 @@ class Made(NamedTuple):
 
 
 def say(text: str) -> None:
-    """Print a line; a reader that went away is no reason to end a measurement."""
+    """Print a line; if stdout is closed, the measurement goes on."""
     with contextlib.suppress(OSError):
         print(printable(text), flush=True)
 
 
 def music_source(options: Options) -> str:
-    """Where the music is: rsync:// of another machine, the user's folder, or a made one."""
+    """The music: a rsync:// URL, the user's folder, or a generated folder."""
     return str(checks.music_folder(options) or options.music or music.build())
 
 
 def timed(what: str, work: Callable[[], T]) -> T:
-    """Run work, saying on one line when it is done and how long it took, if that was long."""
+    """Run work and return its result; prints its duration if it took 0.5 s or longer."""
     began = time.monotonic()
     result = work()
     took = time.monotonic() - began
@@ -101,7 +101,7 @@ def timed(what: str, work: Callable[[], T]) -> T:
 
 
 def end_children() -> None:
-    """Ask every child process of ours to end."""
+    """Send SIGTERM to all our child processes."""
     for children in Path("/proc/self/task").glob("*/children"):
         with contextlib.suppress(OSError):
             for pid in children.read_text().split():
@@ -110,7 +110,7 @@ def end_children() -> None:
 
 @contextlib.contextmanager
 def ending_children() -> Iterator[None]:
-    """Within: Ctrl-C or SIGTERM ends our child processes too; the threads wait for theirs."""
+    """Within: Ctrl-C and SIGTERM also end our child processes, for which threads wait."""
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
 
     def end(number: int, frame: Any) -> None:
@@ -132,13 +132,13 @@ def make_ready(
     *,
     elsewhere: bool = False,
 ) -> list[Ready]:
-    """For each variant a guest: kernel, initramfs, image, history, music and accelerator.
+    """A guest for each variant: kernel, initramfs, image, history, music and accelerator.
 
-    What can be made at once is. pinned: the kernel to resolve for a variant. elsewhere: the runs
-    are done on other machines, which --accel kvm is about then.
+    Makes these in parallel. pinned: returns the kernel to resolve for a variant. elsewhere: other
+    machines do the runs; then --accel kvm refers to them.
     """
     say("making ready, and checking what is in the cache:")
-    # What the user named comes first: if it will not do, nothing else has to be built to say so.
+    # The user's own data comes first: if it is invalid, nothing has to be built.
     repo = history.use(Path(options.repo)) if options.repo else None
     source = music_source(options)
     asked, made = _made(options, pinned, repo, elsewhere)
@@ -151,22 +151,22 @@ def make_ready(
     music_image = disk.music_disk(Path(source)) if clock.clock == GUEST else None
     return [
         Ready(
-            one.variant,
+            resolved.variant,
             Guest(
-                kernel=one.kernel,
-                initrd=made.initrds[one.boot],
-                root_image=made.images[image_packages(options, one.workload.name)],
+                kernel=resolved.kernel,
+                initrd=made.initrds[resolved.boot],
+                root_image=made.images[image_packages(options, resolved.workload.name)],
                 suite=made.suite,
-                history_image=made.history if one.options.gitks else None,
+                history_image=made.history if resolved.options.gitks else None,
                 music=source,
                 accel=made.accel,
                 accel_reason=made.accel_reason,
                 emulator=emulator.find(options.qemu),
-                memory=one.options.memory,
+                memory=resolved.options.memory,
                 cpus=options.cpus,
                 disk_iops=options.disk_iops,
                 disk_bps=options.disk_bps,
-                append=one.variant.append,
+                append=resolved.variant.append,
                 machine=machine_model.name_of(options.machine),
                 changed=changed,
                 clock=clock.clock,
@@ -175,10 +175,10 @@ def make_ready(
                 disk=clock.disk,
                 library=clock.library,
                 music_image=music_image,
-                more_disks=one.workload.more_disks,
+                more_disks=resolved.workload.more_disks,
             ),
         )
-        for one in asked
+        for resolved in asked
     ]
 
 
@@ -188,9 +188,9 @@ def another(
     options: Options,
     progress: Callable[[Progress], None] | None = None,
 ) -> Ready:
-    """The same guest with another kernel; may be called from any thread, and takes its time.
+    """The same guest with another kernel; may be called from any thread, and may take long.
 
-    NotBuilt if it is to be built and cannot be; another UserError if it will not do.
+    NotBuilt if the kernel cannot be built; another UserError if it cannot be used.
     """
     alone = options.of(variant)
     kernel = kernels.resolve(variant.kernel, mirror=options.mirror, progress=progress)
@@ -202,7 +202,7 @@ def another(
 def chosen_accelerator(
     options: Options, kernel: Path, initrd: Path, elsewhere: bool = False
 ) -> tuple[str, str]:
-    """`kvm` or `tcg`, and why; KVM is tried, with this kernel, only where it would be used."""
+    """`kvm` or `tcg`, and why; KVM is tried, with this kernel, only if it may be used."""
     accel, why = accelerator(options)
     if accel == "kvm" and elsewhere:
         return accel, "asked for; each host tries it by its proof"
@@ -213,9 +213,9 @@ def chosen_accelerator(
 
 
 def _resolved(options: Options, pinned: Callable[[Variant], str]) -> list[Asked]:
-    """The variants with their kernels, each looked for once; UserError if one lacks a thing.
+    """The variants with their kernels, each resolved once; UserError if a kernel lacks something.
 
-    One whose kernel cannot be built is not among them, nor one whose kernel cannot have its remedy.
+    Leaves out variants whose kernel cannot be built, or does not support their remedy.
     """
 
     def resolve(spec: str) -> Kernel:
@@ -241,19 +241,19 @@ def _resolved(options: Options, pinned: Callable[[Variant], str]) -> list[Asked]
 
 
 def image_packages(options: Options, workload: str) -> tuple[str, ...]:
-    """Debian's packages beside those that every guest has, in the image of this workload's."""
+    """Additional Debian packages in the image for guests of this workload."""
     return tuple(sorted({*registry.packages(workload), *remedy.packages(options.variants)}))
 
 
 def images_packages(options: Options) -> list[tuple[str, ...]]:
-    """Those of the images that the campaign's guests have, each image once."""
-    return list(dict.fromkeys(image_packages(options, one) for one in options.workloads))
+    """The additional packages of each image that the campaign's guests need."""
+    return list(dict.fromkeys(image_packages(options, workload) for workload in options.workloads))
 
 
 def _made(
     options: Options, pinned: Callable[[Variant], str], repo: Path | None, elsewhere: bool
 ) -> tuple[list[Asked], Made]:
-    """The variants and all that is built or tried out, side by side; the first failure ends it."""
+    """The variants and the parts of their guests, made in parallel; the first failure ends it."""
 
     def initrds_and_accelerator() -> tuple[dict[Boot, Path], str, str]:
         asked = kernels_job.result()
@@ -292,7 +292,7 @@ def _made(
 
 
 def _wait_for(jobs: list[concurrent.futures.Future[Any]]) -> None:
-    """Until all are done; the first failure ends the children of the others, and is raised."""
+    """Wait for all jobs; after a failure end the others' child processes and raise it."""
     done, running = concurrent.futures.wait(jobs, return_when=concurrent.futures.FIRST_EXCEPTION)
     failed = next((job for job in jobs if job in done and job.exception()), None)
     while failed and running:
@@ -303,8 +303,8 @@ def _wait_for(jobs: list[concurrent.futures.Future[Any]]) -> None:
 
 
 def _initrds(asked: list[Asked]) -> dict[Boot, Path]:
-    """The initramfs of each kernel with what is to be loaded there, each once."""
+    """The initramfs for each combination of kernel, swap and modules."""
     return {
-        boot: timed(f"initramfs of {one.kernel.label}", one.initrd)
-        for boot, one in {one.boot: one for one in asked}.items()
+        boot: timed(f"initramfs of {resolved.kernel.label}", resolved.initrd)
+        for boot, resolved in {resolved.boot: resolved for resolved in asked}.items()
     }

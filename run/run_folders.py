@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The run folders of a campaign: which runs they hold, and which are still to do."""
+"""The run folders of a campaign: the runs that exist, and those still to do."""
 
 import contextlib
 import os
@@ -32,7 +32,7 @@ def folder(options: Options) -> Path:
 
 @contextlib.contextmanager
 def writing() -> Iterator[None]:
-    """Within: what cannot be written is a UserError."""
+    """Within: an OSError becomes a UserError about writing results."""
     try:
         yield
     except OSError as error:
@@ -42,30 +42,30 @@ def writing() -> Iterator[None]:
 
 
 def ended(run: Path) -> str | None:
-    """How a run ended (a state of docs/reference/results-format.md); None if it was cut short."""
+    """A run's state (docs/reference/results-format.md); None if it has no status.json."""
     return _of_status(run, "state")
 
 
 def why_of(run: Path) -> str:
-    """Why a run ended so, in the words of its status.json; empty if it does not say."""
+    """Why a run ended, from its status.json; empty if unknown."""
     return _of_status(run, "why") or ""
 
 
 def _of_status(run: Path, key: str) -> str | None:
     try:
-        found = (json_object((run / STATUS).read_bytes()) or {}).get(key)
+        value = (json_object((run / STATUS).read_bytes()) or {}).get(key)
     except OSError:
         return None
-    return found if isinstance(found, str) else None
+    return value if isinstance(value, str) else None
 
 
 def refuse_another_host(
     place: Path, labels: Iterable[str], facts: Mapping[str, Any], workload: str = DESKTOP
 ) -> None:
-    """UserError if runs made here and now could not be compared with those of these variants.
+    """UserError if new runs on this host could not be compared with the runs of these variants.
 
-    facts: as meta.json has them (vm.guest_facts), of a guest for that workload. Better said now
-    than after hours of runs.
+    facts: meta.json's facts (vm.guest_facts) of a guest for that workload. Checked before the runs,
+    as they take hours.
     """
     for label in labels:
         for number in sorted(completed(place / label))[:1]:
@@ -73,10 +73,10 @@ def refuse_another_host(
             try:
                 before = json_object((run / META).read_bytes())
             except OSError:
-                continue  # the report says what is damaged
+                continue  # the report names damaged runs
             same = _at(before, ("parameters", "workload")) == workload
             for keys in (*OF_THE_HOST, *([IMAGE] if same else [])):
-                was, now = (_at(one, keys) for one in (before, facts))
+                was, now = (_at(source, keys) for source in (before, facts))
                 if keys == HOSTS_CPU and _at(facts, CLOCK) == GUEST:
                     continue
                 if None not in (was, now) and was != now:
@@ -93,19 +93,19 @@ def _at(facts: Any, keys: Iterable[str]) -> Any:
 
 
 def numbered(variant: Path) -> dict[int, Path]:
-    """The run folders of a variant by number."""
+    """The run folders of a variant, by number."""
     try:
         with os.scandir(variant) as entries:
-            names = [one.name for one in entries if one.is_dir()]
+            names = [entry.name for entry in entries if entry.is_dir()]
     except (FileNotFoundError, NotADirectoryError):
         return {}
     return {int(name): variant / name for name in names if re.fullmatch(RUN_NUMBER, name)}
 
 
 def completed(variant: Path, known: Container[int] = ()) -> set[int]:
-    """Numbers of the runs that have a result; a hang, a panic, an OOM kill is one.
+    """Numbers of the runs with a result; a hang, a panic or an OOM kill is a result.
 
-    known: those of which that is known, so that their status.json is not read again.
+    known: numbers of runs that are known to have one: their status.json is not read again.
     """
     return {
         number
@@ -115,7 +115,7 @@ def completed(variant: Path, known: Container[int] = ()) -> set[int]:
 
 
 def targets(options: Options, done: dict[str, set[int]]) -> dict[str, int]:
-    """Runs that each variant shall have: so many in all with --resume, so many more with --out."""
+    """The total runs per variant: --runs with --resume; with --out old runs are added to --runs."""
     more = options.resume is None
     return {
         label: options.runs + (max(numbers, default=0) if more else 0)
@@ -126,7 +126,7 @@ def targets(options: Options, done: dict[str, set[int]]) -> dict[str, int]:
 def schedule(
     labels: Iterable[str], runs: Mapping[str, int], done: Mapping[str, set[int]]
 ) -> list[tuple[str, int]]:
-    """(variant, run number) still to do, interleaved: A 1, B 1, C 1, A 2, …"""
+    """(variant, number) of the runs still to do, interleaved: A 1, B 1, C 1, A 2, …"""
     order = list(labels)
     most = max((runs[label] for label in order), default=0)
     return [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Has a campaign's runs done, each in a fresh VM, as many at a time as may be."""
+"""Does a campaign's runs, each in a fresh VM, as many in parallel as allowed."""
 
 import json
 import subprocess
@@ -23,13 +23,13 @@ from run.screen import Screen, Shown
 from vm.guest import Guest
 from workloads.registry import stream_names
 
-LOOK_S = 0.5  # between two looks whether a run is over, or Ctrl-C came
+LOOK_S = 0.5  # between two checks whether a run ended, or Ctrl-C came
 
 
 class Oversight:
-    """What may decide which runs a campaign has, and with how much memory each is done.
+    """Decides which runs a campaign does, and with how much memory; a bisect overrides it.
 
-    This one does those that the campaign lacks, each with the guest that was made ready.
+    This base class does the missing runs, each with its prepared guest.
     """
 
     says_that_nothing_is_missing = True
@@ -37,9 +37,9 @@ class Oversight:
     def todo(
         self, left: list[tuple[str, int]], busy: Collection[tuple[str, int]]
     ) -> list[tuple[str, int]] | None:
-        """The runs to begin now, the first first; left: those that the campaign lacks.
+        """The runs to begin now, in order; left: the missing runs; busy: those in progress.
 
-        None if there will be no more, an empty list if it is too early to say.
+        None if there will be no more runs, an empty list if that is not known yet.
         """
         return left or None
 
@@ -48,28 +48,28 @@ class Oversight:
         return guest
 
     def misfits(self, label: str, run: Path) -> bool:
-        """Whether a run that goes on is to be cut short, and repeated with another guest."""
+        """Whether a run in progress has to be cut short and repeated with another guest."""
         return False
 
     def over(self, label: str, number: int, run: Path, state: str) -> None:
-        """A run is over that will not be repeated."""
+        """Handle a run that has ended and will not be repeated."""
 
     def runs_left(self, left: int) -> int:
-        """About how many runs are still to do; left: those that the campaign lacks."""
+        """About how many runs are still to do; left: the number of missing runs."""
         return left
 
     def shown(self) -> Shown | None:
-        """What is on the screen beside the runs."""
+        """What the screen shows beside the runs; None for nothing."""
         return None
 
     def words(self, place: str) -> str:
-        """How far it is, beside a run's name; place: of the run among all, "" if it is alone."""
+        """The progress, shown beside a run's name; place: "3 of 8", "" if the run is alone."""
         return place
 
 
 @dataclass
 class Outcome:
-    """What came of a command: each run's state, and what is left to do, if anything is."""
+    """The outcome of a command: each run's state, and a message if runs are left."""
 
     folder: Path
     states: list[str] = field(default_factory=list)
@@ -77,9 +77,9 @@ class Outcome:
 
 
 class Runner:
-    """The runs of an open campaign, done by workers.
+    """Does the runs of an open campaign with workers.
 
-    ready: by label what was made ready for each variant. oversight: what else decides.
+    ready: label -> prepared guest. oversight: decides which runs to do.
     """
 
     def __init__(
@@ -99,16 +99,16 @@ class Runner:
         self._failed = False
         self._workers = workers
         self._busy: dict[tuple[str, int], Job] = {}
-        self._misfits: set[tuple[str, int]] = set()  # of those, to be repeated with another guest
-        self._cut_short: dict[tuple[str, int], int] = {}  # times, of a run that was not ended yet
+        self._misfits: set[tuple[str, int]] = set()  # of `_busy`: to be repeated with another guest
+        self._cut_short: dict[tuple[str, int], int] = {}  # run: how often it was cut short
         self._given_up: set[str] = set()
-        # A single run is not repeated: whoever asked for it sees what cut it short.
+        # A single run is not repeated: the user sees what cut it short.
         self._alone = campaign.asked == 1
         self._attempts = 1 if self._alone else workers.attempts
         self._suite = checkout.commit()
 
     def go(self) -> Outcome:
-        """Every run that is missing, interleaved; or up to the look at which all is decided."""
+        """Do all missing runs, interleaved, or until a look decides all comparisons."""
         outcome = Outcome(self._campaign.path)
         total = len(self._campaign.left())
         if not total and self._oversight.says_that_nothing_is_missing:
@@ -116,8 +116,8 @@ class Runner:
         elif self._workers.here and self._workers.slots < (self._options.jobs or 1):
             say("one run at a time: on the host's clock two would measure each other")
         with Screen() as screen:
-            for one in (self._oversight, self._workers):
-                if shown := one.shown():
+            for part in (self._oversight, self._workers):
+                if shown := part.shown():
                     screen.add(shown)
             try:
                 for look in self._campaign.looks or (None,):
@@ -138,7 +138,7 @@ class Runner:
         return self._failed or self._asked_to_stop()
 
     def _up_to(self, look: int | None, total: int, outcome: Outcome, screen: Screen) -> None:
-        """The runs that are missing up to this look."""
+        """Do the runs that are missing up to this look."""
         try:
             while True:
                 more = self._begin_more(look, total, screen)
@@ -159,24 +159,24 @@ class Runner:
             self._workers.end()
 
     def _begin_more(self, look: int | None, total: int, screen: Screen) -> bool:
-        """Begin as many runs as there is room for; whether there are, or may be, more."""
+        """Begin as many runs as there is room for; returns whether there may be more."""
         if self._stopped():
             return False
         room = self._workers.slots - len(self._busy)
         if room <= 0:
-            return True  # what is left is read from all runs' folders: not while nothing can begin
+            return True  # do not scan all run folders while nothing can begin
         everything = self._todo(None)
         up_to = everything if look is None else self._todo(look)
-        left = [one for one in up_to if one not in self._busy]
-        began = total - sum(one not in self._busy for one in everything)
+        left = [run for run in up_to if run not in self._busy]
+        began = total - sum(run not in self._busy for run in everything)
         self._workers.left = len(everything)
         todo = self._oversight.todo(left, list(self._busy))
-        for number, one in enumerate((todo or [])[:room], began + 1):
+        for number, run in enumerate((todo or [])[:room], began + 1):
             place = self._oversight.words(f"{number} of {total}" if total > 1 else "")
             known = [label for label, _ in (*left, *self._busy)]
             number_left = self._oversight.runs_left(len(known))
-            labels = (known + [one[0]] * number_left)[:number_left]
-            self._begin(*one, place, labels, screen)
+            labels = (known + [run[0]] * number_left)[:number_left]
+            self._begin(*run, place, labels, screen)
         return todo is not None
 
     def _todo(self, look: int | None) -> list[tuple[str, int]]:
@@ -193,10 +193,13 @@ class Runner:
         options = self._options.of(variant)
         run_dir, order = self._campaign.begin(label, number, make=self._workers.here)
         about, a_run = self._about(left, guest), self._about([label], guest)
-        told = [*([place] if place else []), *([f"{about} left" if place else about] * bool(about))]
+        notes = [
+            *([place] if place else []),
+            *([f"{about} left" if place else about] * bool(about)),
+        ]
         screen.say(
             f"run {number} of {label}: {guest.kernel.release} in {run_dir}"
-            + (f" ({', '.join(told)})" if told else "")
+            + (f" ({', '.join(notes)})" if notes else "")
         )
         facts = {
             "suite": self._suite,
@@ -222,23 +225,23 @@ class Runner:
         self._workers.submit(job, run_dir, screen, lambda: self._is_misfit(job, run_dir))
 
     def _is_misfit(self, job: Job, run: Path) -> bool:
-        """Whether a run that goes on is to be repeated with another guest."""
+        """Whether a run in progress has to be repeated with another guest."""
         if job.key not in self._misfits and self._oversight.misfits(job.label, run):
             self._misfits.add(job.key)
         return job.key in self._misfits
 
     def _end(self, ended: Ended, screen: Screen) -> str | None:
-        """The state of a run that is over; None if it was cut short and is to be repeated."""
+        """Handle an ended run; returns its state, or None if it has to be repeated."""
         job, run = ended.job, ended.run
         del self._busy[job.key]
         if self._alone and ended.error is not None:
             raise ended.error
-        # Said in status.json too; of a campaign the other runs go on.
+        # status.json has it, too; a campaign's other runs go on.
         screen.say(f"{run}: {ended.state}: {ended.why}")
         if ended.seconds is not None:
             durations.note(self._kind(job.label), job.guest.accel, ended.seconds)
         elsewhere = not self._workers.here
-        # What another host does can be seen only when all of it is here.
+        # A run on another host can be checked only when its files are here.
         misfits = self._is_misfit(job, run) if elsewhere else job.key in self._misfits
         self._misfits.discard(job.key)
         if misfits and (elsewhere or ended.state == ABORTED) and not self._stopped():
@@ -250,20 +253,20 @@ class Runner:
         return final
 
     def _kind(self, label: str) -> dict[str, Any]:
-        """What a run of this variant takes its time by."""
+        """What the duration of this variant's runs depends on."""
         return durations.kind_of(self._options.of(self._ready[label].variant), self._workers.slots)
 
     def _about(self, labels: list[str], guest: Guest) -> str:
-        """How long runs of these variants take in all: 'about 2 to 4 min'; empty if not known."""
+        """The total time of runs of these variants: 'about 2 to 4 min'; empty if unknown."""
         if not self._workers.here:
             return ""
-        each = [self._options.of(self._ready[one].variant) for one in labels]
+        run_options = [self._options.of(self._ready[label].variant) for label in labels]
         accel, clock, jobs = guest.accel, guest.clock, self._workers.slots
-        found = first_estimate.spans(each, accel, jobs, clock, self._options.qemu)
-        return first_estimate.words(first_estimate.in_all(found, jobs)) if found else ""
+        spans = first_estimate.spans(run_options, accel, jobs, clock, self._options.qemu)
+        return first_estimate.words(first_estimate.in_all(spans, jobs)) if spans else ""
 
     def _repeated(self, ended: Ended, screen: Screen) -> str | None:
-        """The state of a run that is over; None if it was cut short and is to be repeated."""
+        """The state of an ended run; None if it was cut short and has to be repeated."""
         job = ended.job
         if ended.state != ABORTED or self._stopped():
             return ended.state
@@ -276,7 +279,7 @@ class Runner:
         return None
 
     def _sure(self, look: int) -> bool:
-        """Whether the runs so far decide each comparison; another process judges them."""
+        """Whether the runs so far decide every comparison, according to analysis.compare."""
         done = subprocess.run(
             [sys.executable, "-m", "analysis.compare", str(self._campaign.path), "--json"],
             capture_output=True,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The terminal that the views of all runs share: a live table for each of them below its lines."""
+"""The terminal, shared by the views of all runs: their live tables below printed lines."""
 
 import contextlib
 import threading
@@ -15,14 +15,14 @@ from errors import printable
 
 
 class Shown(Protocol):
-    """What has a table of how it is now."""
+    """Something with a live table."""
 
     def table(self) -> Table:
-        """The table."""
+        """The table at this moment."""
 
 
 class Screen:
-    """A live display on a terminal, plain lines elsewhere; any thread may say something."""
+    """A live display on a terminal, plain lines elsewhere; any thread may print."""
 
     def __init__(self) -> None:
         self._console = Console(highlight=False)
@@ -51,16 +51,16 @@ class Screen:
 
     @property
     def live(self) -> bool:
-        """Whether there are tables, so that no line has to say how far something is."""
+        """Whether tables are shown, so that no progress lines are needed."""
         return self._live is not None
 
     def add(self, shown: Shown) -> None:
-        """Show its table from now on."""
+        """Show a table from now on."""
         with self._lock:
             self._shown.append(shown)
 
     def remove(self, shown: Shown) -> None:
-        """No longer."""
+        """Stop showing a table."""
         with self._lock:
             self._shown.remove(shown)
         self.update()
@@ -69,10 +69,10 @@ class Screen:
         """Draw all tables as they are now."""
         if self._live:
             with self._lock, contextlib.suppress(OSError):
-                self._live.update(Group(*(one.table() for one in self._shown)))
+                self._live.update(Group(*(shown.table() for shown in self._shown)))
 
     def say(self, text: str) -> None:
-        """A line that stays."""
-        # A terminal that was closed is no reason to end a measurement.
+        """Print a line that stays on the screen."""
+        # If the terminal is closed, the measurement goes on.
         with contextlib.suppress(OSError):
             self._console.print(Text(printable(text)), soft_wrap=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The variants of a command line and its plans, each with its workload's load and memory."""
+"""The variants of a command line and its plans, with their workloads' load and memory."""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ from workloads.registry import find
 
 
 def check_variants(parser: Parser, given: argparse.Namespace) -> None:
-    """A usage error for what a command line says of its variants and cannot be."""
+    """A usage error for invalid options about variants."""
     what = ("kernel", "label", "append", "swap", "knob", "remedy", "remedies")
     own = [name for name in what if getattr(given, name)]
     if option := change_options.without_kernel(given):
@@ -28,16 +28,16 @@ def check_variants(parser: Parser, given: argparse.Namespace) -> None:
         parser.error(f"{flag(own[0])} does not go with --plan: write it there")
     if given.resume is not None and own and not given.kernel:
         parser.error(f"{flag(own[0])} needs the --kernel that it is for")
-    for name, each in (("swap", given.swap or []), ("remedy", given.remedy or [])):
-        if len(set(each)) < len(each):
-            parser.error(f"a {name} is given twice: {max(each, key=each.count)}")
+    for name, given_values in (("swap", given.swap or []), ("remedy", given.remedy or [])):
+        if len(set(given_values)) < len(given_values):
+            parser.error(f"a {name} is given twice: {max(given_values, key=given_values.count)}")
     if given.remedy and given.remedies:
         parser.error("--remedies are all of them: leave --remedy out")
     _remedies(parser, given)
 
 
 def _remedies(parser: Parser, given: argparse.Namespace) -> list[Remedy]:
-    """Those that are asked for; a usage error for one that there is not, or that is damaged."""
+    """The remedies of the command line; a usage error for an unknown or damaged remedy."""
     try:
         return [
             remedy.find(name) for name in (remedy.named() if given.remedies else given.remedy or ())
@@ -47,49 +47,53 @@ def _remedies(parser: Parser, given: argparse.Namespace) -> list[Remedy]:
 
 
 def said_variants(parser: Parser, given: argparse.Namespace) -> list[Variant]:
-    """Those of the command line; none if another plan says which there are."""
+    """The variants of the command line; [] if a plan has them."""
     kernels = change_options.kernels(given)
     swaps = given.swap or [ON_DISK]
-    each = [one for kernel in kernels for one in _beside(parser, given, kernel, swaps)]
-    labels = given.label or [""] * len(each)
-    if len(labels) != len(each):
+    variants = [one for kernel in kernels for one in _beside(parser, given, kernel, swaps)]
+    labels = given.label or [""] * len(variants)
+    if len(labels) != len(variants):
         of = f"{len(kernels)} {'kernels' if given.changes else '--kernel'}"
         of += f" with {len(swaps)} --swap" if len(swaps) > 1 else ""
-        of += f", {len(each)} variants with the remedies" if given.remedy or given.remedies else ""
+        of += (
+            f", {len(variants)} variants with the remedies"
+            if given.remedy or given.remedies
+            else ""
+        )
         parser.error(f"{len(labels)} --label for {of}: as many, or none")
     if given.device is not None:
         alone = running(command_line.given(given))
         return [one.applied(alone) for one in _remedies(parser, given)] or [alone]
     if given.plan is not None or (given.resume is not None and not given.kernel):
         return []
-    return [replace(one, label=label) for one, label in zip(each, labels, strict=True)]
+    return [replace(one, label=label) for one, label in zip(variants, labels, strict=True)]
 
 
 def _beside(
     parser: Parser, given: argparse.Namespace, kernel: str, swaps: Sequence[Swap]
 ) -> list[Variant]:
-    """A kernel with each swap, untreated, and after each with each remedy.
+    """A kernel with each swap, each followed by the same with each remedy.
 
-    A remedy that chooses the swap itself is there once.
+    A remedy that sets the swap itself is listed only once.
     """
-    found = []
+    variants = []
     for swap in swaps:
         untreated = Variant(kernel, "", given.append or "", tuple(given.knob or ()), swap)
-        found.append(untreated)
-        for one in _remedies(parser, given):
-            if one.swap is None:
-                found.append(one.applied(untreated))
+        variants.append(untreated)
+        for treatment in _remedies(parser, given):
+            if treatment.swap is None:
+                variants.append(treatment.applied(untreated))
             elif swap == swaps[0]:
-                found.append(one.applied(replace(untreated, swap=ON_DISK)))
-    return found
+                variants.append(treatment.applied(replace(untreated, swap=ON_DISK)))
+    return variants
 
 
 def check_all(parser: Parser, variants: Sequence[Variant]) -> None:
-    """A usage error for two of one label, and for knobs that cannot be set."""
+    """A usage error for duplicate labels, and for knobs that cannot be set."""
     for variant in variants:
         _check_knobs(parser, variant)
-    said = [variant.label for variant in variants if variant.label]
-    twice = next((label for label in said if said.count(label) > 1), None)
+    labels = [variant.label for variant in variants if variant.label]
+    twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
         parser.error(f"two variants with the label {twice!r}")
 
@@ -106,31 +110,31 @@ def _check_knobs(parser: Parser, variant: Variant) -> None:
 def loaded(
     asked: Iterable[Variant], options: Options, unsaid: int | None, known: Iterable[Variant] = ()
 ) -> list[Variant]:
-    """Each variant with the load and the memory of its workload; "" where both are the campaign's.
+    """The variants with load and memory of their workload; "" and 0 if all are the campaign's.
 
-    unsaid: bytes of a workload that needs no more, where no --memory says otherwise (None).
-    `known`: the variants that a campaign has already, whose memory others of their workload take.
-    UserError (2) if a workload will not do.
+    unsaid: memory in bytes of a workload that needs no more; None if the user set the memory.
+    `known`: the campaign's existing variants, whose memory applies to others of their workload.
+    UserError (2) if a workload is invalid.
     """
-    memory = {one.workload: one.memory for one in known if one.workload}
-    found = []
-    for one in asked:
-        name = one.workload or options.workload
+    memory = {variant.workload: variant.memory for variant in known if variant.workload}
+    variants = []
+    for variant in asked:
+        name = variant.workload or options.workload
         chosen, campaigns = find(name), name == options.workload
-        load = chosen.completed(one.load, options.profile)
-        if campaigns and not one.load:
+        load = chosen.completed(variant.load, options.profile)
+        if campaigns and not variant.load:
             load = options.load
-        size = one.memory or memory.get(name, 0)
+        size = variant.memory or memory.get(name, 0)
         if not size:
             size = options.memory if campaigns or unsaid is None else chosen.memory_of(unsaid)
-        whole = replace(one, workload=name, load=load, memory=size)
+        whole = replace(variant, workload=name, load=load, memory=size)
         same = (name, load, size) == (options.workload, options.load, options.memory)
-        found.append(replace(whole, workload="", load="", memory=0) if same else whole)
-    return found
+        variants.append(replace(whole, workload="", load="", memory=0) if same else whole)
+    return variants
 
 
 def check_loads(options: Options) -> None:
-    """UserError (2) for loads that will not do, or would keep variants of one workload apart."""
+    """UserError (2) for invalid loads, and for different loads or memory with one workload."""
     seen: dict[str, Options] = {}
     for variant in options.variants:
         its = options.of(variant)
@@ -147,10 +151,10 @@ def check_loads(options: Options) -> None:
 
 
 def with_fs(options: Options, kept: Sequence[Variant]) -> Options:
-    """With the file system that its workloads are about, where nobody has just said one.
+    """The options with the file system that the workloads test, for when --fs is not given.
 
-    kept: the variants that a campaign has already, whose file system others take. UserError (2) if
-    the workloads are about several, or one that comes to a campaign about another than it has.
+    kept: the campaign's existing variants, whose file system applies to others. UserError (2) if
+    the workloads test different file systems, or a new workload another one than the campaign has.
     """
     default = ROWS["fs"].default
     about = {name: find(name).fs or default for name in options.workloads}

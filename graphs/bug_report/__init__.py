@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""report.txt, the first file of a bundle."""
+"""Writes report.txt, the first file of a bundle."""

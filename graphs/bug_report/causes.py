@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Why it stalled, in a bug report of 75 columns: the table, and the card of the worst stall."""
+"""The causes in a bug report, 75 columns wide: their table, and the card of the worst stall."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,7 +13,7 @@ from analysis.verdicts.compared import Compared
 
 
 def section(compared: Compared, shown: list[str], clean: Callable[[str], str]) -> Iterator[str]:
-    """Nothing without evidence; clean: replaces the secrets of a text."""
+    """The lines of the section, none without evidence; clean: redacts secrets in a text."""
     table = compared.causes
     of_shown = replace(table, variants=shown or compared.variants)
     yield from causes_text.section(of_shown, compared.workload, WIDTH)
@@ -24,17 +24,17 @@ def section(compared: Compared, shown: list[str], clean: Callable[[str], str]) -
     ]
     if not cards:
         return
-    card, run = max(cards, key=lambda one: one[0].stall.length)
+    card, run = max(cards, key=lambda pair: pair[0].stall.length)
     label = plain(compared.labels.get(run.variant, run.variant), 50)
     yield from ["", f"The worst stall ({label}, run {run.number}):"]
     yield from card_lines(_clean(card, clean), WIDTH)
 
 
 def _clean(card: Card, clean: Callable[[str], str]) -> Card:
-    """The card without the secrets that names of programs can be."""
+    """The card with redacted names of programs."""
     who = {
-        cause: [(plain(clean(words), 100), spent) for words, spent in each]
-        for cause, each in card.who.items()
+        cause: [(plain(clean(words), 100), spent) for words, spent in entries]
+        for cause, entries in card.who.items()
     }
     stall = replace(card.stall, stream=plain(clean(card.stall.stream), 30))
     return replace(card, stall=stall, who=who)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The parts of report.txt that quote the results: where to look, with what, and how it ended."""
+"""The parts of report.txt that quote results: the worst stalls, kernels, machine, run ends."""
 
 import re
 from collections import Counter, deque
@@ -27,15 +27,15 @@ from analysis.text.machine import (
 from analysis.verdicts.compared import Compared
 from contract.run_files import COMPLETED, latency_log
 
-PLACES = 2  # of a variant
+PLACES = 2  # stalls listed per variant
 LIMIT = 80  # characters of a fact
-KERNELS = 12  # that are described one by one
-CONFIGS = 4  # whose differences are listed
-OPTIONS = 16  # of a config that are listed
-LAST_LINES = 6  # of a failed run's kernel log
-ENDS = 10  # runs whose end is told one by one
+KERNELS = 12  # kernels described individually
+CONFIGS = 4  # configs whose differences are listed
+OPTIONS = 16  # options listed per config
+LAST_LINES = 6  # lines of a failed run's kernel log
+ENDS = 10  # runs whose end is described individually
 RECORD = re.compile(r"\[ *([0-9]{1,9}\.[0-9]{1,9})\]")
-# Options that say something on memory, swap, disks and scheduling are listed before others.
+# Options about memory, swap, disks and scheduling are listed first.
 TELLING = re.compile(
     r"CONFIG_(?:LRU|SWAP|Z?SWAP|ZRAM|PREEMPT|HZ|MEMCG|TRANSPARENT|COMPACTION|PSI|BLK_|IOSCHED|MQ_|"
     r"BFQ|DM_|CRYPTO_XTS|CRYPTO_AES|SCHED|NUMA|KSM|MIGRATION|CMA|WRITEBACK|EXT4|DEBUG_PAGE|SLUB|"
@@ -47,20 +47,20 @@ Clean = Callable[[str], str]
 def places(
     compared: Compared, shown: list[str], held: frozenset[tuple[str, int]], clean: Clean
 ) -> Iterator[str]:
-    """The worst silences of each variant: run, time, file and line; what the kernel said then."""
+    """The worst stalls of each variant: run, time, file and line; the kernel's messages then."""
     by_variant = compared.campaign.variants()
     for variant in shown:
-        found = [
+        silences = [
             (stall, run, stream)
             for run in by_variant[variant]
             for stream in run.subjects
             for stall in stalls(stream, STALL)
         ]
-        found.sort(key=lambda one: (-one[0].length, one[1].number, one[0].begin))
+        silences.sort(key=lambda silence: (-silence[0].length, silence[1].number, silence[0].begin))
         yield plain(compared.labels[variant], 60)
-        if not found:
+        if not silences:
             yield f"  no {compared.campaign.subject} was silent for {STALL:.0f} s or more"
-        for stall, run, stream in found[:PLACES]:
+        for stall, run, stream in silences[:PLACES]:
             yield from _place(stall, run, stream, (run.variant, run.number) in held, clean)
 
 
@@ -75,9 +75,9 @@ def _place(stall: Stall, run: Run, stream: Stream, held: bool, clean: Clean) -> 
     line = _line_of(stream, stall)
     path = f"{folder}/{latency_log(plain(stream.name, 100))}"
     yield from indented(path + (f", line {line}" if line else ""), 4)
-    said = _said(run, stall)
-    if said is not None:
-        first, last, text = said
+    messages = _said(run, stall)
+    if messages is not None:
+        first, last, text = messages
         where = f"{folder}/kern.log"
         if first is None:
             yield from indented(f"{where} says nothing meanwhile", 4)
@@ -88,7 +88,7 @@ def _place(stall: Stall, run: Run, stream: Stream, held: bool, clean: Clean) -> 
 
 
 def _line_of(stream: Stream, stall: Stall) -> int | None:
-    """The number of the line that ended the silence (of the last one, if none did)."""
+    """The number of the line that ended the stall; of the last line, if none did."""
     if stream.log is None:
         return None
     last = 0
@@ -100,10 +100,10 @@ def _line_of(stream: Stream, stall: Stall) -> int | None:
 
 
 def _said(run: Run, stall: Stall) -> tuple[int | None, int, str] | None:
-    """First and last line of kern.log during the silence, and the first one's text.
+    """Numbers of the first and last line of kern.log during the stall, and the first line's text.
 
-    None if nobody knows; the first is None if there is none. The kernel's clock and the run's are
-    taken for the same, which they are to within a second.
+    None if unknown; the first number is None if there is no such line. Assumes that the kernel's
+    clock and the run's clock agree, which they do within a second.
     """
     t0 = number(run.fact("t0"))
     if t0 is None or not run.has_kern_log:
@@ -122,7 +122,7 @@ def _more(left: int, noun: str, where: str) -> Iterator[str]:
 
 
 def kernels(compared: Compared) -> Iterator[str]:
-    """Version and config of each kernel; in what the configs differ from the baseline's."""
+    """Version and config of each kernel; the differences of the configs from the baseline's."""
     by_variant = compared.campaign.variants()
     for variant in compared.variants[:KERNELS]:
         run = by_variant[variant][0]
@@ -161,7 +161,7 @@ def _difference(base: str, name: str, changed: list[tuple[str, str, str]]) -> li
         f"Configs: {plural(len(changed), 'option')} of {name} differ from {base}'s"
         + (f"; {OPTIONS} of them:" if len(changed) > OPTIONS else ":")
     )
-    telling = sorted(changed, key=lambda one: TELLING.match(one[0]) is None)
+    telling = sorted(changed, key=lambda change: TELLING.match(change[0]) is None)
     for option, *values in sorted(telling[:OPTIONS]):
         was, now = (plain(value, 20) for value in values)
         lines.append(f"  {plain(option, 40)}: {was} -> {now}"[:WIDTH])
@@ -169,7 +169,7 @@ def _difference(base: str, name: str, changed: list[tuple[str, str, str]]) -> li
 
 
 def machine(compared: Compared) -> Iterator[str]:
-    """The machine and the workload, of the first run; the runs that are compared share them."""
+    """The machine and the workload of the first run; compared runs share them."""
     runs = compared.campaign.runs
     run = runs[0]
     parts = [
@@ -185,19 +185,19 @@ def machine(compared: Compared) -> Iterator[str]:
     if modelled := reference(run, LIMIT):
         yield from entry("modelled", modelled)
     yield from listed("host", [known(run, "{}", "host", "cpu_model", limit=LIMIT)])
-    each = swaps(compared.campaign, compared.labels)
-    yield from listed("disk", [*disk(run, LIMIT), *([] if each else [swap(run, LIMIT)])])
-    if each:
-        yield from entry("swap", each)
+    own_swaps = swaps(compared.campaign, compared.labels)
+    yield from listed("disk", [*disk(run, LIMIT), *([] if own_swaps else [swap(run, LIMIT)])])
+    if own_swaps:
+        yield from entry("swap", own_swaps)
     yield from listed("workload", workload(run))
-    lines = Counter(plain(one.fact("cmdline"), 2000) for one in runs)
+    lines = Counter(plain(other.fact("cmdline"), 2000) for other in runs)
     for line, count in lines.most_common(4):
         whose = "" if len(lines) == 1 else f" ({plural(count, 'run')})"
         yield from entry("command line", line + whose)
 
 
 def ends(compared: Compared, clean: Clean) -> Iterator[str]:
-    """How the runs ended; of each that did not complete why, and the kernel's last words."""
+    """How the runs ended; for incomplete runs the reason and the last kernel messages."""
     runs = compared.campaign.runs
     states = Counter(plain(run.state, 20) for run in runs)
     yield from paragraph(", ".join(f"{state}: {count}" for state, count in states.items()) + ".")

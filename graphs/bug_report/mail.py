@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """mail.txt: a regression report for linux-mm, at most LINES lines of 75 columns.
 
-It says what a developer of the kernel asks for first; report.txt has all of it. Only what a bundle
-always holds goes into it, so that whoever has the bundle makes the same mail of it.
+It has what a kernel developer asks for first; report.txt has everything. It uses only files that a
+bundle always contains, so that anyone can make the same mail from the bundle.
 """
 
 import re
@@ -32,15 +32,15 @@ from graphs.bug_report.mail_scene import scene
 
 NAME = "mail.txt"
 LINES = 60
-SUITE_URL, BUNDLE_URL = "SUITE-URL", "BUNDLE-URL"  # what its sender has to fill in
+SUITE_URL, BUNDLE_URL = "SUITE-URL", "BUNDLE-URL"  # placeholders that the sender has to fill in
 HEADER = ("To: linux-mm@kvack.org", "Cc: regressions@lists.linux.dev, linux-kernel@vger.kernel.org")
 ROWS = 5
 FIRST = ("share-1", "worst", STALLED, "skips", "elapsed", "wait", "beats", "page-in", "swap-in")
 COUNTERS = 4
-OTHERS = 5  # other kernels that are named
-FUNCTIONS = 10  # of the stack
+OTHERS = 5  # other kernels that are listed
+FUNCTIONS = 10  # functions listed of a stack
 LABEL = 24
-# What decides over reclaim, swap and scheduling, the most telling first.
+# Options that decide over reclaim, swap and scheduling, the most important first.
 TELLING = (
     *(r"LRU_GEN\w*", "ZSWAP", "SWAP", "ZRAM", r"PREEMPT\w*", r"HZ_?\d*", r"NO_HZ\w*", r"MEMCG\w*"),
     *("COMPACTION", r"TRANSPARENT_HUGEPAGE\w*", "PT_RECLAIM", r"NUMA\w*", "CMA", "PAGE_MAPCOUNT"),
@@ -52,7 +52,7 @@ COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
 @dataclass(frozen=True)
 class Mail:
-    """Of which `variants`; `counters`: what of vmstat.tsv a bundle has to keep for it."""
+    """A mail about `variants`; `counters`: columns of vmstat.tsv that a bundle keeps for it."""
 
     text: str
     variants: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class Mail:
 
 
 def mail(found: Regression) -> Mail:
-    """The mail; what it quotes has been redacted before."""
+    """The mail; its input has to be redacted already."""
     pair = _pair(found)
     counters, table = _counters(pair, found)
     parts = [
@@ -74,7 +74,7 @@ def mail(found: Regression) -> Mail:
         [*_reproducer(found, pair)],
         [*_end(found, pair)],
     ]
-    for dispensable in (5, 4, 3):  # nobody's usual mail is so long
+    for dispensable in (5, 4, 3):  # a usual mail is shorter
         if sum(len(part) + 1 for part in parts if part) - 1 > LINES:
             parts[dispensable] = []
     lines = [line for part in parts if part for line in [*part, ""]][:-1]
@@ -82,9 +82,12 @@ def mail(found: Regression) -> Mail:
 
 
 def _pair(found: Regression) -> dict[str, list[Run]]:
-    """The runs of both that the verdict is made of, the older kernel's first."""
+    """The runs of both kernels that the verdict uses, the older kernel's first."""
     trusted = observer_faults.trusted(found.compared.campaign.variants())
-    return {one: [run for run in trusted[one] if counted(run)] for one in (found.old, found.new)}
+    return {
+        variant: [run for run in trusted[variant] if counted(run)]
+        for variant in (found.old, found.new)
+    }
 
 
 def _label(found: Regression, variant: str) -> str:
@@ -104,12 +107,12 @@ def _subject(found: Regression) -> str:
 
 
 def _sentences(found: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
-    """What somebody in front of it saw; what was tested."""
+    """What a user would notice; what was tested."""
     silences = {
-        one: max((worst(s) for run in runs for s in run.subjects), default=None)
-        for one, runs in pair.items()
+        variant: max((worst(s) for run in runs for s in run.subjects), default=None)
+        for variant, runs in pair.items()
     }
-    old, new = (silences[one] for one in (found.old, found.new))
+    old, new = (silences[variant] for variant in (found.old, found.new))
     first, felt = "", found.compared.felt
     if found.old in felt and found.new in felt:  # the sentence says for how long
         them = several(found.compared.campaign.subject)
@@ -121,12 +124,12 @@ def _sentences(found: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
             f"time with {_label(found, found.new)}, for up to {seconds(old)} with "
             f"{_label(found, found.old)}. "
         )
-    said = found.compared.sentences[found.comparison.variant]
-    yield from paragraph(first + plain(said, 900))
+    verdict = found.compared.sentences[found.comparison.variant]
+    yield from paragraph(first + plain(verdict, 900))
 
 
 def _while(run: Run) -> str:
-    """The scene, as the beginning of a sentence."""
+    """The workload, as the beginning of a sentence."""
     if run.workload.name != DESKTOP:
         return f"Under the load {plain(run.workload.name, 30)}"
     gitks = number(run.fact("parameters", "gitk"))
@@ -135,7 +138,7 @@ def _while(run: Run) -> str:
 
 
 def _rows(found: Regression) -> Iterator[str]:
-    """Old, new and change of the figures that say most."""
+    """A table of the most important figures: old, new and change."""
     old, new = _label(found, found.old), _label(found, found.new)
     rows = [["mean of a run", old, new, "median change"]]
     own = [metric.key for metric in found.compared.metrics if metric.key not in BY_KEY]
@@ -147,7 +150,7 @@ def _rows(found: Regression) -> Iterator[str]:
 
 
 def _row(found: Regression, metric: Metric) -> list[str]:
-    """A row; empty if a side has no figure, or neither has more than 0."""
+    """A row of the table; empty if a kernel has no figure, or both are 0."""
     samples = found.compared.samples[metric.key]
     before, after = (samples[one].mean for one in (found.old, found.new))
     if before is None or after is None or not (before or after):
@@ -164,7 +167,7 @@ def _row(found: Regression, metric: Metric) -> list[str]:
 
 
 def _word(found: Regression, metric: Metric) -> str:
-    """' worse', ' better?': which way the newer kernel is."""
+    """' worse', ' better?': the direction of the newer kernel's change."""
     word = direction_word(found.compared.of(metric)[found.comparison.variant])
     if found.comparison.variant == found.old:  # the newer one is the baseline
         turned = {"worse": "better", "better": "worse"}
@@ -173,21 +176,26 @@ def _word(found: Regression, metric: Metric) -> str:
 
 
 def _others(found: Regression) -> Iterator[str]:
-    """The other kernels of the campaign, against its baseline."""
+    """The campaign's other kernels, compared with its baseline."""
     compared = found.compared
-    told = [
-        f"{plain(compared.labels[variant], LABEL)} {one.bound}{times(one.ratio)}x ({one.verdict})"
-        for variant, one in compared.primary.items()
-        if variant not in (found.old, found.new) and one.ratio is not None
+    changes = [
+        f"{plain(compared.labels[variant], LABEL)} {other.bound}{times(other.ratio)}x "
+        f"({other.verdict})"
+        for variant, other in compared.primary.items()
+        if variant not in (found.old, found.new) and other.ratio is not None
     ]
-    if told:
+    if changes:
         base = plain(compared.labels[compared.baseline], LABEL)
-        more = f" and {plural(len(told) - OTHERS, 'more kernel')}" if len(told) > OTHERS else ""
-        yield from paragraph(f"The others against {base}: {', '.join(told[:OTHERS])}{more}.", "  ")
+        more = (
+            f" and {plural(len(changes) - OTHERS, 'more kernel')}" if len(changes) > OTHERS else ""
+        )
+        yield from paragraph(
+            f"The others against {base}: {', '.join(changes[:OTHERS])}{more}.", "  "
+        )
 
 
 def _stack(found: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
-    """Where the longest stall of the newer kernel was spent."""
+    """The cause and the stack of the newer kernel's longest stall."""
     cards = [
         (why.cards[0], run)
         for run in pair[found.new]
@@ -195,7 +203,7 @@ def _stack(found: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
     ]
     if not cards:
         return
-    card, run = max(cards, key=lambda one: (round(one[0].stall.length, 3), -one[1].number))
+    card, run = max(cards, key=lambda entry: (round(entry[0].stall.length, 3), -entry[1].number))
     length, inside = card.stall.length, card.seconds[card.main]
     text = (
         f"Longest stall of {_label(found, found.new)} (run {run.number}, "
@@ -214,15 +222,17 @@ def _stack(found: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
 
 
 def _counters(pair: dict[str, list[Run]], found: Regression) -> tuple[frozenset[str], list[str]]:
-    """The separate counters that differ most: their names, their table."""
+    """The counters with separate values that differ most: their names, and their table."""
     compared = found.compared
     both = kernel_counters(pair, list(pair), compared.counters.figures, compared.level)
-    apart = [one for one in both.differences[found.new].told if one.separate][:COUNTERS]
+    apart = [difference for difference in both.differences[found.new].told if difference.separate][
+        :COUNTERS
+    ]
     if not apart:
         return frozenset(), []
     turned = replace(compared, baseline=found.old, counters=both)
     table = vmstat.table_rows(turned, found.new)[: 1 + len(apart)]
-    return frozenset(one.counter for one in apart), [
+    return frozenset(difference.counter for difference in apart), [
         "What the kernel did differently (/proc/vmstat; where to look, no verdict):",
         *grid(
             [[*row[:3], "change" if not at else _change(row[3])] for at, row in enumerate(table)],
@@ -233,12 +243,12 @@ def _counters(pair: dict[str, list[Run]], found: Regression) -> tuple[frozenset[
 
 
 def _change(ratio: str) -> str:
-    """'12.3x', 'from 0'."""
+    """The ratio as text: '12.3x', 'from 0'."""
     return ratio if ratio.endswith(" 0") else f"{ratio}x"
 
 
 def _config(found: Regression) -> Iterator[str]:
-    """In how many options their configs differ, and in which that tell."""
+    """The number of options in which the configs differ, and the important ones."""
     configs = found.compared.campaign.configs
     if found.old not in configs or found.new not in configs:
         return
@@ -261,26 +271,26 @@ def _config(found: Regression) -> Iterator[str]:
 
 
 def _caveats(found: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
-    """What a reader must know before he believes it."""
-    notes = in_blocks(pair, list(pair)) + busy_host([run for each in pair.values() for run in each])
+    """Reasons to doubt the numbers."""
+    notes = in_blocks(pair, list(pair)) + busy_host([run for runs in pair.values() for run in runs])
     notes += [note for note in found.compared.notes if note.startswith("Not finished")]
     for note in notes:
         yield from paragraph(f"Caveat: {plain(note, 300)}", "  ")
 
 
 def _reproducer(found: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
-    """Three lines, as a rule."""
-    suites = {str(run.fact("suite")) for each in pair.values() for run in each}
+    """The commands that reproduce the result, three lines as a rule."""
+    suites = {str(run.fact("suite")) for runs in pair.values() for run in runs}
     place = f"git clone {SUITE_URL} freeze && cd freeze"
-    if len(suites) == 1 and COMMIT.fullmatch(one := suites.pop()):
-        place += f" && git checkout -q {one}"
+    if len(suites) == 1 and COMMIT.fullmatch(commit := suites.pop()):
+        place += f" && git checkout -q {commit}"
     yield "To reproduce it:"
     yield f"  {place}"
     yield from reproduce.of_two(found.compared, list(pair))
 
 
 def _end(found: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
-    old, new = (kernel_version(pair[one][0]) for one in (found.old, found.new))
+    old, new = (kernel_version(pair[variant][0]) for variant in (found.old, found.new))
     yield f"#regzbot introduced: {introduced_in(old, new)}"
     yield ""
     yield from paragraph(

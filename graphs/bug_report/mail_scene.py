@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The part of mail.txt that says what was run: kernels, machine, memory, what of it is real."""
+"""The part of mail.txt about the runs: kernels, machine, memory, and which parts are real."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from graphs.bug_report.reproduce import DEBIAN_VERSION
 
 
 def scene(old: list[Run], new: list[Run]) -> Iterator[str]:
-    """A line or two of each; the runs that are compared share machine and memory."""
+    """A line or two about each; compared runs share machine and memory."""
     run = new[0]
     yield from paragraph(f"Kernels: {_kernel(old[0])}; {_kernel(run)}.", "  ")
     if modelled := reference(run):
@@ -32,7 +32,7 @@ def _kernel(run: Run) -> str:
 
 
 def _real(run: Run) -> str:
-    """What is the real thing, and what stands for one."""
+    """Which parts are real, and which are stand-ins."""
     crypt = isinstance(run.fact("crypt"), str) and run.fact("crypt") != "none"
     real = ["kernel", *(["dm-crypt"] if crypt else []), "LVM", plain(run.fact("fs"), 10)]
     names = [stream.partition("-")[0] for stream in run.streams]

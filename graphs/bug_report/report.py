@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """report.txt: a bug report of at most 75 columns, which a mail may quote.
 
-Its figures are those of the table (analysis.text.verdict_table), rounded alike. All that it quotes
-has been redacted before it is laid out, so that lines keep their length.
+Its figures equal those of the table (analysis.text.verdict_table), with the same rounding. Quoted
+text is redacted before the layout, so that lines keep their length.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,24 +29,24 @@ from graphs.bug_report.mail import BUNDLE_URL, SUITE_URL
 from graphs.bug_report.mail import NAME as MAIL
 from graphs.bug_report.sawtooth import round_up, sawtooth
 
-DRAWN = 6  # variants whose sawtooth is in the text
+DRAWN = 6  # variants whose sawtooth is drawn in the text
 Clean = Callable[[str], str]
-Section = tuple[str, Iterator[str]]  # its heading, its lines
+Section = tuple[str, Iterator[str]]  # heading, lines
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What the bundle holds of the campaign. Paths are those in the bundle."""
+    """What the bundle contains of the campaign. Paths are relative to the bundle."""
 
     runs: frozenset[tuple[str, int]]  # variant, number
     total: int
-    remarks: list[str] = field(default_factory=list)  # sentences on what is not in it
+    remarks: list[str] = field(default_factory=list)  # sentences about what it does not contain
     pictures: list[str] = field(default_factory=list)
-    no_mail: str = ""  # why it has no mail.txt; empty: it has one
+    no_mail: str = ""  # why it has no mail.txt; empty if it has one
 
 
 def build(compared: Compared, contents: Contents, clean: Clean) -> str:
-    """The text; clean: replaces the secrets of a text that is read from the results here."""
+    """The text; clean: redacts secrets in a text that is read from the results."""
     title = _title(compared)
     lines = [title, "=" * len(title), ""]
     reproduced = ("How to reproduce it", reproduce.command(compared))
@@ -63,17 +63,17 @@ def build(compared: Compared, contents: Contents, clean: Clean) -> str:
         )
     else:
         lines += [*paragraph(compare_text.together(compared)), ""]
-        for one in compared.each:
-            lines += [one.workload.name, "=" * len(one.workload.name), ""]
-            lines += [*_symptom(one, clean), ""]
-            lines += _laid_out([*_found(one, contents, clean), *_facts(one, clean)])
+        for part in compared.each:
+            lines += [part.workload.name, "=" * len(part.workload.name), ""]
+            lines += [*_symptom(part, clean), ""]
+            lines += _laid_out([*_found(part, contents, clean), *_facts(part, clean)])
         every = "All workloads"
         lines += [every, "=" * len(every), "", *_laid_out([reproduced, bundled])]
     return "\n".join(line.rstrip() for line in lines[:-1]) + "\n"
 
 
 def _found(compared: Compared, contents: Contents, clean: Clean) -> list[Section]:
-    """What came of the runs of one workload."""
+    """The sections about the results of one workload's runs."""
     drawn = shown(compared.campaign, compared.variants, DRAWN)
     return [
         ("Answer", _answer(compared)),
@@ -88,7 +88,7 @@ def _found(compared: Compared, contents: Contents, clean: Clean) -> list[Section
 
 
 def _facts(compared: Compared, clean: Clean) -> list[Section]:
-    """What they were run with, and how they ended."""
+    """The sections about the runs' kernels, machine, workload and ends."""
     return [
         ("Kernels", facts.kernels(compared)),
         ("Machine and workload", facts.machine(compared)),
@@ -147,10 +147,10 @@ def _symptom(compared: Compared, clean: Clean) -> Iterator[str]:
 
 
 def _scene(run: Run, where: str) -> str:
-    """What was going on."""
+    """A sentence about the workload and the machine."""
     if run.workload.name != DESKTOP:
-        told = run.workload.summary or "a workload that nothing is told of"
-        return f"{run.workload.name}: {told}; on {where}."
+        summary = run.workload.summary or "a workload that nothing is told of"
+        return f"{run.workload.name}: {summary}; on {where}."
     gitks = number(run.fact("parameters", "gitk"))
     programs = f"{number_word(int(gitks))} gitk's" if gitks else "gitk's"
     return (
@@ -202,7 +202,7 @@ def _verdicts(compared: Compared) -> Iterator[str]:
 
 
 def _measured(compared: Compared, variants: list[str]) -> Iterator[str]:
-    """The workload's tables."""
+    """The lines of the workload's tables."""
     lines = workload_tables.variant_lines(compared, variants or compared.variants[:DRAWN], WIDTH)
     next(lines, None)  # the empty line before the first
     yield from lines
@@ -211,10 +211,10 @@ def _measured(compared: Compared, variants: list[str]) -> Iterator[str]:
 def _sawteeth(compared: Compared, variants: list[str]) -> Iterator[str]:
     by_variant = compared.campaign.variants()
     drawn = medians(compared.campaign, variants)
-    found = [(run, len(by_variant[variant])) for variant, run in drawn.items()]
-    if not found:
+    drawn_runs = [(run, len(by_variant[variant])) for variant, run in drawn.items()]
+    if not drawn_runs:
         return
-    streams = [worst_subject(run) for run, _ in found]
+    streams = [worst_subject(run) for run, _ in drawn_runs]
     across = max(1.0, *(stream.until for stream in streams))
     up = round_up(max(worst(stream) for stream in streams))
     yield from paragraph(
@@ -222,7 +222,7 @@ def _sawteeth(compared: Compared, variants: list[str]) -> Iterator[str]:
         f"# rises while {a(compared.campaign.subject)} is silent"
         + (", ? is a silence that no line ended." if any(s.open_gap >= 1 for s in streams) else ".")
     )
-    for (run, runs), stream in zip(found, streams, strict=True):
+    for (run, runs), stream in zip(drawn_runs, streams, strict=True):
         which = f", run {run.number} of {runs} (median)" if runs > 1 else ""
         yield ""
         yield plain(f"{plain(run.label, 30)}{which}, {plain(stream.name, 24)}", WIDTH)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The part of report.txt that says how to run the campaign again: the plan, and a command line.
+"""The part of report.txt about how to reproduce the campaign: by the plan, or by a command line.
 
-The first command is not enough: a campaign grows, and a plan may have come from a file that only
-its author has. What the campaign became is in its plan.toml, which the bundle holds.
+The first command is not enough: a campaign may have grown, and its plan may be a file that only its
+author has. The complete campaign is in its plan.toml, which the bundle contains.
 """
 
 import re
@@ -25,13 +25,13 @@ from contract.plan import CHANGES, TABLES, Plan, machine_file
 from contract.swap import ON_DISK
 from contract.variant import RUNNING, Variant, exactly
 
-KERNELS = 12  # that are described one by one, and that a command line is made for
+KERNELS = 12  # kernels described individually; for more there is no command line
 VALUE = re.compile(r"(?!-)[!-~](?:[ -~]*[!-~])?")
 DEBIAN_VERSION = re.compile(r"\bDebian ([0-9][\w.+~-]*) \(")
 
 
 def command(compared: Compared) -> Iterator[str]:
-    """How to run it again, and what a name such as debian:6.1 stood for."""
+    """How to run the campaign again, and the kernels that names such as debian:6.1 resolved to."""
     plan = compared.whole.plan
     suites = sorted({plain(run.fact("suite"), 40) for run in compared.whole.runs})
     yield from paragraph(f"Suite: commit {', '.join(suites[:3])}.")
@@ -42,10 +42,10 @@ def command(compared: Compared) -> Iterator[str]:
         machine = f" and {plain(plan.machine_copy, 60)}" if compared.whole.machine else ""
         yield from paragraph(f"In the suite's folder, with plan.toml{machine} of this bundle:")
         yield "  ./run_test.sh --plan plan.toml"
-        found = _options(plan, plan.machine_copy if compared.whole.machine else "")
-        if found:
+        options = _options(plan, plan.machine_copy if compared.whole.machine else "")
+        if options:
             yield "The same without the plan:"
-            yield from _shell(["./run_test.sh", *found])
+            yield from _shell(["./run_test.sh", *options])
         yield from _obstacles(plan, compared.whole.changes, has_machine=bool(machine))
     else:
         yield from paragraph("No plan was recorded; kernels and parameters are below.")
@@ -54,43 +54,44 @@ def command(compared: Compared) -> Iterator[str]:
         yield from paragraph(plain(first, 4000), "  ")
     yield from paragraph("The kernels as they were resolved then (names may mean newer ones now):")
     runs = compared.whole.variants()
-    each = [(variant, one.labels[variant]) for one in compared.each for variant in one.variants]
-    for variant, label in each[:KERNELS]:
+    labelled = [
+        (variant, part.labels[variant]) for part in compared.each for variant in part.variants
+    ]
+    for variant, label in labelled[:KERNELS]:
         yield from _kernel(runs[variant][0], plain(label, 40))
         for words in _own_settings(plan.variants, variant):
             yield from indented(words, 4)
-    left = len(each) - KERNELS
+    left = len(labelled) - KERNELS
     if left > 0:
         yield f"  and {plural(left, 'more variant')}: see plan.toml"
 
 
 def of_two(compared: Compared, two: list[str]) -> Iterator[str]:
-    """The command that compares two variants alone, the first being the baseline."""
+    """The command that compares only these two variants; the first is the baseline."""
     plan, runs = compared.whole.plan, compared.campaign.variants()
-    asked = {one.label: one for one in plan.variants}
-    found: list[str] = []
-    if all(one in asked and asked[one].kernel not in ("", RUNNING) for one in two):
+    asked = {name.label: name for name in plan.variants}
+    options: list[str] = []
+    if all(name in asked and asked[name].kernel not in ("", RUNNING) for name in two):
         alone = [
-            replace(asked[one], kernel=_exact(runs[one][0]) or asked[one].kernel) for one in two
+            replace(asked[name], kernel=_exact(runs[name][0]) or asked[name].kernel) for name in two
         ]
-        many = max(len(runs[one]) for one in two)
+        many = max(len(runs[name]) for name in two)
         pair = replace(plan, variants=tuple(alone), baseline=None, looks=(), runs=many)
-        found = _options(pair, plan.machine_copy if compared.whole.machine else "")
-    yield from _shell(["./run_test.sh", *(found or ["--plan plan.toml"])])
-    if not found:
+        options = _options(pair, plan.machine_copy if compared.whole.machine else "")
+    yield from _shell(["./run_test.sh", *(options or ["--plan plan.toml"])])
+    if not options:
         yield "(plan.toml is in the bundle.)"
 
 
 def _options(plan: Plan, machine: str) -> list[str]:
-    """Each option with its value, quoted; none if only the plan can say it.
+    """The options with their values, quoted; [] if only the plan can express the campaign.
 
-    machine: the copy of its machine's file, if there is one.
+    machine: the name of the machine file's copy; "" if there is none.
 
-    What run_test.sh would do anyway is left out, but for what the first command said: the defaults
-    may have been others then. A knob or more of the command line would go to every kernel, and each
-    swap to each of them; a variant's own workload is in the plan only. What
-    run_test.sh would refuse, or would take for an option, is left to the plan too: this line is
-    there to be pasted.
+    Omits defaults, except those that the first command gave: the defaults may have been different
+    then. On a command line a knob or --append would apply to every kernel, and each swap to every
+    kernel; a variant's own workload can only be in the plan. The same is true of values that
+    run_test.sh would refuse or take for an option: this line is meant to be pasted.
     """
     own = [one for one in plan.variants if one.knobs or one.append or one.workload or one.remedy]
     tables = {name: plan.tables.get(name, {}) for name in TABLES}
@@ -99,8 +100,8 @@ def _options(plan: Plan, machine: str) -> list[str]:
         return []
     swaps = list(dict.fromkeys(one.swap for one in plan.variants))
     kernels = [one.kernel for one in plan.variants[:: len(swaps)]] if swaps else []
-    each = [(one.kernel, one.swap) for one in plan.variants]
-    if each != [(kernel, swap) for kernel in kernels for swap in swaps]:
+    combinations = [(one.kernel, one.swap) for one in plan.variants]
+    if combinations != [(kernel, swap) for kernel in kernels for swap in swaps]:
         return []
     named = not _named_by_kernel(plan)
     pairs: list[tuple[str, Any]] = []
@@ -122,7 +123,7 @@ def _options(plan: Plan, machine: str) -> list[str]:
 
 
 def _settings(plan: Plan, tables: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """The options of the plan's tables that are not as usual, or that the first command said."""
+    """The options in the plan's tables that are not defaults, or that the first command gave."""
     whole = {
         key: value
         for name, table in tables.items()
@@ -130,14 +131,14 @@ def _settings(plan: Plan, tables: Mapping[str, dict[str, Any]]) -> dict[str, Any
         if key in in_table(name)
     }
     usual = as_set(whole.get("profile", ROWS["profile"].default), whole.get("machine"))
-    said = {word.partition("=")[0] for word in plan.command.split()}
+    given = {word.partition("=")[0] for word in plan.command.split()}
     own = changed(whole, usual)
-    return {key: value for key, value in whole.items() if key in own or flag(key) in said}
+    return {key: value for key, value in whole.items() if key in own or flag(key) in given}
 
 
 def _quoted(pairs: list[tuple[str, Any]], switches: list[str]) -> list[str]:
-    """The options as words of a shell; none if one of them cannot be said."""
-    found = []
+    """The options as shell words; [] if a value cannot be given on a command line."""
+    words = []
     for key, value in pairs:
         if value is None:
             continue
@@ -148,8 +149,8 @@ def _quoted(pairs: list[tuple[str, Any]], switches: list[str]) -> list[str]:
             return []
         if len(option) > WIDTH - 6 or (ROWS[key].read is values.label and not _is_label(text)):
             return []
-        found.append(option)
-    return found + switches
+        words.append(option)
+    return words + switches
 
 
 def _first(plan: Plan) -> str:
@@ -157,41 +158,43 @@ def _first(plan: Plan) -> str:
 
 
 def _named_by_kernel(plan: Plan) -> bool:
-    """Whether the variants are called as run_test.sh calls them, and the first is the baseline."""
-    found = plan.tables.get("variant", [])
-    versions = {one.get("label"): one.get("version") for one in found}
+    """Whether run_test.sh would choose the same labels, and the first variant is the baseline."""
+    entries = plan.tables.get("variant", [])
+    versions = {one.get("label"): one.get("version") for one in entries}
     return plan.baseline in (None, _first(plan)) and all(
         one.swap == ON_DISK and versions.get(one.label) == one.label for one in plan.variants
     )
 
 
 def _is_label(text: str) -> bool:
-    """Whether run_test.sh takes it: not with a token in it (docs/reference/redaction.md)."""
+    """Whether run_test.sh accepts the label: not one with a token (docs/reference/redaction.md)."""
     return values.LABEL.fullmatch(text) is not None
 
 
 def _obstacles(plan: Plan, changes: Collection[str], *, has_machine: bool) -> Iterator[str]:
-    """What a reader has to write into the plan before it can be run elsewhere.
+    """What a reader has to change in the plan before it can be run elsewhere.
 
-    changes: the variants whose kernel's source was changed, with a patch in the bundle.
+    changes: the variants with a changed kernel source, whose patch is in the bundle.
     """
-    labels = [one.label for one in plan.variants if not _is_label(one.label)]
+    labels = [variant.label for variant in plan.variants if not _is_label(variant.label)]
     if labels:
         shown = ", ".join(plain(label, 60) for label in labels[:3])
         yield from paragraph(f"Give other labels in it first: {shown} cannot be one.")
     parameters = plan.tables.get(PARAMETERS, {})
     known = parameters if isinstance(parameters, dict) else {}
     sources = [known.get(key) for key, row in in_table(PARAMETERS).items() if row.source]
-    files = [file for one in plan.variants for file in _own_files(one, one.label in changes)]
+    files = [
+        file for variant in plan.variants for file in _own_files(variant, variant.label in changes)
+    ]
     files += [source for source in sources if isinstance(source, str) and "://" not in source]
     file = machine_file(plan.tables)
     files += [file] if file and not has_machine else []
     if files:
         shown = ", ".join(plain(file, 100) for file in dict.fromkeys(files[:4]))
         yield from paragraph(f"Of the machine that ran it, and not in this bundle: {shown}.")
-    for one in plan.variants:
-        if one.label in changes:
-            label = plain(one.label, 60)
+    for variant in plan.variants:
+        if variant.label in changes:
+            label = plain(variant.label, 60)
             yield from paragraph(
                 f"{label}: what was changed in its source is {label}/{CHANGES} of this bundle. "
                 "Write that path after patch= in plan.toml."
@@ -199,18 +202,18 @@ def _obstacles(plan: Plan, changes: Collection[str], *, has_machine: bool) -> It
 
 
 def _own_files(variant: Variant, has_patch: bool) -> list[str]:
-    """What a variant's kernel is made of that only the machine has which made it."""
+    """Files of a variant's kernel that only the original machine has."""
     source, *words = variant.kernel.split(",")
     if source.startswith("debian:"):
         return []
     if not source.startswith("debian-source:"):
         return [variant.kernel]
-    files = [] if has_patch else [one[6:] for one in words if one.startswith("patch=")]
-    return files + [one[7:] for one in words if one.startswith("config=") and "/" in one]
+    files = [] if has_patch else [word[6:] for word in words if word.startswith("patch=")]
+    return files + [word[7:] for word in words if word.startswith("config=") and "/" in word]
 
 
 def _shell(words: list[str]) -> Iterator[str]:
-    """A command in lines that a shell joins again; the words are quoted."""
+    """A command, split into lines that a shell joins again; the words are quoted."""
     line = " "
     for word in words:
         if len(line) + 1 + len(word) > WIDTH - 2 and line.strip():
@@ -221,7 +224,7 @@ def _shell(words: list[str]) -> Iterator[str]:
 
 
 def _without_folder(text: str) -> str:
-    """The command without the folder for its results, which is nothing to anybody else."""
+    """The command without its results folder, which is useless to others."""
     try:
         words = shlex.split(text)
     except ValueError:
@@ -237,7 +240,7 @@ def _without_folder(text: str) -> str:
 
 
 def _kernel(run: Run, label: str) -> list[str]:
-    """What the variant's kernel was called, what it was, and its exact name."""
+    """The SPEC of the variant's kernel, its release, and its exact name."""
     spec = run.fact("kernel", "spec")
     release = plain(run.fact("kernel", "release"), 60)
     lines = indented(f"{label}: {plain(spec, 60)} = {release}", 2)
@@ -247,7 +250,7 @@ def _kernel(run: Run, label: str) -> list[str]:
 
 
 def _exact(run: Run) -> str:
-    """The name of exactly this kernel of Debian's; empty if it is none."""
+    """The exact name of this Debian kernel; empty if it is not Debian's."""
     spec = run.fact("kernel", "spec")
     if not isinstance(spec, str) or not spec.startswith("debian:"):
         return ""
@@ -258,8 +261,8 @@ def _exact(run: Run) -> str:
 
 
 def _own_settings(variants: tuple[Variant, ...], label: str) -> Iterator[str]:
-    """Knobs and extra command line of a variant, as asked for."""
-    asked = next((one for one in variants if one.label == label), None)
+    """A variant's own workload, remedy, swap, knobs and command line, as in the plan."""
+    asked = next((variant for variant in variants if variant.label == label), None)
     if asked is None:
         return
     if asked.workload:

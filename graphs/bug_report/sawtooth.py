@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The sawtooth of one stream in plain characters, for a mail: gap (s) against elapsed time (s).
+"""The sawtooth of a stream in plain characters, for a mail: gap (s) against elapsed time (s).
 
-A tooth rises for as long as the silence lasts, to the height of the gap, and falls when the line
-comes. The silence that no line ended is drawn with another character.
+A tooth rises during a stall, to the height of the gap, and falls when the next line comes. A stall
+that no line ended is drawn with another character.
 """
 
 import math
@@ -12,9 +12,13 @@ import numpy as np
 from analysis.reading.latency_log import Floats
 
 TOOTH, OPEN = "#", "?"
-PARTS = ((0.75, ""), (0.4, ":"), (0.06, "."))  # of the topmost cell of a column
+PARTS = (
+    (0.75, ""),
+    (0.4, ":"),
+    (0.06, "."),
+)  # filled share of a column's topmost cell -> its character
 LEFT = 7  # columns for the scale of gaps
-SMALLEST = 0.1  # s: the scale of gaps reaches at least this high
+SMALLEST = 0.1  # s, minimum of the scale of gaps
 
 
 def sawtooth(
@@ -30,8 +34,8 @@ def sawtooth(
 ) -> list[str]:
     """Lines of at most `width` columns; the scales reach to `across` and `up` seconds.
 
-    `elapsed` and `gap`: of each line that was printed; `last`, `open_gap`: where the silence at
-    the end began and how long it was.
+    `elapsed` and `gap`: of each printed line, in seconds; `last`, `open_gap`: start and length of
+    the silence at the end, in seconds.
     """
     columns = width - LEFT
     across, up = max(across, SMALLEST), max(up, SMALLEST)
@@ -53,8 +57,8 @@ def sawtooth(
 
 
 def _heights(begin: Floats, end: Floats, columns: int, across: float) -> Floats:
-    """For each column the height of the highest tooth within it."""
-    found = np.zeros(columns)
+    """The height of the highest tooth in each column, in seconds."""
+    heights = np.zeros(columns)
     edges = np.linspace(0, across, columns + 1)
     long = end - begin > 0
     for start, over in zip(begin[long], end[long], strict=True):
@@ -62,12 +66,12 @@ def _heights(begin: Floats, end: Floats, columns: int, across: float) -> Floats:
         final = max(first, min(columns - 1, math.ceil(over / across * columns) - 1))
         here = slice(first, final + 1)
         reached = np.minimum(edges[first + 1 : final + 2], over) - start
-        found[here] = np.maximum(found[here], reached)
-    return found
+        heights[here] = np.maximum(heights[here], reached)
+    return heights
 
 
 def _cell(closed: float, opened: float) -> str:
-    """What stands in one cell that the teeth fill to these shares."""
+    """The character of a cell that the teeth fill to these shares (0 to 1)."""
     share, full = (opened, OPEN) if opened > closed else (closed, TOOTH)
     for least, mark in PARTS:
         if share >= least:
@@ -88,7 +92,7 @@ def _axis(columns: int, across: float) -> list[str]:
 
 
 def _step(limit: float, ticks: float) -> float:
-    """A round distance between ticks, so that at most so many fit."""
+    """A round distance between ticks; at most `ticks` of them fit below the limit."""
     rough = limit / max(1.0, ticks)
     power = 10.0 ** math.floor(math.log10(rough))
     return next(m * power for m in (1, 2, 5, 10) if m * power >= rough * 0.999)
@@ -99,7 +103,7 @@ def _decimals(step: float) -> int:
 
 
 def round_up(value: float) -> float:
-    """The least round number that is no smaller: a scale that all pictures can share."""
+    """The smallest round number of at least value, as the limit of a scale; in value's unit."""
     if value <= SMALLEST:
         return SMALLEST
     power = 10.0 ** math.floor(math.log10(value))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the kernel did differently, in a bug report of 75 columns."""
+"""Differences of kernel counters, in a bug report of 75 columns."""
 
 from collections.abc import Iterator
 
@@ -7,15 +7,15 @@ from analysis.text import vmstat
 from analysis.text.layout import WIDTH, grid, paragraph
 from analysis.verdicts.compared import Compared
 
-ROWS = 8  # of a variant's table
-ALL_ROWS = 24  # of the tables of all variants together
-COLUMNS = 4  # counter, the ranges of both, ratio
+ROWS = 8  # rows per variant
+ALL_ROWS = 24  # rows of all variants together
+COLUMNS = 4  # counter, both ranges, ratio
 
 
 def section(compared: Compared, shown: list[str]) -> Iterator[str]:
-    """The separate counters that differ most; nothing if no run has counters, or no other is shown.
+    """The separate counters that differ most; nothing without counters or a second shown variant.
 
-    `shown`: the variants of the report, the baseline among them.
+    `shown`: the variants in the report, including the baseline.
     """
     others = [one for one in shown if one != compared.baseline]
     if not compared.counters.figures or not others:
@@ -27,8 +27,8 @@ def section(compared: Compared, shown: list[str]) -> Iterator[str]:
         heads, *table = vmstat.table_rows(compared, variant)
         apart = sum(one.separate for one in compared.counters.differences[variant].told)
         if apart:
-            told = [heads, *table[: min(rows, apart)]]
-            yield from ["", *grid([row[:COLUMNS] for row in told], WIDTH, whole_names=True)]
+            shown_rows = [heads, *table[: min(rows, apart)]]
+            yield from ["", *grid([row[:COLUMNS] for row in shown_rows], WIDTH, whole_names=True)]
         yield ""
     yield from paragraph(
         "Of a run: what each counter of /proc/vmstat grew by, of a level its mean. Separate: no "

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""bug-report.tar.gz (docs/guides/report-upstream.md)."""
+"""Makes bug-report.tar.gz (docs/guides/report-upstream.md)."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""bug-report.tar.gz: everything that a maintainer needs, redacted, at most LIMIT bytes.
+"""Writes bug-report.tar.gz: everything that a maintainer needs, redacted, at most LIMIT bytes.
 
 The same results give the same bytes. docs/guides/report-upstream.md describes its files, and what
-is left out where not everything fits.
+is left out if not everything fits.
 """
 
 import gzip
@@ -35,7 +35,7 @@ from graphs.pictures import names
 from graphs.redaction.redact import Redactor
 from graphs.redaction.secret_names import own_secrets
 
-# The bundle's own files: a variant's folder cannot be called like one, whatever the case.
+# The bundle's own files: no variant may have such a name, in any case.
 OWN_NAMES = frozenset(
     name.lower()
     for name in (
@@ -44,13 +44,13 @@ OWN_NAMES = frozenset(
     )
 )
 OWN_TIMELINE = re.compile(r"timeline-.*\.png", re.DOTALL)
-MTIME = 1257421724  # of every file: the day of the mail that this suite comes from
+MTIME = 1257421724  # of every file: the date of the mail that this suite originates from
 
 
 def write(compared: Compared, report: Path, limit: int = LIMIT) -> Path:
-    """Write bug-report.tar.gz into the report's folder, with the pictures that are there.
+    """Write bug-report.tar.gz into the report's folder, with the pictures in that folder.
 
-    UserError if it cannot be written, or a variant is called like one of its own files.
+    UserError if it cannot be written, or if a variant has the name of one of its files.
     """
     machine = compared.whole.plan.machine_copy
     own = OWN_NAMES | {name.lower() for name in (*names.of_campaign(compared), machine)}
@@ -61,7 +61,7 @@ def write(compared: Compared, report: Path, limit: int = LIMIT) -> Path:
                 hint="rename its folder (and its label in plan.toml)",
             )
     redactor = Redactor(own_secrets())
-    ranked = _in_turn([in_rank(one) for one in compared.each])
+    ranked = _in_turn([in_rank(part) for part in compared.each])
     tried = candidates(ranked, limit)
     path = report / NAME
     aside = report / f".{NAME}.{os.getpid()}"
@@ -89,16 +89,16 @@ def write(compared: Compared, report: Path, limit: int = LIMIT) -> Path:
 
 
 def letter_of(view: Compared) -> Mail | str:
-    """The mail, or why there is none; of a part of a campaign the whole one's, as it is."""
+    """The mail, or why there is none; for a bundle with part of a campaign its own mail."""
     if is_part(view.whole.path):
         kept = (read_file(view.whole.path / MAIL, []) or b"").decode("utf-8", "replace")
         return Mail(kept) if kept else "this is a part of a campaign that had none"
-    found = regression(view)
-    return found if isinstance(found, str) else mail(found)
+    result = regression(view)
+    return result if isinstance(result, str) else mail(result)
 
 
 def write_mail(path: Path, report: Path) -> list[Path]:
-    """Put the bundle's mail beside it, byte for byte; none if it has none."""
+    """Extract the bundle's mail into the report's folder; [] if it has none."""
     for member in archive.members(path):
         if member.name == f"{FOLDER}/{MAIL}":
             target = report / MAIL
@@ -111,20 +111,20 @@ def write_mail(path: Path, report: Path) -> list[Path]:
 
 
 def _in_turn(ranked: list[list[Run]]) -> list[Run]:
-    """The first of each workload, then the second: none of them is left out altogether."""
+    """The first run of each workload, then the second, and so on, so that each has some."""
     turns = zip_longest(*ranked)
     return [run for turn in turns for run in turn if run is not None]
 
 
 def _archive(members: list[PackedFile]) -> bytes:
-    """The archive's bytes: nothing in them tells when, where or by whom it was made."""
+    """The archive's bytes, without any trace of when, where or by whom it was made."""
     out = io.BytesIO()
     with (
         gzip.GzipFile(filename="", mode="wb", fileobj=out, compresslevel=6, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
     ):
-        for one in members:
-            header = tarfile.TarInfo(f"{FOLDER}/{one.path}")
-            header.size, header.mtime, header.mode = one.size, MTIME, 0o644
-            archive.addfile(header, io.BytesIO(one.content))
+        for file in members:
+            header = tarfile.TarInfo(f"{FOLDER}/{file.path}")
+            header.size, header.mtime, header.mode = file.size, MTIME, 0o644
+            archive.addfile(header, io.BytesIO(file.content))
     return out.getvalue()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One try at a bundle: its files in order, as many as there is room for, and what is left out."""
+"""A draft of a bundle: its files in order, as many as there is room for, and what is left out."""
 
 import json
 from dataclasses import dataclass, field
@@ -27,19 +27,19 @@ from graphs.bundle.uncounted_runs import uncounted
 from graphs.redaction import result_files
 from graphs.redaction.redact import Redactor
 
-NAMED = 40  # runs and files that a remark names
+NAMED = 40  # at most so many runs or files are named in a remark
 
 
 @dataclass
 class Draft:
-    """One try to fit everything into `room` bytes, beside the texts that list what is there."""
+    """An attempt to fit everything into `room` bytes, besides the texts that list the content."""
 
     compared: Compared
     view: Compared
     redactor: Redactor
     report: Path
     room: int
-    mail: Mail | str  # or why there is none
+    mail: Mail | str  # str: why there is none
     remarks: list[str] = field(default_factory=list)
 
     def members(self, ranked: list[Run], tried: list[Run], packer: Packer) -> list[PackedFile]:
@@ -59,21 +59,21 @@ class Draft:
         ]
         sources = self._sources()
         pictures = self._pictures()
-        room = self.room - sum(one.room for one in [*head, *named, *sources, *pictures])
+        room = self.room - sum(file.room for file in [*head, *named, *sources, *pictures])
         chosen = choose(tried, packer, room, whole=len(tried) == len(ranked))
         known = {(run.variant, run.number) for run in tried}
         chosen.left_out += [
             f"{r.variant}/{r.number}" for r in ranked if (r.variant, r.number) not in known
         ]
-        runs = [one for each in sorted(chosen.members) for one in chosen.members[each]]
-        pictures += self._timelines(room - sum(one.room for one in runs))
+        runs = [file for key in sorted(chosen.members) for file in chosen.members[key]]
+        pictures += self._timelines(room - sum(file.room for file in runs))
         self._remark(chosen)
         held, total = len(chosen.members), len(ranked)
         contents = report.Contents(
             frozenset((self.redactor.text(variant), n) for variant, n in chosen.members),
             total,
             self.remarks,
-            [one.path for one in pictures],
+            [file.path for file in pictures],
             self.mail if isinstance(self.mail, str) else "",
         )
         first = self._text("report.txt", report.build(self.view, contents, self.redactor.text))
@@ -83,16 +83,16 @@ class Draft:
         return [body[0], packed_file(MANIFEST, manifest(body, held, total)), *body[1:]]
 
     def _text(self, name: str, text: str) -> PackedFile:
-        """What it quotes was redacted; a name that only its whole shows is redacted here."""
+        """A text file. Quotes are already redacted; names that only the whole shows are not yet."""
         return packed_file(name, self.redactor.text(text).encode("utf-8", "replace"), b"")
 
     def _file(self, variant: str, path: Path, place: str) -> PackedFile:
         raw = read_file(path, [], LARGEST_FACTS) or b""
-        found = result_files.redacted(path.name, raw, self.redactor)
-        return packed_file(f"{self.redactor.text(variant)}/{place}", found, raw)
+        redacted = result_files.redacted(path.name, raw, self.redactor)
+        return packed_file(f"{self.redactor.text(variant)}/{place}", redacted, raw)
 
     def _plan(self) -> list[PackedFile]:
-        """The plan, and the copy of the machine's file that it names."""
+        """The plan, and the copy of the machine file that it names."""
         text = self.compared.whole.plan.text.encode("utf-8", "replace")
         own = {PLAN_FILE: text, self.view.whole.plan.machine_copy: self.compared.whole.machine}
         return [
@@ -102,7 +102,7 @@ class Draft:
         ]
 
     def _hosts(self) -> list[PackedFile]:
-        """Which runs one host did, without its name; nothing if no figure depends on hosts."""
+        """The runs of each host, without its name; nothing if no figure depends on hosts."""
         runs = self.compared.whole.runs
         names = sorted({block(run) for run in runs})
         if len(names) < 2:
@@ -116,11 +116,11 @@ class Draft:
 
     def _causes(self) -> list[PackedFile]:
         raw = export.causes_json(self.view).encode("utf-8", "replace")
-        found = result_files.redacted(export.CAUSES_JSON, raw, self.redactor)
-        return [packed_file(export.CAUSES_JSON, found, raw)] if raw else []
+        redacted = result_files.redacted(export.CAUSES_JSON, raw, self.redactor)
+        return [packed_file(export.CAUSES_JSON, redacted, raw)] if raw else []
 
     def _sources(self) -> list[PackedFile]:
-        """The patch of each variant's source, and its .config, as far as there is room for them."""
+        """The patch of each variant's source, and its .config, if there is room for them."""
         room, members, out = min(CONFIGS, self.room // 3), [], []
         first = () if isinstance(self.mail, str) else self.mail.variants
         by_variant = self.compared.whole.variants()
@@ -145,11 +145,11 @@ class Draft:
                 f"`python3 -m graphs {NAME}` draws them anew."
             )
             return []
-        found = [
+        packed = [
             packed_file(name, content)
             for name, content in pictures.main_pictures(self.report, self.compared)
         ]
-        return self._that_fit(found, min(PICTURES, self.room // 3))
+        return self._that_fit(packed, min(PICTURES, self.room // 3))
 
     def _timelines(self, room: int) -> list[PackedFile]:
         if not pictures.are_clean(self.compared.whole.runs, self.redactor):
@@ -158,19 +158,19 @@ class Draft:
         return self._that_fit([packed_file(name, content) for name, content in timelines], room)
 
     def _that_fit(self, pictures: list[PackedFile], room: int) -> list[PackedFile]:
-        found: list[PackedFile] = []
+        kept: list[PackedFile] = []
         out: list[PackedFile] = []
-        for one in pictures:
-            fits = one.room <= room
-            (found if fits else out).append(one)
-            room -= one.room if fits else 0
+        for picture in pictures:
+            fits = picture.room <= room
+            (kept if fits else out).append(picture)
+            room -= picture.room if fits else 0
         if out:
-            names = _named([one.path for one in out])
+            names = _named([picture.path for picture in out])
             self.remarks.append(f"Pictures not in it for want of room: {names}.")
-        return found
+        return kept
 
     def _remark(self, chosen: Chosen) -> None:
-        """Say what of the runs is not in the bundle."""
+        """Add remarks about parts of the runs that are not in the bundle."""
         size = f"{LIMIT / 1e6:g} MB"
         if chosen.left_out:
             names = _named([self.redactor.text(name) for name in chosen.left_out])

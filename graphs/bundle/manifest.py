@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""MANIFEST and REDACTIONS.txt of a bundle: what is in it, and what was replaced in it.
+"""MANIFEST and REDACTIONS.txt of a bundle: lists of its files, and of redacted secrets.
 
-MANIFEST is what `sha256sum -c` reads; a line of its own before each file has its size in bytes.
+`sha256sum -c` can read MANIFEST; a comment line before each file has its size in bytes.
 """
 
 import re
@@ -23,11 +23,11 @@ PART = re.compile(r"# part: ([0-9]{1,9}) of ([0-9]{1,9}) runs")
 SIZE = re.compile(r"# ([0-9]{1,12}) bytes")
 ENTRY = re.compile(r"(\\?)([0-9a-f]{64})  (.+)")
 LARGEST = 16 << 20  # bytes of a MANIFEST
-ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}  # as sha256sum writes a file's name
+ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}  # as sha256sum escapes file names
 
 
 def is_part(folder: Path) -> bool:
-    """Whether these are the results of a bundle that holds only some of its campaign's runs."""
+    """Whether the folder is of a bundle with only some of its campaign's runs."""
     text = (read_file(folder / NAME, [], LARGEST) or b"").decode("utf-8", "replace")
     return PART.search(text) is not None
 
@@ -37,23 +37,23 @@ def manifest(packed: Iterable[PackedFile], held: int, total: int) -> bytes:
     lines = [HEAD]
     if held < total:
         lines.append(f"# part: {held} of {total} runs; the table cannot be recomputed from it\n")
-    for one in packed:
-        name = "".join(ESCAPES.get(char, char) for char in one.path)
-        mark = "\\" if name != one.path else ""
-        lines.append(f"# {one.size} bytes\n{mark}{one.digest}  {name}\n")
+    for file in packed:
+        name = "".join(ESCAPES.get(char, char) for char in file.path)
+        mark = "\\" if name != file.path else ""
+        lines.append(f"# {file.size} bytes\n{mark}{file.digest}  {name}\n")
     return "".join(lines).encode("utf-8", "surrogateescape")
 
 
 def redactions(packed: Iterable[PackedFile], given: Collection[str]) -> bytes:
-    """The text of REDACTIONS.txt: kind, token, how often, and where; never the secret.
+    """The text of REDACTIONS.txt: kind, token, count and places; never the secret.
 
-    given: the tokens that stand for a secret of these results; others were in them already.
+    given: the tokens that replace a secret of these results; the results had others already.
     """
     used: dict[str, Counter[str]] = {}
-    for one in packed:
-        for token, times in one.used.items():
+    for file in packed:
+        for token, times in file.used.items():
             if token in given:
-                used.setdefault(token, Counter())[one.path] += times
+                used.setdefault(token, Counter())[file.path] += times
     lines = [
         "What was replaced in this bundle (docs/reference/redaction.md). The same secret has the",
         "same token in every file. No figure was touched.",
@@ -62,13 +62,13 @@ def redactions(packed: Iterable[PackedFile], given: Collection[str]) -> bytes:
     if not used:
         lines.append("Nothing.")
     for kind, words in KINDS.items():
-        found = {token: files for token, files in used.items() if _is(token, kind)}
-        if not found:
+        of_kind = {token: files for token, files in used.items() if _is(token, kind)}
+        if not of_kind:
             continue
-        total = sum(sum(files.values()) for files in found.values())
+        total = sum(sum(files.values()) for files in of_kind.values())
         lines.append(f"{words}: {plural(total, 'place')}")
-        for token in sorted(found, key=lambda token: (len(token), token)):
-            files = found[token]
+        for token in sorted(of_kind, key=lambda token: (len(token), token)):
+            files = of_kind[token]
             lines.append(f"  {token}  {plural(sum(files.values()), 'time')}")
             lines += [f"    {times:>5}  {plain(path, 300)}" for path, times in files.items()]
         lines.append("")
@@ -87,12 +87,12 @@ class _File:
 
 
 def check(path: Path) -> list[str]:
-    """What is wrong with a bundle, a line each without its path; none if it is as it was made.
+    """The problems of a bundle, a line each without its path; [] if it was not altered.
 
     UserError if it cannot be opened.
     """
     problems: list[str] = []
-    found: dict[str, _File] = {}
+    files: dict[str, _File] = {}
     text: str | None = None
     try:
         for member in members(path):
@@ -107,19 +107,19 @@ def check(path: Path) -> list[str]:
                     kept.append(part)
             if name == NAME and member.size <= LARGEST:
                 text = b"".join(kept).decode("utf-8", "surrogateescape")
-            elif name in found:
+            elif name in files:
                 problems.append(f"{plain(name)}: is there twice")
             else:
-                found[name] = _File(member.size, digest.hexdigest())
+                files[name] = _File(member.size, digest.hexdigest())
     except Damaged as error:
         problems.append(str(error))
     if text is None:
         return [*problems, "no MANIFEST: nothing in it can be checked"]
-    return problems + _compared(found, _entries(text, problems))
+    return problems + _compared(files, _entries(text, problems))
 
 
 def remarks(path: Path) -> list[str]:
-    """What a whole and unaltered bundle does not hold of its campaign, a line each."""
+    """What an unaltered bundle lacks of its campaign, a line each."""
     for member in members(path):
         if member.name.partition("/")[2] == NAME and member.size <= LARGEST:
             text = b"".join(member.chunks()).decode("utf-8", "surrogateescape")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A run's tables of counters with those columns only that figures and pictures use."""
+"""Reduces a run's tables of counters to the columns that figures and pictures use."""
 
 from analysis.reading.counter_tables import FREQUENT
 from analysis.reading.load import Run
 
-# What the figures and the pictures show beside FREQUENT; other columns of these files are left out
-# of a narrow bundle.
+# The columns that figures and pictures use besides FREQUENT; a narrow bundle omits all other
+# columns of these files.
 NARROW = FREQUENT | {
     *("nr_free_pages", "nr_dirty", "pgmajfault", "pgscan_direct", "pgscan_kswapd", "oom_kill"),
     *("MemAvailable", "Dirty", "Writeback", "disk_io_ms", "swap_io_ms"),
@@ -13,12 +13,12 @@ NARROW = FREQUENT | {
 
 
 def drawn(run: Run) -> frozenset[str]:
-    """The columns of tables that the run's workload lets be drawn."""
+    """The table columns in the diagrams of the run's workload."""
     return frozenset(curve.column for panel in run.workload.panels for curve in panel.curves)
 
 
 def narrowed(raw: bytes, more: frozenset[str] = frozenset()) -> bytes:
-    """A table with the columns of NARROW and more; its stamps, its rows and their damage stay."""
+    """A table with only the columns of NARROW and more; keeps time stamps and damaged rows."""
     header, newline, body = raw.partition(b"\n")
     names = header.split(b"\t")
     kept = NARROW | more
@@ -26,6 +26,6 @@ def narrowed(raw: bytes, more: frozenset[str] = frozenset()) -> bytes:
     rows = [b"\t".join(names[i] for i in keep)]
     for row in body.split(b"\n"):
         cells = row.split(b"\t")
-        # A row of another length stays one: the reader leaves it out, and says so.
+        # A row with a wrong number of cells stays wrong: the reader skips and reports it.
         rows.append(b"\t".join(cells[i] for i in keep) if len(cells) == len(names) else row[:1])
     return b"\n".join(rows) if newline else raw

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The runs of a bundle: redacted, packed, and as many of them as there is room for.
+"""The runs of a bundle: redacted, packed, and as many as there is room for.
 
-If the whole of every run is too much, counters that no figure or picture needs are left out of all
-of them, then the evidence of why they stalled; if that is still too much, runs are left out, those
-that say least first.
+If not everything fits, counters that no figure or picture needs are left out of all runs, then the
+evidence about stalls, then repeated logs; if that is not enough, the least informative runs are
+left out.
 """
 
 import zlib
@@ -35,27 +35,27 @@ from graphs.bundle.narrow_tables import drawn, narrowed
 from graphs.redaction import result_files
 from graphs.redaction.redact import TOKEN, Redactor
 
-LEVEL = 6  # of zlib; 9 takes three times as long for 1 %
-HEADER = 300  # bytes that a file costs in the archive beside its own, packed, at most
-BEST_RATIO = 20  # no log of a run is packed better than this: its stamps are hard to guess
-LARGEST_LOG = 1 << 20  # bytes of a log that no figure comes from
-MISSES = 4  # runs that may be too large before we stop trying smaller ones
+LEVEL = 6  # of zlib; 9 takes three times as long to save 1 %
+HEADER = 300  # bytes of overhead per file in the archive, packed, at most
+BEST_RATIO = 20  # no log is compressed more than this: its time stamps are hard to predict
+LARGEST_LOG = 1 << 20  # bytes kept of a log that no figure is computed from
+MISSES = 4  # so many runs may be too large before we stop trying further ones
 KEPT = frozenset(
     (
         *(META, STATUS, EVENTS, KERN_LOG, CONSOLE_LOG, FAILURES_LOG, *EVIDENCE),
         *(f"{name}.tsv" for name in TABLES),
     )
 )
-# What the causes of stalls come from: whole or not at all.
+# The files that stall causes are computed from: kept together or not at all.
 OF_CAUSES = frozenset(EVIDENCE) - {ALLOCFAIL}
-# No figure comes from them. A completed run's console says what kern.log says; the other one
-# `python3 -m graphs` makes of kern.log and allocfail.tsv.
+# No figure is computed from these. A completed run's console repeats kern.log; `python3 -m graphs`
+# derives the other file from kern.log and allocfail.tsv.
 REPEATED = frozenset((CONSOLE_LOG, FAILURES_LOG))
 
 
 @dataclass(frozen=True)
 class PackedFile:
-    """One file of a bundle. `used`: how often each token stands in it for a secret."""
+    """A file of a bundle. `used`: token -> number of secrets that it replaces in the file."""
 
     path: str
     size: int
@@ -65,7 +65,7 @@ class PackedFile:
 
     @property
     def room(self) -> int:
-        """Bytes that it takes in the archive, at most."""
+        """The bytes that it takes in the archive, at most."""
         return len(self.packed) + HEADER
 
     @property
@@ -75,7 +75,7 @@ class PackedFile:
 
 
 def packed_file(path: str, content: bytes, before: bytes | None = None) -> PackedFile:
-    """Pack one file; before: what it was before its secrets were replaced."""
+    """Pack a file; before: its content before redaction, None if it was not redacted."""
     used: Counter[str] = Counter()
     if before != content:
         used += tokens(content)
@@ -85,24 +85,24 @@ def packed_file(path: str, content: bytes, before: bytes | None = None) -> Packe
 
 
 def tokens(content: bytes) -> Counter[str]:
-    """How often each token is in the file."""
+    """The number of occurrences of each token in the content."""
     return Counter(match[0] for match in TOKEN.finditer(content.decode("utf-8", "replace")))
 
 
 @dataclass
 class Chosen:
-    """The members of the runs that are in the bundle, by run; and what is not in it."""
+    """The files of the runs that are in the bundle, by run; and what was left out."""
 
     members: dict[tuple[str, int], list[PackedFile]]
     narrow: bool = False
     without_evidence: bool = False
     without_repeated: bool = False
     left_out: list[str] = field(default_factory=list)  # runs, as variant/number
-    shortened: list[str] = field(default_factory=list)  # paths of logs, in the bundle
+    shortened: list[str] = field(default_factory=list)  # paths of shortened logs, in the bundle
 
 
 def texts(run: Path) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each of a run's files that can hold a secret; no link is followed."""
+    """Name and content of a run's files that may contain secrets; links are not followed."""
     for name, path in _files(run):
         if not name.endswith(".tsv"):
             yield name.rpartition("/")[2], _read(path)
@@ -116,10 +116,10 @@ def is_kept(name: str) -> bool:
 def _files(run: Path) -> list[tuple[str, Path]]:
     """(path inside the run, path) of a run's files, in order."""
     folders, files, *_ = names_in(run)
-    found = [(name, run / name) for name in files if is_kept(name)]
+    paths = [(name, run / name) for name in files if is_kept(name)]
     if HANG in folders:
-        found += [(f"{HANG}/{name}", run / HANG / name) for name in names_in(run / HANG).files]
-    return sorted(found)
+        paths += [(f"{HANG}/{name}", run / HANG / name) for name in names_in(run / HANG).files]
+    return sorted(paths)
 
 
 def _read(path: Path) -> bytes:
@@ -128,14 +128,14 @@ def _read(path: Path) -> bytes:
 
 @dataclass(frozen=True)
 class Kept:
-    """What of its runs a bundle holds: counters that nothing uses, evidence, logs that repeat."""
+    """Which parts of runs a bundle keeps: unused counters, evidence, repeated logs."""
 
     counters: bool = True
     evidence: bool = True
     repeated: bool = True
 
 
-# One after the other, until all runs fit; with the last one runs are left out.
+# Tried in this order until all runs fit; with the last step runs are left out.
 STEPS = (
     Kept(),
     Kept(counters=False),
@@ -145,22 +145,22 @@ STEPS = (
 
 
 class Packer:
-    """Packs the files of runs; a file whose content is the same either way is packed once."""
+    """Packs the files of runs; files that are the same in all steps are packed once."""
 
     def __init__(self, redactor: Redactor, counters: frozenset[str] = frozenset()) -> None:
-        """`counters`: what a narrow bundle holds beside NARROW."""
+        """`counters`: columns that a narrow bundle keeps besides NARROW."""
         self._redactor = redactor
         self._counters = counters
         self._kept: dict[Path, PackedFile] = {}
         self.shortened: set[str] = set()
 
     def run(self, run: Run, kept: Kept) -> list[PackedFile]:
-        """The members of one run."""
+        """The packed files of a run."""
         folder = f"{self._redactor.text(run.variant)}/{run.number}"
         left_out = frozenset() if kept.evidence else OF_CAUSES
         left_out |= frozenset() if kept.repeated or failed(run) else REPEATED
-        files = [one for one in _files(run.path) if one[0] not in left_out]
-        return [self._member(run, folder, *one, not kept.counters) for one in files]
+        files = [file for file in _files(run.path) if file[0] not in left_out]
+        return [self._member(run, folder, *file, not kept.counters) for file in files]
 
     def _member(self, run: Run, folder: str, name: str, path: Path, narrow: bool) -> PackedFile:
         if path in self._kept:
@@ -168,7 +168,7 @@ class Packer:
         raw = _read(path)
         place = f"{folder}/{self._name(name)}"
         table = name.endswith(".tsv") and name not in EVIDENCE
-        # A failed run ranks last whatever its log says; of any other the log is counted.
+        # A failed run ranks last without its kernel log; of other runs the log is counted.
         figures = (
             name.endswith(".tsv")
             or LATENCY_LOG.fullmatch(name) is not None
@@ -177,16 +177,16 @@ class Packer:
         if not figures and len(raw) > LARGEST_LOG:
             raw = _ends(raw)
             self.shortened.add(place)
-        found = result_files.redacted(name.rpartition("/")[2], raw, self._redactor)
+        redacted = result_files.redacted(name.rpartition("/")[2], raw, self._redactor)
         if narrow and table:
-            return packed_file(place, narrowed(found, drawn(run) | self._counters), raw)
-        packed = packed_file(place, found, raw)
+            return packed_file(place, narrowed(redacted, drawn(run) | self._counters), raw)
+        packed = packed_file(place, redacted, raw)
         if not table:
             self._kept[path] = packed
         return packed
 
     def _name(self, name: str) -> str:
-        """The file's name; a stream may be called like a host."""
+        """The file's name, redacted: a stream may have a host's name."""
         if log := LATENCY_LOG.fullmatch(name):
             return latency_log(self._redactor.text(log[1]))
         return (
@@ -197,7 +197,7 @@ class Packer:
 
 
 def _ends(raw: bytes) -> bytes:
-    """Beginning and end of a long log, with a line that says so between them."""
+    """Beginning and end of a long log, with a line about the omission in between."""
     begin = raw[: LARGEST_LOG // 2].rpartition(b"\n")[0]
     end = raw[-LARGEST_LOG // 2 :].partition(b"\n")[2]
     gone = len(raw) - len(begin) - len(end) - 1
@@ -205,7 +205,7 @@ def _ends(raw: bytes) -> bytes:
 
 
 def in_rank(compared: Compared) -> list[Run]:
-    """All runs, those first that a reader needs first: median and worst of what differs most."""
+    """All runs, the most useful first: median and worst runs of the variants that differ most."""
     verdicts = {one: compared.primary.get(one) for one in compared.variants}
     words = ("regressed", "improved", "trades", "undecided", "equivalent", "idle")
 
@@ -229,7 +229,7 @@ def in_rank(compared: Compared) -> list[Run]:
 
 
 def candidates(ranked: list[Run], limit: int) -> list[Run]:
-    """The first runs, so many that no compression could make more of them fit."""
+    """The first runs, as many as could fit with the best possible compression; limit: bytes."""
     left = BEST_RATIO * limit
     for index, run in enumerate(ranked):
         always = [path for name, path in _files(run.path) if _stays_whole(name)]
@@ -240,12 +240,12 @@ def candidates(ranked: list[Run], limit: int) -> list[Run]:
 
 
 def _stays_whole(name: str) -> bool:
-    """Whether a bundle has the file as it is, however many runs it is of, if it has the run."""
+    """Whether a bundle contains the complete file for every run that it contains."""
     return not name.endswith(".tsv") and name not in REPEATED
 
 
 def choose(tried: list[Run], packer: Packer, room: int, whole: bool) -> Chosen:
-    """As much of the runs as fits into so many bytes; whole: these are all runs."""
+    """As much of the runs as fits into `room` bytes; whole: whether these are all runs."""
     for kept in STEPS if whole else ():
         members = _fitting(tried, packer, room, kept, misses=0)
         if len(members) == len(tried):
@@ -257,19 +257,19 @@ def choose(tried: list[Run], packer: Packer, room: int, whole: bool) -> Chosen:
 def _fitting(
     ranked: list[Run], packer: Packer, room: int, kept: Kept, misses: int
 ) -> dict[tuple[str, int], list[PackedFile]]:
-    """The members of the runs that fit; it ends at the run after so many that do not."""
-    found: dict[tuple[str, int], list[PackedFile]] = {}
+    """The files of the runs that fit; stops after more than `misses` runs that do not fit."""
+    fitted: dict[tuple[str, int], list[PackedFile]] = {}
     for run in ranked:
         members = packer.run(run, kept)
-        size = sum(one.room for one in members)
+        size = sum(file.room for file in members)
         if size <= room:
-            found[run.variant, run.number] = members
+            fitted[run.variant, run.number] = members
             room -= size
         elif misses:
             misses -= 1
         else:
             break
-    return found
+    return fitted
 
 
 def _chosen(
@@ -280,7 +280,7 @@ def _chosen(
 ) -> Chosen:
     runs = [(run.variant, run.number) for run in ranked]
     out = [f"{variant}/{number}" for variant, number in runs if (variant, number) not in members]
-    paths = {one.path for each in members.values() for one in each}
+    paths = {file.path for files in members.values() for file in files}
     there = {name for run in ranked for name, _ in _files(run.path)}
     return Chosen(
         members,

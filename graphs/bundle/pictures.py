@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The pictures that go into a bundle: those that a report's folder holds, without what is unseen.
+"""The pictures of a bundle: those in a report's folder, without invisible data.
 
-A picture cannot be redacted. Where a name in it is a secret, none is enclosed: whoever has the
-bundle draws them again, from redacted results.
+A picture cannot be redacted. If any name in the pictures is a secret, none is included: the
+recipient can draw them again from the redacted results.
 """
 
 import struct
@@ -19,23 +19,23 @@ from graphs.pictures import names, timeline
 from graphs.redaction.redact import Redactor
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-# What makes the picture; left out are texts, dates and whatever else a program may add.
+# The chunks that make the picture; texts, dates and other additions are left out.
 SEEN = (b"IHDR", b"PLTE", b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"pHYs", b"IDAT", b"IEND")
 TIMELINES = 6
 LARGEST = 4 << 20
 
 
 def main_pictures(report: Path, compared: Compared) -> list[tuple[str, bytes]]:
-    """(name, content) of the pictures of the whole campaign."""
-    found = names.of_campaign(compared)
-    return [(name, content) for name in found if (content := _picture(report / name))]
+    """(name, content) of the pictures about the whole campaign."""
+    listed = names.of_campaign(compared)
+    return [(name, content) for name in listed if (content := _picture(report / name))]
 
 
 def few_timelines(report: Path, compared: Compared) -> Iterator[tuple[str, bytes]]:
-    """Those of the median run of each variant, then of the worst ones; of each workload in turn."""
+    """Timelines of the variants' median runs, then of their worst ones; workloads in turn."""
     taken = Counter(timeline.file_name(run) for run in compared.whole.runs)
     there = set(names_in(report).files)
-    turns = zip_longest(*(map(timeline.file_name, _telling(one)) for one in compared.each))
+    turns = zip_longest(*(map(timeline.file_name, _telling(part)) for part in compared.each))
     drawn = dict.fromkeys(name for turn in turns for name in turn if name is not None)
     for name in [name for name in drawn if name in there and taken[name] == 1][:TIMELINES]:
         if content := _picture(report / name):
@@ -43,7 +43,7 @@ def few_timelines(report: Path, compared: Compared) -> Iterator[tuple[str, bytes
 
 
 def _telling(compared: Compared) -> list[Run]:
-    """The runs of one workload that have a timeline, those first that say most."""
+    """The runs of a workload that have a timeline, the most informative first."""
     by_variant = compared.campaign.variants()
     middle = medians(compared.campaign, compared.variants)
     drawn = extremes(middle, TIMELINES)
@@ -52,7 +52,7 @@ def _telling(compared: Compared) -> list[Run]:
 
 
 def are_clean(runs: list[Run], redactor: Redactor) -> bool:
-    """Whether nothing that the pictures show of these runs is a secret."""
+    """Whether the pictures show no secret of these runs."""
     for run in runs:
         words = [run.variant, run.label, run.state, str(run.status.get("why")), *run.streams]
         words += [run.workload.subject, *(figure.title for figure in run.workload.figures)]
@@ -63,7 +63,7 @@ def are_clean(runs: list[Run], redactor: Redactor) -> bool:
 
 
 def _picture(path: Path) -> bytes:
-    """The picture without its unseen chunks; empty if it is none, or damaged."""
+    """The picture without invisible chunks; empty if it is missing, damaged or not a PNG."""
     raw = read_file(path, [], LARGEST) or b""
     if not raw.startswith(SIGNATURE):
         return b""

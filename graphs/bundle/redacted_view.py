@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is compared, as a bundle shows it: without secrets, of all that will be in it."""
+"""The redacted view of compared results, as a bundle shows them."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from graphs.redaction.redact import Redactor
 
 
 def learn(campaign: Campaign, runs: list[Run], redactor: Redactor) -> None:
-    """Show everything that will be in the bundle to the redactor."""
+    """Let the redactor learn from everything that will be in the bundle."""
     result_files.learn(PLAN_FILE, campaign.plan.text.encode("utf-8", "replace"), redactor)
     result_files.learn(PLAN_FILE, campaign.machine, redactor)
     for variant, config in campaign.configs.items():
@@ -37,7 +37,7 @@ def learn(campaign: Campaign, runs: list[Run], redactor: Redactor) -> None:
 
 
 def redacted(compared: Compared, redactor: Redactor) -> Compared:
-    """What is compared, without secrets; judged again if a name in the verdicts was one."""
+    """The compared results without secrets; compared again if the verdicts contain a secret."""
     old = compared.whole
     toml = result_files.redacted(PLAN_FILE, old.plan.text.encode("utf-8", "replace"), redactor)
     campaign = replace(
@@ -49,31 +49,31 @@ def redacted(compared: Compared, redactor: Redactor) -> Compared:
         plan=parse_plan(toml)[0] if old.plan.text else old.plan,
         configs={
             redactor.text(name): _redacted_config(old.configs[name], redactor)
-            for one in compared.each
-            for name in one.variants[: facts.KERNELS]
+            for result in compared.each
+            for name in result.variants[: facts.KERNELS]
             if name in old.configs
         },
         changes={redactor.text(name): "" for name in old.changes},
     )
-    if all(_is_clean(one, redactor) for one in compared.each):
+    if all(_is_clean(result, redactor) for result in compared.each):
         parts = zip(compared.each, by_workload(campaign), strict=True)
-        first, *others = (replace(one, campaign=part, whole=campaign) for one, part in parts)
+        first, *others = (replace(result, campaign=part, whole=campaign) for result, part in parts)
         return replace(first, others=others)
-    found = {
+    causes = {
         path: replace(why, notes=redactor.value(why.notes))
         for path, why in compared.causes.runs.items()
     }
     return compare(
         campaign,
-        baseline=[redactor.text(one.baseline) for one in compared.each],
-        force=any(one.forced for one in compared.each),
-        causes=found,
+        baseline=[redactor.text(result.baseline) for result in compared.each],
+        force=any(result.forced for result in compared.each),
+        causes=causes,
         counters=compared.counters.figures,
     )
 
 
 def _is_clean(compared: Compared, redactor: Redactor) -> bool:
-    """Whether nothing that the verdicts say is a secret."""
+    """Whether the verdicts contain no secret."""
     words = [compared.variants, compared.labels, compared.sentences, compared.notes]
     words += [compared.workload.as_meta(), compared.forced]
     return bool(redactor.value(words) == words)
@@ -85,7 +85,7 @@ def _redacted_config(config: str, redactor: Redactor) -> str:
 
 
 def _redacted_run(run: Run, redactor: Redactor) -> Run:
-    """The run without secrets: itself, with all that was found in it, if it has none."""
+    """The run without secrets; the same object, with its cached results, if it has none."""
     names = [redactor.text(name) for name in run.streams]
     variant = redactor.text(run.variant)
     facts = {key: redactor.value(getattr(run, key)) for key in ("meta", "status", "warnings")}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs of a campaign that a bundle names, but that no figure counts: incomplete or cut short."""
+"""Lists runs that a bundle names, but figures do not count: incomplete or cut short."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,11 +9,11 @@ from analysis.reading.load import Campaign
 from analysis.reading.places import CUT_RUN, find_runs
 from contract.run_files import EVENTS, META, STATUS
 
-FACTS = (STATUS, META, EVENTS)  # what of them goes into it
+FACTS = (STATUS, META, EVENTS)  # their files in the bundle
 
 
 def uncounted(campaign: Campaign) -> Iterator[tuple[str, Path, str]]:
-    """(variant, file, its place below the variant) of runs that are named, but not counted."""
+    """(variant, file, path below the variant) of runs that are named, but not counted."""
     counted = {(run.variant, run.number) for run in campaign.runs}
     folders = [
         (place.variant, place.path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Why it stalled, as the page shows it: a chart, a table, and the cards of the worst stalls."""
+"""The stall causes on the page: a chart, a table, and the cards of the worst stalls."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,23 +13,23 @@ from analysis.verdicts.choice import LISTED_RUNS
 from analysis.verdicts.compared import Compared
 from graphs.pictures.style import CAUSES
 
-CARDS = 3  # of a run; one, if there are more than LISTED_RUNS runs
+CARDS = 3  # cards per run; 1 if there are more than LISTED_RUNS runs
 COLUMNS = 100
 
 
 @dataclass(frozen=True)
 class RunCards:
-    """The cards of a run's worst stalls; `line`: its seconds by cause."""
+    """The cards of a run's worst stalls; `line`: its seconds per cause, as text."""
 
     index: int  # place among the campaign's runs
     name: str
     line: str
     cards: list[str]
-    more: str  # how many stalls have no card here
+    more: str  # a phrase about stalls without a card here
 
 
 def causes_chart(compared: Compared) -> dict[str, Any] | None:
-    """The causes that are shown with their looks, and each variant's seconds, if any."""
+    """The shown causes with their colours, and each variant's seconds; None if there are none."""
     table = compared.causes
     if not table.samples or table.no_stall:
         return None
@@ -40,11 +40,11 @@ def causes_chart(compared: Compared) -> dict[str, Any] | None:
                 "colour": CAUSES[key].colour,
                 "ink": CAUSES[key].ink,
                 "shape": CAUSES[key].hatch[:1],
-                "seconds": [_rounded(table.mean(key, one)) for one in compared.variants],
+                "seconds": [_rounded(table.mean(key, variant)) for variant in compared.variants],
             }
             for key in table.shown
         ],
-        "totals": [_rounded(table.total[one]) for one in compared.variants],
+        "totals": [_rounded(table.total[variant]) for variant in compared.variants],
     }
 
 
@@ -53,12 +53,14 @@ def _rounded(value: float | None) -> float | None:
 
 
 def run_cards(compared: Compared) -> list[RunCards]:
-    """The worst stalls of each run that has evidence, variant by variant."""
+    """The cards of each run with evidence, variant by variant."""
     runs = compared.campaign.runs
     most = CARDS if len(runs) <= LISTED_RUNS else 1
     places = {variant: place for place, variant in enumerate(compared.variants)}
-    found, words = [], added_up(compared.workload)
-    for index, run in sorted(enumerate(runs), key=lambda one: (places[one[1].variant], one[0])):
+    listed, words = [], added_up(compared.workload)
+    for index, run in sorted(
+        enumerate(runs), key=lambda entry: (places[entry[1].variant], entry[0])
+    ):
         why = compared.causes.of(run)
         if why is None:
             continue
@@ -69,10 +71,10 @@ def run_cards(compared: Compared) -> list[RunCards]:
         cards = ["\n".join(map(_printable, card_lines(card, COLUMNS))) for card in why.cards[:most]]
         left = len(why.cards) + why.without_card - len(cards)
         more = f"and {plural(left, 'shorter stall')}" if left else ""
-        found.append(RunCards(index, plain(name), causes_text.in_a_line(why), cards, more))
-    return found
+        listed.append(RunCards(index, plain(name), causes_text.in_a_line(why), cards, more))
+    return listed
 
 
 def _printable(line: str) -> str:
-    """The line with its blanks, and nothing in it that is not seen."""
+    """The line with its blanks kept, and unprintable characters replaced."""
     return "".join(char if char.isprintable() else "?" for char in line)

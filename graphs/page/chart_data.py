@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the page's scripts draw, as JSON: the campaign's own part, and one part a run.
+"""The data that the page's scripts draw, as JSON: a part for the campaign, and one per run.
 
-No figure is computed in the browser: it draws and prints what is here.
+The browser computes no figure: it only draws and prints these.
 """
 
 import json
@@ -40,24 +40,26 @@ from graphs.page import run_data, tables
 from graphs.page.causes import causes_chart
 from graphs.pictures.style import OKABE_ITO, OPEN, SHADE, VERDICTS
 
-WHOLE_LINES = 1_000_000  # of all subjects together: up to so many no run is thinned out
-GRID = 90  # gaps at which a distribution is drawn
+WHOLE_LINES = 1_000_000  # of all subjects; runs are thinned out above it
+GRID = 90  # gaps for which a distribution is drawn
 SHORTEST = 0.01  # s
 
 
 def is_whole(compared: Compared) -> bool:
-    """Whether the page is not thinned out; streams that print on a clock always are (run_data)."""
+    """Whether data is not thinned out; streams that print on a clock always are (run_data)."""
     runs = compared.campaign.runs
-    return sum(len(one.elapsed) for run in runs for one in run.subjects) <= WHOLE_LINES
+    return sum(len(stream.elapsed) for run in runs for stream in run.subjects) <= WHOLE_LINES
 
 
 def has_paced_subjects(compared: Compared) -> bool:
-    """Whether a stream whose silences count prints on a clock."""
-    return any(kind(one.name) in PACED for run in compared.campaign.runs for one in run.subjects)
+    """Whether a stream whose stalls count prints on a clock."""
+    return any(
+        kind(stream.name) in PACED for run in compared.campaign.runs for stream in run.subjects
+    )
 
 
 def as_json(value: Any) -> str:
-    """JSON that can stand inside a script element: ASCII, without <, > and &."""
+    """JSON that is safe inside a script element: ASCII, without <, > and &."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")
@@ -65,7 +67,7 @@ def as_json(value: Any) -> str:
 
 
 def run_parts(compared: Compared) -> list[str]:
-    """The part of each run of the campaign."""
+    """The JSON part of each run of the campaign."""
     whole = is_whole(compared)
     return [
         as_json(run_data.run_block(run, whole, compared.causes.of(run)))
@@ -74,7 +76,7 @@ def run_parts(compared: Compared) -> list[str]:
 
 
 def campaign_part(compared: Compared) -> dict[str, Any]:
-    """What all charts but a run's share."""
+    """The data for all charts except those of single runs."""
     runs = compared.campaign.runs
     index = {(run.variant, run.number): place for place, run in enumerate(runs)}
     of_variant = compared.campaign.variants()
@@ -116,7 +118,7 @@ def campaign_part(compared: Compared) -> dict[str, Any]:
 
 
 def words(compared: Compared) -> dict[str, Any]:
-    """What the page calls the streams whose silences count, and how long the others' are."""
+    """The page's words for the streams whose stalls count, and the thresholds of stalls."""
     subject = compared.campaign.subject
     paced = "of the heartbeat from 0.2 s, of the player from 0.3 s"
     silences = f"{a(subject)} from {STALL:.0f} s, {paced}"
@@ -149,7 +151,7 @@ def _run(run: Run, places: dict[str, int], share: Floats | None) -> dict[str, An
 
 
 def _felt(run: Run) -> str:
-    """'; frozen for 84 % of the time, at worst for 16.4 s', as far as the run got."""
+    """'; frozen for 84 % of the time, at worst for 16.4 s', up to the run's end."""
     share = frozen_share(run)
     if share is None:
         return ""
@@ -157,7 +159,7 @@ def _felt(run: Run) -> str:
 
 
 def _tooth(run: Run | None, index: dict[tuple[str, int], int]) -> dict[str, Any] | None:
-    """Which run and stream stand for a variant in the sawtooth, and its figures in words."""
+    """The run and stream that represent a variant in the sawtooth, and its figures as text."""
     if run is None:
         return None
     stream = worst_subject(run)
@@ -172,26 +174,26 @@ def _tooth(run: Run | None, index: dict[tuple[str, int], int]) -> dict[str, Any]
 
 
 def _values(compared: Compared, index: dict[tuple[str, int], int]) -> dict[str, list[float | None]]:
-    """Each metric of every run as it is printed; None if it is not available or the run failed."""
-    found: dict[str, list[float | None]] = {}
+    """Each metric of every run, rounded as printed; None if not available or if the run failed."""
+    by_key: dict[str, list[float | None]] = {}
     for metric in compared.metrics:
         values: list[float | None] = [None] * len(compared.campaign.runs)
         for variant, sample in compared.samples[metric.key].items():
             for value, number in zip(sample.values, sample.numbers, strict=True):
                 if math.isfinite(value):
                     values[index[variant, number]] = round(value, metric.digits)
-        found[metric.key] = values
-    return found
+        by_key[metric.key] = values
+    return by_key
 
 
 def _grid(runs: list[Run]) -> Floats:
-    """Gaps from SHORTEST to the longest of any run that ended, evenly in their logarithm."""
-    longest = max((worst(one) for run in runs for one in run.subjects), default=1.0)
+    """Gaps in seconds, from SHORTEST to the longest of any run, evenly spaced on a log scale."""
+    longest = max((worst(stream) for run in runs for stream in run.subjects), default=1.0)
     return np.geomspace(SHORTEST, max(longest, 10 * SHORTEST) * 1.001, GRID)
 
 
 def _share(run: Run, grid: Floats) -> Floats | None:
-    """Share (0 to 1) of the subjects' time in gaps of grid or more; None: it was not done."""
+    """Share (0 to 1) of the subjects' time in gaps of at least `grid` s; None: run unfinished."""
     if not whole(run) or not run.subjects:
         return None
     _, length = silences(run.subjects)
@@ -200,12 +202,12 @@ def _share(run: Run, grid: Floats) -> Floats | None:
     if total <= 0:
         return None
     below = np.concatenate(([0.0], np.cumsum(length)))
-    found: Floats = 1 - below[np.searchsorted(length, grid, side="left")] / total
-    return np.clip(found, 0, 1)
+    shares: Floats = 1 - below[np.searchsorted(length, grid, side="left")] / total
+    return np.clip(shares, 0, 1)
 
 
 def _mean(shares: list[Floats | None]) -> list[float] | None:
-    """Every run counts the same, however long it took."""
+    """The mean over runs, in percent; each run has the same weight, whatever its duration."""
     known = [share for share in shares if share is not None]
     return _percent(np.mean(known, axis=0)) if known else None
 

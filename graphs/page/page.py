@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""index.html: one file that explores a campaign, without a network, a server or a trusted label.
+"""index.html: a single file to explore a campaign; needs no network, no server, no trusted label.
 
-Input: a campaign that was judged. What strangers wrote reaches the page as text only: through
-jinja2's escaping, or as JSON in a data block that the scripts show by textContent. A content
-security policy allows no script but the two whose digests it names, and no connection at all.
+Input: a judged campaign. Untrusted text reaches the page only as text: through jinja2's escaping,
+or as JSON in a data block that the scripts show by textContent. A content security policy allows
+only the two scripts whose digests it has, and no connections.
 """
 
 import base64
@@ -38,7 +38,7 @@ MARKS = {
     **{"regressed": "▲", "improved": "▼", "equivalent": "■", "undecided": "○"},
     **{"trades": "◆", "idle": "·"},
 }
-MANY = 4  # variants, from which on the answers and the tables get a box of their own to scroll in
+MANY = 4  # with more variants the answers and the tables get their own scroll box
 
 
 def write(compared: Compared, path: Path) -> Path:
@@ -53,7 +53,7 @@ def write(compared: Compared, path: Path) -> Path:
 
 @dataclass(frozen=True)
 class Part:
-    """What the page has of one workload: `name`, `heading`, `verdicts` where it has several."""
+    """The page's part about a workload; `name`, `heading`, `verdicts` are for several workloads."""
 
     body: Markup
     data: Markup
@@ -79,7 +79,7 @@ def _page(compared: Compared) -> str:
         scripts=[Markup(script) for script in scripts],
         title=_title(compared),
         many=False,
-        parts=[_workload(environment, one, bool(compared.others)) for one in compared.each],
+        parts=[_workload(environment, part, bool(compared.others)) for part in compared.each],
     )
 
 
@@ -88,7 +88,7 @@ def _title(compared: Compared) -> str:
 
 
 def _workload(environment: Environment, compared: Compared, named: bool) -> Part:
-    """The part of one workload; named: it is one of several."""
+    """The part about a workload; named: whether there are several workloads."""
     campaign = chart_data.campaign_part(compared)
     body = environment.get_template("workload.html.j2").render(
         title=_title(compared) + (f", {compared.workload.name}" if named else ""),
@@ -141,15 +141,15 @@ def _workload(environment: Environment, compared: Compared, named: bool) -> Part
 
 
 def _verdicts(compared: Compared) -> list[str]:
-    """A line for each variant, or how many there are of each verdict."""
+    """A line for each variant, or the number of variants for each verdict."""
     if not compared.primary:
         return ["one variant: nothing to compare with"]
     if len(compared.variants) > SHOWN:
         return [tally(compared)]
     return [
-        f"{compared.labels[variant]}: {one.verdict}, {ratio_cell(one)} of "
+        f"{compared.labels[variant]}: {comparison.verdict}, {ratio_cell(comparison)} of "
         f"{compared.labels[compared.baseline]}"
-        for variant, one in compared.primary.items()
+        for variant, comparison in compared.primary.items()
     ]
 
 
@@ -158,7 +158,7 @@ def _part(name: str) -> str:
 
 
 def _plotly() -> str:
-    """plotly's JavaScript, from the Python package, which need not be imported for that."""
+    """plotly's JavaScript, read from the Python package without importing it."""
     try:
         folder = importlib.resources.files("plotly")
         return (folder / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
@@ -170,13 +170,13 @@ def _plotly() -> str:
 
 
 def _script(text: str) -> str:
-    """The text as a script element can hold it; `<\\/` and `<\\!` mean the same in a string."""
+    """The text, escaped for a script element; `<\\/` and `<\\!` mean the same in a string."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return re.sub(r"<(?=/script|!--)", r"<\\", text, flags=re.IGNORECASE)
 
 
 def _policy(scripts: list[str]) -> str:
-    """The page may run these scripts and make pictures of its charts, and nothing else."""
+    """A policy by which the page may only run these scripts and make pictures of its charts."""
     digests = [
         base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts
     ]
@@ -188,23 +188,23 @@ def _policy(scripts: list[str]) -> str:
 
 
 def _scale(compared: Compared) -> str:
-    """'3 variants, 15 runs'."""
+    """The size of the campaign as text: '3 variants, 15 runs'."""
     variants, runs = len(compared.variants), len(compared.campaign.runs)
     text = f"{plural(variants, 'variant')}, {plural(runs, 'run')}"
     return text + (f", compared with {compared.labels[compared.baseline]}" if variants > 1 else "")
 
 
 def _heading(compared: Compared) -> str:
-    """'Stalled seconds per run, four gitk's added up: lower is better'."""
+    """A heading such as 'Stalled seconds per run, four gitk's added up: lower is better'."""
     if compared.metric.key == STALLED:
         return f"{heading(compared.metric)}: lower is better"
     return heading(compared.metric)
 
 
 def _answer(compared: Compared, variant: str) -> dict[str, str]:
-    """The variant's verdict with its looks, and its answer."""
-    answer, one = compared.answers[variant], compared.primary.get(variant)
-    verdict = one.verdict if one else "baseline"
+    """The variant's verdict with its mark and colour, and its answer."""
+    answer, comparison = compared.answers[variant], compared.primary.get(variant)
+    verdict = comparison.verdict if comparison else "baseline"
     return {
         "verdict": verdict,
         "mark": MARKS.get(verdict, "●"),
@@ -215,5 +215,5 @@ def _answer(compared: Compared, variant: str) -> dict[str, str]:
 
 
 def _lines(text: str) -> list[str]:
-    """A stranger's text line by line, each made plain."""
+    """An untrusted text as a list of plain lines."""
     return [plain(line, 500) if line.strip() else "" for line in text.splitlines()[:2000]]

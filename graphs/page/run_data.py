@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One run as the page needs it: its streams, its counters, its stalls, as whole numbers.
+"""A run's data for the page: its streams, counters and stalls, as integers.
 
-Times are in ms, each as the difference to the one before it; a curve's values are multiples of its
-`scale`. Of a stream that prints on a clock there are its gaps of KEPT_PACED or more and the longest
-of each second. A page of hundreds of runs has less of each (`whole` is False), but every gap of
-another subject of KEPT or more, and every stall.
+Times are in ms, as differences from the previous time; a curve's values are multiples of its
+`scale`. For a stream that prints on a clock it has the gaps of at least KEPT_PACED and the longest
+gap of each second. With hundreds of runs the data is thinned out (`whole` is False), but keeps
+every stall, and every gap of at least KEPT of the other streams.
 """
 
 from dataclasses import dataclass
@@ -33,9 +33,9 @@ from contract.run_files import HEARTBEAT, PLAYER
 from graphs.pictures.panels import Panel, panels_of
 
 KEPT = 0.1  # s: a gap of this length is never thinned out
-KEPT_PACED = 1.5 * PACE  # of a stream that prints on a clock
-TOLD = 10  # longest stalls (of subjects, of others) with their causes, if the page is thinned
-SAMPLES = 180  # of a curve, if the page is thinned
+KEPT_PACED = 1.5 * PACE  # s: the same for a stream that prints on a clock
+TOLD = 10  # longest stalls (of subjects, of others) with causes, if the page is thinned out
+SAMPLES = 180  # values per curve, if the page is thinned out
 SCALES = {"pages": 1.0, "MiB/s": 0.01, "%": 0.1, "MiB": 0.1}
 OTHER_SCALE = 0.1
 MOVED = (counters.SWAP_IN, counters.SWAP_OUT, counters.PAGE_IN, counters.PAGE_OUT)
@@ -45,10 +45,10 @@ Bools = NDArray[np.bool_]
 
 
 def run_block(run: Run, whole: bool, why: RunCauses | None = None) -> dict[str, Any]:
-    """Everything that the page shows of one run only when it is chosen; why: its causes."""
+    """The data that the page shows of a run when it is selected; why: its causes."""
     streams = list(run.streams.values())
     subjects = {stream.name for stream in run.subjects}
-    times: list[list[int]] = []  # most curves have the same
+    times: list[list[int]] = []  # shared, as most curves have the same times
     return {
         "streams": [_stream(one, whole) | {"subject": one.name in subjects} for one in streams],
         "panels": [_panel(panel, run, whole, times) for panel in panels_of(run)],
@@ -62,7 +62,7 @@ def run_block(run: Run, whole: bool, why: RunCauses | None = None) -> dict[str, 
 
 
 def threshold(stream: Stream) -> float:
-    """The gap from which a silence of this stream is a stall, seconds."""
+    """The least gap of this stream that is a stall, in seconds."""
     if kind(stream.name) == HEARTBEAT:
         return PACE + BEAT_TOLERANCE
     return PACE + SKIP_TOLERANCE if kind(stream.name) == PLAYER else STALL
@@ -73,18 +73,18 @@ def _ms(seconds: float) -> int:
 
 
 def _whole(values: Floats) -> list[int]:
-    found: list[int] = np.rint(values).astype(np.int64).tolist()
-    return found
+    integers: list[int] = np.rint(values).astype(np.int64).tolist()
+    return integers
 
 
 def _deltas(stamps: Floats) -> list[int]:
-    """Seconds as ms, each (the first too) as the difference to the one before it."""
+    """Seconds as ms, each (also the first) as the difference from the previous one."""
     return np.diff(np.rint(1000 * stamps).astype(np.int64), prepend=0).tolist()  # type: ignore[no-any-return]
 
 
 def _stream(stream: Stream, whole: bool) -> dict[str, Any]:
     keep = _kept(stream, whole)
-    found: dict[str, Any] = {
+    data: dict[str, Any] = {
         "name": plain(stream.name, 40),
         "begin": _ms(stream.begin),
         "paced": kind(stream.name) in PACED,
@@ -96,9 +96,9 @@ def _stream(stream: Stream, whole: bool) -> dict[str, Any]:
         "worst": _ms(max(float(stream.gap.max(initial=0)), stream.open_gap)),
     }
     gaps = _whole(1000 * stream.gap[keep])
-    # Without a line missing a gap is the step since the line before.
-    found["gaps"] = None if gaps == [*_first_step(found), *found["t"][1:]] else gaps
-    return found
+    # If no line is missing, a gap is the time since the previous line.
+    data["gaps"] = None if gaps == [*_first_step(data), *data["t"][1:]] else gaps
+    return data
 
 
 def _first_step(found: dict[str, Any]) -> list[int]:
@@ -106,14 +106,14 @@ def _first_step(found: dict[str, Any]) -> list[int]:
 
 
 def _kept(stream: Stream, whole: bool) -> Bools:
-    """Which lines the page has: all, or those after a long gap and the longest of each second.
+    """Which lines to keep: all, or those after a long gap and the longest gap of each second.
 
-    All only of a stream that does not print on a clock, where the page is not thinned out.
+    All are kept only if the page is not thinned out and the stream does not print on a clock.
     """
     paced = kind(stream.name) in PACED
     if (whole and not paced) or not len(stream.gap):
         return np.ones(len(stream.gap), dtype=np.bool_)
-    # 1 ns less: what the log calls 0.100 shall be one of them.
+    # 1 ns less, so that a logged 0.100 counts despite rounding.
     keep: Bools = stream.gap >= (KEPT_PACED if paced else KEPT) - 1e-9
     second = np.floor(stream.elapsed)
     order = np.lexsort((stream.gap, second))
@@ -126,15 +126,15 @@ def _panel(panel: Panel, run: Run, whole: bool, times: list[list[int]]) -> dict[
     curves = []
     scale = SCALES.get(panel.unit, OTHER_SCALE)
     for curve in panel.curves:
-        found = curve.read(run)
-        one: dict[str, Any] = {"name": curve.name}
-        if found is not None:
-            stamps, values = found if whole else _thinned(*found, panel.unit == "pages")
+        points = curve.read(run)
+        data: dict[str, Any] = {"name": curve.name}
+        if points is not None:
+            stamps, values = points if whole else _thinned(*points, panel.unit == "pages")
             deltas = _deltas(stamps)
             if deltas not in times:
                 times.append(deltas)
-            one |= {"t": times.index(deltas), "y": _scaled(values, scale)}
-        curves.append(one)
+            data |= {"t": times.index(deltas), "y": _scaled(values, scale)}
+        curves.append(data)
     return {
         "title": panel.title.replace("\n", " "),
         "unit": panel.unit,
@@ -150,23 +150,23 @@ def _scaled(values: Floats, scale: float) -> list[int | None]:
 
 
 def _thinned(stamps: Floats, values: Floats, peaks: bool) -> tuple[Floats, Floats]:
-    """At most SAMPLES values: of each group the highest (peaks), or the average over its time."""
+    """At most SAMPLES values: each group's maximum (peaks), or its time-weighted average."""
     size = -(-len(values) // SAMPLES)
     if size < 2:
         return stamps, values
     begins = np.arange(0, len(values), size)
     edges = len(stamps) > len(values)
     if peaks:
-        found = np.maximum.reduceat(values, begins)
+        reduced = np.maximum.reduceat(values, begins)
     else:
         weight = np.diff(stamps) if edges else np.ones(len(values))
-        found = np.add.reduceat(values * weight, begins) / np.add.reduceat(weight, begins)
-    return (np.append(stamps[begins], stamps[-1]) if edges else stamps[begins]), found
+        reduced = np.add.reduceat(values * weight, begins) / np.add.reduceat(weight, begins)
+    return (np.append(stamps[begins], stamps[-1]) if edges else stamps[begins]), reduced
 
 
 @dataclass(frozen=True)
 class Spans:
-    """Times of the stalls, seconds; one value each."""
+    """Begins and ends of stalls, in seconds, one value per stall."""
 
     begin: Floats
     end: Floats
@@ -175,18 +175,18 @@ class Spans:
 def _stalls(
     run: Run, streams: list[Stream], whole: bool, why: RunCauses | None
 ) -> list[dict[str, Any]]:
-    """Every stall in order of time, its causes, and what the counters did in the meantime."""
-    found: list[dict[str, Any]] = []
+    """All stalls in order of time, with their causes and the counters' changes during them."""
+    rows: list[dict[str, Any]] = []
     most = None if whole else TOLD
-    told = [*why.cards[:most], *why.others[:most]] if why else []
-    cards = {card.stall: card for card in told}
+    listed = [*why.cards[:most], *why.others[:most]] if why else []
+    cards = {card.stall: card for card in listed}
     for index, stream in enumerate(streams):
         long = threshold(stream)
         lines = np.flatnonzero(stream.gap >= long)
         texts = stream.lines if whole and (len(lines) or stream.open_gap >= long) else None
         for place, stall in enumerate(stalls(stream, long)):
             line = int(lines[place]) if place < len(lines) else len(stream.elapsed)
-            one: dict[str, Any] = {
+            item: dict[str, Any] = {
                 "stream": index,
                 "begin": _ms(stall.begin),
                 "length": _ms(stall.length),
@@ -195,30 +195,33 @@ def _stalls(
             }
             if why:
                 card = cards.get(stall)
-                one["why"] = card and causes_text.in_a_line(RunCauses([], card.seconds))
+                item["why"] = card and causes_text.in_a_line(RunCauses([], card.seconds))
             if texts is not None:
-                one["before"] = plain(texts[line - 1]) if line else None
-                one["after"] = None if stall.open else plain(texts[line])
-            found.append(one)
-    found.sort(key=lambda each: (each["begin"], each["stream"]))
-    begin, length = (np.array([each[key] for each in found]) / 1000 for key in ("begin", "length"))
+                item["before"] = plain(texts[line - 1]) if line else None
+                item["after"] = None if stall.open else plain(texts[line])
+            rows.append(item)
+    rows.sort(key=lambda row: (row["begin"], row["stream"]))
+    begin, length = (np.array([row[key] for row in rows]) / 1000 for key in ("begin", "length"))
     spans = Spans(begin, begin + length)
-    figures: list[list[Any]] = [*(_moved(run, one, spans) for one in MOVED), _writeback(run, spans)]
+    figures: list[list[Any]] = [
+        *(_moved(run, item, spans) for item in MOVED),
+        _writeback(run, spans),
+    ]
     figures += [_pressure(run, name, spans) for name in PRESSURES]
-    for place, each in enumerate(found):
-        each["counters"] = [figure[place] for figure in figures]
-    return found
+    for place, row in enumerate(rows):
+        row["counters"] = [figure[place] for figure in figures]
+    return rows
 
 
 def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    """A list for each key of the rows, which all have the same."""
+    """A list for each key of the rows, which all have the same keys."""
     return {key: [row[key] for row in rows] for key in (rows[0] if rows else ("stream",))}
 
 
 def _grown(run: Run, table: str, name: str, spans: Spans) -> tuple[Floats, Floats] | None:
-    """How much the counter grew in each span, and over how many of its seconds that is known.
+    """The growth of a counter in each span, and the known part of each span, in seconds.
 
-    Between two samples it is taken to grow evenly. None if it is not available or went back.
+    Assumes even growth between samples. None if the counter is not available or decreased.
     """
     column = run.column(table, name)
     if column is None or len(column[1]) < 2 or np.any(np.diff(column[1]) < 0):
@@ -229,7 +232,7 @@ def _grown(run: Run, table: str, name: str, spans: Spans) -> tuple[Floats, Float
 
 
 def _moved(run: Run, counter: counters.Counter, spans: Spans) -> list[list[float] | None]:
-    """MiB and MiB/s of each span; None where no sample tells."""
+    """MiB and MiB/s of each span; None for spans without samples."""
     grown = _grown(run, counter.table, counter.name, spans)
     if grown is None:
         return [None] * len(spans.begin)
@@ -237,23 +240,23 @@ def _moved(run: Run, counter: counters.Counter, spans: Spans) -> list[list[float
         [round(amount / counter.per_mib, 1), round(amount / counter.per_mib / known, 2)]
         if known > 0
         else None
-        for amount, known in zip(*(each.tolist() for each in grown), strict=True)
+        for amount, known in zip(*(part.tolist() for part in grown), strict=True)
     ]
 
 
 def _pressure(run: Run, name: str, spans: Spans) -> list[float | None]:
-    """Per cent of each span's time."""
+    """Pressure in each span, in percent of its time; None if unknown."""
     grown = _grown(run, "psi", name, spans)
     if grown is None:
         return [None] * len(spans.begin)
     return [
         round(amount / US_PER_PERCENT / known, 1) if known > 0 else None
-        for amount, known in zip(*(each.tolist() for each in grown), strict=True)
+        for amount, known in zip(*(part.tolist() for part in grown), strict=True)
     ]
 
 
 def _writeback(run: Run, spans: Spans) -> list[int | None]:
-    """The highest sample of nr_writeback in each span; None where there is none."""
+    """The highest sample of nr_writeback in each span, in pages; None without samples."""
     column = run.column("vmstat", "nr_writeback")
     if column is None:
         return [None] * len(spans.begin)
@@ -266,7 +269,7 @@ def _writeback(run: Run, spans: Spans) -> list[int | None]:
 
 
 def _averages(run: Run) -> list[float | None]:
-    """Of the whole run, in the order of a stall's counters: MiB/s, peak in pages, per cent."""
+    """The whole run's counters, in the order of a stall's: MiB/s, peak in pages, percent."""
     everything = Spans(np.array([-np.inf]), np.array([np.inf]))
     moved = [_moved(run, one, everything)[0] for one in MOVED]
     return [

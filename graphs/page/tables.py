@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The tables of the page as rows of plain texts: verdicts, metrics, machine, variants, ends.
+"""The tables of the page as rows of plain text: verdicts, metrics, machine, variants, ends.
 
-Every figure is formatted where the text report's is (analysis.text.verdict_table), so that both say
-the same.
+Figures are formatted by the text report's code (analysis.text.verdict_table), so that both are
+equal.
 """
 
 from collections.abc import Callable
@@ -27,14 +27,14 @@ from analysis.verdicts.felt import percent
 from contract.workload import KEY
 from graphs import allocation_failures
 
-MOST_DIFFERENCES = 3000  # of one config against the baseline's
-MOST_CONFIG_CHARS = 3_000_000  # of all variants' differences together
-DIGEST = 14  # of its characters, enough to tell two builds apart
+MOST_DIFFERENCES = 3000  # between a config and the baseline's
+MOST_CONFIG_CHARS = 3_000_000  # of all variants' differences together, in characters
+DIGEST = 14  # characters shown of a digest, enough to distinguish two builds
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A row of the machine's table: `values` are (value, who has it; empty if all of them)."""
+    """A row of the machine's table; `values`: (value, names of its variants; "" if all have it)."""
 
     name: str
     values: list[tuple[str, str]]
@@ -75,7 +75,7 @@ FACTS: tuple[tuple[str, tuple[str, ...], Callable[[Any], str]], ...] = (
     ("host's CPU", ("host", "cpu_model"), plain),
     ("suite", ("suite",), plain),
 )
-# What a variant is made of; also a variant's runs may differ in it, after --force.
+# Properties of a variant; with --force even a variant's own runs may differ in them.
 BUILD: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("kernel", ("kernel", "release")),
     ("version", ("kernel", "version")),
@@ -89,13 +89,13 @@ BUILD: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def verdicts(compared: Compared) -> dict[str, list[str]]:
-    """Heads under the key "", then each variant's cells after its label."""
+    """Column headings under the key "", then each variant's cells without its label."""
     rows = list(verdict_table.verdict_rows(compared))
     return dict(zip(["", *compared.variants], (row[1:] for row in rows), strict=True))
 
 
 def spread(compared: Compared) -> dict[str, list[str]]:
-    """The same of the spread between runs and the failures; empty without a baseline."""
+    """The same for the spread between runs and the failures; empty with a single variant."""
     if len(compared.variants) < 2:
         return {}
     rows = list(verdict_table.spread_rows(compared))
@@ -103,7 +103,7 @@ def spread(compared: Compared) -> dict[str, list[str]]:
 
 
 def metrics(compared: Compared) -> list[tuple[str, list[str]]]:
-    """Each metric that any run has: its name, and a cell a variant."""
+    """Each metric that any run has: its name, and a cell per variant."""
     return [
         (
             metric.name,
@@ -119,12 +119,12 @@ def _cell(compared: Compared, metric: Metric, variant: str) -> str:
 
 
 def machine(compared: Compared) -> list[Fact]:
-    """The facts of the machine and the workload, with who differs in them."""
+    """The facts of the machine and the workload, and which variants differ in them."""
     runs = compared.campaign.runs
     parameters: dict[str, None] = {}
     for run in runs:
-        found = run.fact("parameters")
-        parameters.update(dict.fromkeys(found if isinstance(found, dict) else ()))
+        own = run.fact("parameters")
+        parameters.update(dict.fromkeys(own if isinstance(own, dict) else ()))
     facts = [_fact(compared, name, keys, text) for name, keys, text in FACTS]
     modelled = references(runs)
     if modelled:
@@ -148,19 +148,21 @@ def _fact(compared: Compared, name: str, keys: tuple[str, ...], text: Callable[[
 
 
 def variants(compared: Compared) -> list[tuple[str, list[list[str]]]]:
-    """Each property of a variant: its name, and for each variant the values that its runs have.
+    """The properties of variants: a name, and for each variant the values of its runs.
 
-    What none of them has is left out.
+    Properties that no variant has are left out.
     """
     runs = compared.campaign.variants()
     planned = {variant.label: variant for variant in compared.campaign.plan.variants}
-    rows = [(name, [_values(runs[one], keys) for one in compared.variants]) for name, keys in BUILD]
+    rows = [
+        (name, [_values(runs[label], keys) for label in compared.variants]) for name, keys in BUILD
+    ]
     rows.append(
         (
             "swap",
             [
-                list(dict.fromkeys(swap(run) or NOT_AVAILABLE for run in runs[one]))[:8]
-                for one in compared.variants
+                list(dict.fromkeys(swap(run) or NOT_AVAILABLE for run in runs[label]))[:8]
+                for label in compared.variants
             ],
         )
     )
@@ -168,8 +170,8 @@ def variants(compared: Compared) -> list[tuple[str, list[list[str]]]]:
         (
             "knobs",
             [
-                _knobs(runs[one], dict(planned[one].knobs) if one in planned else {})
-                for one in compared.variants
+                _knobs(runs[label], dict(planned[label].knobs) if label in planned else {})
+                for label in compared.variants
             ],
         )
     )
@@ -178,32 +180,32 @@ def variants(compared: Compared) -> list[tuple[str, list[list[str]]]]:
 
 def _values(runs: list[Run], keys: tuple[str, ...]) -> list[str]:
     limit = DIGEST if keys[-1].endswith("digest") else 400
-    found = dict.fromkeys(
+    values = dict.fromkeys(
         plain(value, limit) for run in runs if (value := run.fact(*keys)) not in (None, "")
     )
-    return list(found)[:8] or ["-"]
+    return list(values)[:8] or ["-"]
 
 
 def _knobs(runs: list[Run], asked: dict[str, str]) -> list[str]:
-    """What was set and what the kernel read back; of an old result what the plan asked for."""
-    found: dict[str, None] = {}
+    """The knobs that were set, with the values read back; for old results those of the plan."""
+    lines: dict[str, None] = {}
     for run in runs:
         knobs = run.fact("knobs")
         for knob in knobs if isinstance(knobs, list) else []:
             if isinstance(knob, dict):
                 words = {key: plain(knob.get(key), 80) for key in ("path", "asked", "before")}
                 back = plain(knob.get("read_back"), 80)
-                found[
+                lines[
                     f"{words['path']} = {words['asked']} (was {words['before']}, read back {back})"
                 ] = None
-    if not found:
-        found = {f"{plain(k, 80)} = {plain(v, 80)} (asked for)": None for k, v in asked.items()}
-    return list(found)[:40] or ["-"]
+    if not lines:
+        lines = {f"{plain(k, 80)} = {plain(v, 80)} (asked for)": None for k, v in asked.items()}
+    return list(lines)[:40] or ["-"]
 
 
 @dataclass(frozen=True)
 class End:
-    """How one run ended; `index` is its place among the campaign's runs."""
+    """How a run ended; `index` is its place among the campaign's runs."""
 
     index: int
     variant: str
@@ -221,9 +223,9 @@ class End:
 
 
 def ends(compared: Compared) -> list[End]:
-    """Every run that has an end, in the order in which they ran."""
-    told = {path: [text] for path, text in allocation_failures.told(compared).items()}
-    found = [
+    """The ends of all runs, in the order in which they ran."""
+    failures = {path: [text] for path, text in allocation_failures.told(compared).items()}
+    rows = [
         End(
             index,
             compared.labels.get(run.variant, plain(run.variant)),
@@ -238,34 +240,43 @@ def ends(compared: Compared) -> list[End]:
             "-" if (busy := facts.busy_by_others(run)) is None else f"{100 * busy:.0f} %",
             [
                 plain(warning, 300)
-                for warning in [*_of_observers(run), *told.get(run.path, []), *run.warnings[:20]]
+                for warning in [
+                    *_of_observers(run),
+                    *failures.get(run.path, []),
+                    *run.warnings[:20],
+                ]
             ],
             plain(run.host, 40),
         )
         for index, run in enumerate(compared.campaign.runs)
     ]
     runs = compared.campaign.runs
-    return sorted(found, key=lambda end: (runs[end.index].order or 10**9, end.index))
+    return sorted(rows, key=lambda end: (runs[end.index].order or 10**9, end.index))
 
 
 def hosts(compared: Compared) -> list[tuple[str, str, str, str]]:
-    """Each host: its name, how many runs it did, their mean, and what is wrong with it, if so."""
-    found = by_host(compared.campaign)
+    """Each host: its name, its number of runs, their mean, and a warning if the mean is far off."""
+    listed = by_host(compared.campaign)
     return [
-        (name, str(len(one.runs)), hosts_text.mean(one), hosts_text.far(name) if one.is_far else "")
-        for name, one in zip(hosts_text.names_of(found), found, strict=True)
+        (
+            name,
+            str(len(host.runs)),
+            hosts_text.mean(host),
+            hosts_text.far(name) if host.is_far else "",
+        )
+        for name, host in zip(hosts_text.names_of(listed), listed, strict=True)
     ]
 
 
 def _of_observers(run: Run) -> list[str]:
-    """Why the run is in no verdict."""
+    """The reasons why the run is not in the verdicts."""
     return [f"observer disturbed, in no verdict: {why}" for why in observer_faults.of_run(run)]
 
 
 def config_differences(compared: Compared) -> dict[str, Any]:
-    """For each other variant with a .config the options that differ: name, baseline's, its own.
+    """The options in which each other variant's .config differs: name, baseline's value, its own.
 
-    `words` says of each variant what there is to see, or why there is nothing.
+    `words`: for each variant a sentence about its differences, or why there are none.
     """
     configs = compared.campaign.configs
     base = configs.get(compared.baseline)
@@ -280,15 +291,15 @@ def config_differences(compared: Compared) -> dict[str, Any]:
             rows.append(None)
             words.append("" if base and config else f"The config of {label} is not in the results.")
             continue
-        found = [
+        changes = [
             [plain(name, 100), plain(mine, 100), plain(its, 100)]
             for name, mine, its in configs_of.differences(base, config)
         ]
-        kept = found[: MOST_DIFFERENCES if left > 0 else 0]
+        kept = changes[: MOST_DIFFERENCES if left > 0 else 0]
         left -= sum(len(cell) for row in kept for cell in row)
         rows.append(kept)
-        text = f"{len(found):,} options differ." if found else "No option differs."
+        text = f"{len(changes):,} options differ." if changes else "No option differs."
         words.append(
-            text if len(kept) == len(found) else f"{text} Only {len(kept):,} are in this page."
+            text if len(kept) == len(changes) else f"{text} Only {len(kept):,} are in this page."
         )
     return {"rows": rows, "words": words}

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The PNGs, and the .gp files to draw them again."""
+"""Draws the PNG pictures, and writes the .gp files to draw them again."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The two graphs of the original, by gnuplot: the raw sawtooth and the smoothed comparison.
+"""The two graphs of the original report, by gnuplot: the raw sawtooth and the smoothed comparison.
 
 Input: a campaign. Output: gitk-latency.gp, gitk-latency-smooth.gp, their data gitk-latency-NN.dat,
-and the two .png that `gnuplot FILE.gp` makes of them in the same folder; sawtooth.gp and so on of
-other workloads than the desktop.
+and the two .png that `gnuplot FILE.gp` draws in the same folder; for workloads other than the
+desktop sawtooth.gp and so on.
 """
 
 import math
@@ -32,66 +32,66 @@ from graphs.pictures.names import sawtooth
 from graphs.pictures.style import OPEN, WIDTH_PX, fitted, line_style, text_width
 
 FONT = "DejaVu Sans"
-GNUPLOT_S = 120  # a smooth curve through a million points may take its time
-DPI = 96  # pngcairo's: a font of 10 points is 13 pixels high
-# Beyond the Latin letters a font may have gaps, and pngcairo draws a missing glyph as a box that
-# covers the whole picture.
+GNUPLOT_S = 120  # time limit; a smooth curve through a million points takes long
+DPI = 96  # of pngcairo: a font of 10 points is 13 pixels high
+# Fonts may lack non-Latin letters, and pngcairo draws a missing glyph as a box that
+# covers the whole picture. Letters from here on are replaced.
 LATIN_END = "\u0250"
-# A mark for the open gap: shorter than this it cannot be seen, and every program has one.
+# Open gaps are marked from this length: shorter ones are invisible, and every program has one.
 OPEN_SHOWN_S = 0.5
 
 
 @dataclass(frozen=True)
 class Tooth:
-    """What is drawn for one variant: one subject of one run."""
+    """What is drawn for a variant: a subject of one of its runs."""
 
     run: Run
     runs: int
     stream: Stream
     data: str  # name of the data file
-    place: int  # of the variant among all: its colour in every picture
+    place: int  # of the variant among all, which sets its colour in every picture
 
     @property
     def is_open(self) -> bool:
-        """Whether the silence at the end is long enough to be seen."""
+        """Whether the silence at the end is long enough to be visible."""
         return self.stream.open_gap >= OPEN_SHOWN_S
 
 
 def write(
     campaign: Campaign, variants: list[str], report: Path, notes: list[str], suffix: str = ""
 ) -> list[Path]:
-    """Write both scripts and their data into report; what cannot be drawn goes to notes.
+    """Write both scripts and their data into report; notes get what cannot be drawn.
 
-    `variants` is their order, the baseline first; `suffix`: of the files of one of several
+    `variants`: in order, the baseline first; `suffix`: of file names, if there are several
     workloads.
     """
     runs = campaign.variants()
-    found = medians(campaign, variants)
+    median_runs = medians(campaign, variants)
     notes += [
         f"{plain(variant, 60)}: no {campaign.subject} ran, not in the sawtooth graphs"
         for variant in variants
-        if variant not in found
+        if variant not in median_runs
     ]
-    desktop = all(run.workload.name == DESKTOP for run in found.values())
+    desktop = all(run.workload.name == DESKTOP for run in median_runs.values())
     stem = sawtooth(desktop, suffix)
     teeth: list[Tooth] = []
-    for variant in extremes(found):
-        run, count = found[variant], len(teeth)
-        # All have colours of their own; with too many for that, those shown have.
-        place = variants.index(variant) if len(found) <= SHOWN else count
+    for variant in extremes(median_runs):
+        run, count = median_runs[variant], len(teeth)
+        # Variants have the same colours as elsewhere; if they are too many, only the shown ones.
+        place = variants.index(variant) if len(median_runs) <= SHOWN else count
         data = f"{stem}-{count + 1:02d}.dat"
         teeth.append(Tooth(run, len(runs[variant]), worst_subject(run), data, place))
     if not teeth:
         return []
     made = [_write(report / tooth.data, _data(tooth)) for tooth in teeth]
-    left_out = shown_words(SHOWN, len(found), _primary(teeth))
+    left_out = shown_words(SHOWN, len(median_runs), _primary(teeth))
     raw = _write(report / f"{stem}.gp", _sawtooth(stem, teeth, left_out))
     smooth = _write(report / f"{stem}-smooth.gp", _smooth(stem, teeth, left_out))
     return [raw, smooth, *made]
 
 
 def draw(sources: list[Path]) -> list[Path]:
-    """The pictures of the scripts among the sources. UserError if gnuplot is missing or fails."""
+    """Draw the scripts among the sources; UserError if gnuplot is missing or fails."""
     scripts = [path for path in sources if path.suffix == ".gp"]
     with ThreadPoolExecutor() as pool:
         return list(pool.map(_gnuplot, scripts))
@@ -103,10 +103,10 @@ def _write(path: Path, text: str) -> Path:
 
 
 def _gnuplot(script: Path) -> Path:
-    """Run gnuplot on a script in its own folder, without the user's .gnuplot; its picture."""
+    """Run gnuplot on a script in the script's folder, without the user's .gnuplot."""
     command = ["gnuplot", "--default-settings", script.name]
     picture = script.with_suffix(".png")
-    picture.unlink(missing_ok=True)  # an old one must not pass for the new one
+    picture.unlink(missing_ok=True)  # an old picture must not be taken for the new one
     try:
         done = subprocess.run(
             command, cwd=script.parent, capture_output=True, text=True, timeout=GNUPLOT_S
@@ -116,13 +116,13 @@ def _gnuplot(script: Path) -> Path:
     except subprocess.TimeoutExpired:
         raise UserError(f"gnuplot took longer than {GNUPLOT_S} s on {script}") from None
     if done.returncode or not picture.is_file():
-        said = plain(done.stderr.strip() or f"status {done.returncode}")
-        raise UserError(f"gnuplot failed on {script}: {said}")
+        message = plain(done.stderr.strip() or f"status {done.returncode}")
+        raise UserError(f"gnuplot failed on {script}: {message}")
     return picture
 
 
 def _data(tooth: Tooth) -> str:
-    """Block 0: elapsed and gap of each line. Block 1, if any: the open gap, from nothing up."""
+    """The data file. Block 0: elapsed and gap of each line. Block 1, if any: the open gap."""
     stream = tooth.stream
     rows = [
         f"# {quoted(tooth.run.label)}, run {tooth.run.number}, {plain(stream.name)}",
@@ -137,9 +137,9 @@ def _data(tooth: Tooth) -> str:
 
 
 def quoted(text: str) -> str:
-    """A gnuplot string that stands for this text alone: no escapes, commands or macros in it."""
-    # Single quotes keep gnuplot from looking at backquotes, @ and backslashes. A quote doubled in
-    # them should stand for itself, but gnuplot 5.4 trips over one at the beginning.
+    """A gnuplot string literal for this text, without escapes, commands or macros."""
+    # Single quotes keep gnuplot from interpreting backquotes, @ and backslashes. A doubled quote
+    # should mean a quote, but gnuplot 5.4 fails if it is at the beginning.
     text = "".join(char if char < LATIN_END else "?" for char in plain(text, 400))
     return "'" + text.replace("'", "\u2019") + "'"
 
@@ -156,20 +156,20 @@ def _head(picture: str, width: int, height: int, size: int = 10) -> str:
 
 
 def _label(number: int, text: str, below: float, height: int, size: int) -> str:
-    """A centred text, so many pixels below the picture's upper edge."""
+    """A centred text, `below` pixels below the picture's upper edge."""
     place = f"at screen 0.5,{1 - below / height:.4f} center font '{FONT},{size}'"
     return f"set label {number} {quoted(text)} {place}"
 
 
 def _limits(teeth: list[Tooth]) -> tuple[float, float]:
-    """Elapsed and gap that all panels reach to, seconds."""
+    """The limits of both axes of all panels: elapsed and gap, in seconds."""
     across = max(tooth.stream.until for tooth in teeth)
     up = max(worst(tooth.stream) for tooth in teeth)
     return max(across * 1.01, 1.0), max(up * 1.05, 0.1)
 
 
 def _titles(tooth: Tooth, pixels: float) -> tuple[str, str]:
-    """Two lines over a panel: who, and how bad."""
+    """Two lines above a panel: the variant, and its worst gap."""
     run, stream = tooth.run, tooth.stream
     which = f", run {run.number} of {tooth.runs} (median)" if tooth.runs > 1 else ""
     label = fitted(run.label, pixels - text_width(which, 10, DPI), 10, DPI) + which
@@ -183,19 +183,19 @@ def _what(teeth: list[Tooth]) -> str:
 
 
 def _which(teeth: list[Tooth], left_out: str) -> str:
-    """What is drawn of the campaign, where that is not all of it."""
+    """A phrase about the selection, if not all runs are drawn."""
     several = any(tooth.runs > 1 for tooth in teeth)
     drawn = f"of each variant the run with the median {ranked_by(_primary(teeth))}"
     return "; ".join(part for part in (left_out, drawn if several else "") if part)
 
 
 def _primary(teeth: list[Tooth]) -> Metric:
-    """What the verdicts on the first of them are about."""
+    """The metric that verdicts on the first run's workload compare."""
     return metrics_of(teeth[0].run.workload)[0]
 
 
 def _sawtooth(stem: str, teeth: list[Tooth], left_out: str) -> str:
-    """One panel a kernel, on the same axes; the margins are set so that the panels align."""
+    """The script with a panel per kernel, on the same axes; margins make the panels align."""
     across = 1 if len(teeth) <= 4 else 2 if len(teeth) <= 24 else 3
     down = -(-len(teeth) // across)
     panel = {1: 330, 2: 260, 3: 220, 4: 200}.get(down, 165)
@@ -237,7 +237,7 @@ def _sawtooth(stem: str, teeth: list[Tooth], left_out: str) -> str:
 
 
 def _step(limit: float, ticks: float) -> str:
-    """A round distance between ticks, so that about so many fit."""
+    """A round distance between ticks, so that about `ticks` of them fit."""
     rough = limit / max(2.0, ticks)
     power = 10.0 ** math.floor(math.log10(rough))
     return f"{next(m * power for m in (1, 2, 5, 10) if m * power >= rough * 0.999):.12g}"
@@ -245,7 +245,7 @@ def _step(limit: float, ticks: float) -> str:
 
 def _panel(tooth: Tooth) -> str:
     colour, _ = line_style(tooth.place)
-    # A tooth rises for as long as the gap lasted, to the height of the gap, and falls at once.
+    # A tooth rises during the gap, to the height of the gap, and then falls at once.
     parts = [
         f"'{tooth.data}' index 0 using ($1-$2):(0):2:2 with vectors nohead lw 1.3 "
         f"lc rgb '{colour}'",
@@ -264,7 +264,7 @@ def _open_gap(tooth: Tooth, colour: str, dash: int = 2) -> list[str]:
 
 
 def _key(teeth: list[Tooth], height: int) -> str:
-    """A key for all panels, in a strip of its own below them."""
+    """A legend for all panels, in a strip below them."""
     entries = ["NaN with lines lw 1.3 lc rgb '#555555' title 'gap before the line printed then'"]
     if any(tooth.is_open for tooth in teeth):
         entries.append(
@@ -281,7 +281,7 @@ def _key(teeth: list[Tooth], height: int) -> str:
 
 
 def _smooth(stem: str, teeth: list[Tooth], left_out: str) -> str:
-    """All kernels in one picture; the key and the caption say what the curves hide."""
+    """The script with all kernels in one picture; legend and caption say what the curves hide."""
     across = 1 if len(teeth) == 1 else 2
     rows = -(-len(teeth) // across)
     key, caption = 15 * rows + 16, 44
@@ -319,8 +319,8 @@ def _smooth(stem: str, teeth: list[Tooth], left_out: str) -> str:
         open_gaps += _open_gap(tooth, colour, 3)[:1]
         below = height - caption - key + 10 + 15 * (index // across)
         script += _key_entry(tooth, index % across, across, 1 - below / height, line)
-    # Twice: the curves alone set the height; an open gap would press them flat.
-    curves, everything = (", \\\n     ".join(each) for each in (parts, parts + open_gaps))
+    # Plotted twice: only the curves set the height; with open gaps the curves would be flat.
+    curves, everything = (", \\\n     ".join(group) for group in (parts, parts + open_gaps))
     script.insert(
         1,
         f"set samples 1000\nset table $curves\nplot {curves}\nunset table\n"
@@ -331,7 +331,7 @@ def _smooth(stem: str, teeth: list[Tooth], left_out: str) -> str:
 
 
 def _key_entry(tooth: Tooth, column: int, across: int, up: float, line: str) -> list[str]:
-    """A line and its words. (gnuplot's own key guesses how wide a text is, and gets it wrong.)"""
+    """A legend entry, line and text. (gnuplot's own legend guesses widths of texts wrongly.)"""
     figure = f", run {tooth.run.number} of {tooth.runs}" if tooth.runs > 1 else ""
     figure += f": worst gap {seconds(worst(tooth.stream))}"
     figure += "" if tooth.run.state == COMPLETED else f", {plain(tooth.run.state, 10)}"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """comparison.png: the verdicts in one picture that fits a mail or a slide.
 
-A row for each variant: its runs as dots of the primary metric, their mean, the runs that failed,
-the ratio to the baseline with its interval over the runs, the verdict as a mark and a word. Of more
-variants than fit: all of them in a strip, and rows for the baseline, the best and the worst.
+A row for each variant: its runs as dots of the primary metric, their mean, the failed runs, the
+ratio to the baseline with its interval over the runs, the verdict as a mark and a word. If there
+are too many variants: all of them in a strip, and rows for the baseline, the best and the worst.
 """
 
 import math
@@ -32,9 +32,9 @@ DPI = 100
 GREY = "#555555"
 LABELS, SECONDS, FAILED, RATIOS = (14, 178), (192, 556), (566, 666), (686, 858)  # px: from, to
 WORDS = 872, 1092
-HEAD, FOOT, STRIP = 104, 56, 250  # px over the rows, under them, of the strip of all variants
-BESIDE = 86  # px from a verdict to its figures, where they are on one line
-TICKS = (  # of the ratio, by how far it goes
+HEAD, FOOT, STRIP = 104, 56, 250  # px above the rows, below them, height of the strip
+BESIDE = 86  # px from a verdict to its figures, if they share a line
+TICKS = (  # of the ratio scale: (limit, ticks)
     (1.4, (0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.4)),
     (2.5, (0.4, 0.5, 0.7, 1, 1.4, 2, 2.5)),
     (8.0, (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8)),
@@ -44,11 +44,11 @@ TICKS = (  # of the ratio, by how far it goes
 
 @dataclass(frozen=True)
 class _Layout:
-    """The rows that are drawn and where; pixels from the upper edge."""
+    """The rows to draw and their places, in pixels from the upper edge."""
 
     rows: list[str]
-    row: int  # height of one
-    strip: int  # height of the strip of all variants; 0: none
+    row: int  # height of a row
+    strip: int  # height of the strip of all variants; 0: no strip
     head: int
 
     @property
@@ -92,7 +92,7 @@ def _figure(compared: Compared) -> Figure:
         _ratio_scale(ratios, compared, layout.rows)
     for index, variant in enumerate(layout.rows):
         _row(figure, compared, layout, variant, index)
-        # Where all have rows, the colours are those of the other pictures.
+        # If all variants have rows, the colours are the same as in the other pictures.
         place = compared.variants.index(variant) if not layout.strip else index
         _runs(seconds, compared.samples[compared.metric.key][variant], index, line_style(place)[0])
         if ratios is not None and variant in compared.primary:
@@ -107,14 +107,14 @@ def _axis(metric: Metric) -> str:
 
 
 def _room(compared: Compared) -> int:
-    """Where the seconds end: they take the place of the columns that there is no use for."""
+    """The right end of the seconds, in px: they take the place of unused columns."""
     if not all(map(whole, filter(counted, compared.campaign.runs))):
         return SECONDS[1]
     return FAILED[1] - 12 if compared.primary else WORDS[1]
 
 
 def _axes(figure: Figure, layout: _Layout, columns: tuple[int, int]) -> Axes:
-    """Axes over all rows, whose middles are 0, 1, ... from the top; a stripe for each other row."""
+    """Axes over all rows, with centres at 0, 1, ... from the top; every other row has a stripe."""
     left, right = columns
     rows = len(layout.rows)
     place = (left / WIDTH_PX, FOOT / layout.height, (right - left) / WIDTH_PX)
@@ -130,7 +130,7 @@ def _axes(figure: Figure, layout: _Layout, columns: tuple[int, int]) -> Axes:
 
 
 def _text(figure: Figure, layout: _Layout, x: float, y: float, text: str, **how: Any) -> None:
-    """A text at so many pixels from the left and the top."""
+    """A text, x pixels from the left and y pixels from the top."""
     figure.text(x / WIDTH_PX, 1 - y / layout.height, text, **how)
 
 
@@ -156,8 +156,8 @@ def _head(figure: Figure, compared: Compared, layout: _Layout) -> None:
         at = 48 + 18 * len(lines)
         _text(figure, layout, LABELS[0], at, fitted(forced, room, 9, DPI), color=OPEN)
     if layout.strip:
-        said = f"{shown_words(SHOWN, len(compared.variants), compared.metric)}:"
-        _text(figure, layout, LABELS[0], layout.begin - 30, said, color=GREY)
+        caption = f"{shown_words(SHOWN, len(compared.variants), compared.metric)}:"
+        _text(figure, layout, LABELS[0], layout.begin - 30, caption, color=GREY)
     heads = [(RATIOS[0], "ratio to the baseline, with its interval")] if compared.primary else []
     if not all(map(whole, filter(counted, compared.campaign.runs))):
         heads.append((FAILED[0], "failed, unfinished"))
@@ -166,7 +166,7 @@ def _head(figure: Figure, compared: Compared, layout: _Layout) -> None:
 
 
 def _row(figure: Figure, compared: Compared, layout: _Layout, variant: str, index: int) -> None:
-    """What is written of a variant: its label, how its runs failed, the verdict."""
+    """The texts of a variant's row: its label, its failed runs, the verdict."""
     y = layout.begin + (index + 0.5) * layout.row
     middle: dict[str, Any] = {"va": "center_baseline"}
     label = fitted(compared.labels[variant], LABELS[1] - LABELS[0], 9, DPI)
@@ -178,33 +178,46 @@ def _row(figure: Figure, compared: Compared, layout: _Layout, variant: str, inde
         words = f"{mark} " + ", ".join(f"{count} {state}" for state, count in states.items())
         fit = fitted(words, FAILED[1] - FAILED[0], 9, DPI)
         _text(figure, layout, FAILED[0], y, fit, color=OPEN, weight="bold", **middle)
-    one = compared.primary.get(variant)
-    if one is None:
-        said = "baseline" if compared.primary else ""
-        _text(figure, layout, WORDS[0], y, said, color=GREY, **middle)
+    comparison = compared.primary.get(variant)
+    if comparison is None:
+        caption = "baseline" if compared.primary else ""
+        _text(figure, layout, WORDS[0], y, caption, color=GREY, **middle)
         return
-    colour = VERDICTS[one.verdict][0]
-    small = ratio_cell(one) if one.ratio is not None else ""
+    colour = VERDICTS[comparison.verdict][0]
+    small = ratio_cell(comparison) if comparison.ratio is not None else ""
     ends = compared.failures[variant].verdict
     if (ends in ("regressed", "improved")) and states:
         small = "; ".join(filter(None, (small, f"failures {ends}")))
     small = fitted(small, WORDS[1] - WORDS[0] - (BESIDE if layout.strip else 0), 8, DPI)
     if layout.strip:
-        _text(figure, layout, WORDS[0], y, one.verdict, color=colour, weight="bold", **middle)
+        _text(
+            figure, layout, WORDS[0], y, comparison.verdict, color=colour, weight="bold", **middle
+        )
         _text(figure, layout, WORDS[0] + BESIDE, y, small, fontsize=8, **middle)
     else:
-        _text(figure, layout, WORDS[0], y - 8, one.verdict, color=colour, weight="bold", **middle)
+        _text(
+            figure,
+            layout,
+            WORDS[0],
+            y - 8,
+            comparison.verdict,
+            color=colour,
+            weight="bold",
+            **middle,
+        )
         _text(figure, layout, WORDS[0], y + 8, small, fontsize=8, **middle)
 
 
 def _longest(compared: Compared, variants: list[str]) -> float:
-    """The highest figure of a run that did not fail, of these variants."""
+    """The highest figure of these variants' runs that did not fail, in the metric's unit."""
     samples = compared.samples[compared.metric.key]
-    return max((value for one in variants for value in samples[one].known), default=0.0) or 1.0
+    return (
+        max((value for variant in variants for value in samples[variant].known), default=0.0) or 1.0
+    )
 
 
 def _runs(axes: Axes, sample: Sample, index: int, colour: str) -> None:
-    """The runs that did not fail, from the first above to the last below, and their mean."""
+    """Draw the runs that did not fail, from the first (top) to the last, and their mean."""
     count = len(sample.values)
     height = np.linspace(-0.22, 0.22, count) if count > 1 else np.zeros(count)
     ended, known = np.isfinite(sample.most), np.isfinite(sample.values)
@@ -225,12 +238,12 @@ def _runs(axes: Axes, sample: Sample, index: int, colour: str) -> None:
 
 
 def _ratio_scale(axes: Axes, compared: Compared, variants: list[str]) -> None:
-    """A scale of ratios that all bounds fit on, if it can; the margin of equivalence is shaded."""
+    """Set a scale of ratios that all bounds fit on, if possible; shade the margin."""
     margin = 1 + compared.campaign.plan.margin
     drawn = [compared.primary[one] for one in variants if one in compared.primary]
     bounds = [bound for one in drawn for bound in (one.ratio, one.low, one.high) if bound]
     far = max([max(bound, 1 / bound) for bound in bounds if math.isfinite(bound)] + [margin])
-    reach, ticks = next((each for each in TICKS if each[0] >= far * 1.02), TICKS[-1])
+    reach, ticks = next((scale for scale in TICKS if scale[0] >= far * 1.02), TICKS[-1])
     axes.set_xscale("log")
     axes.set_xlim(1 / reach / 1.05, reach * 1.05)
     words = [f"{x:g}" if reach < 4 or x >= 1 else f"1/{1 / x:.0f}" for x in ticks]
@@ -242,7 +255,7 @@ def _ratio_scale(axes: Axes, compared: Compared, variants: list[str]) -> None:
 
 
 def _ratio(axes: Axes, one: Comparison, index: int) -> None:
-    """The ratio's mark and interval; an arrow where that leaves the scale."""
+    """Draw the ratio's mark and interval; an arrow where the interval leaves the scale."""
     if not one.ratio:
         return
     colour, marker = VERDICTS[one.verdict]
@@ -260,13 +273,13 @@ def _ratio(axes: Axes, one: Comparison, index: int) -> None:
 
 
 def _strip(figure: Figure, compared: Compared, layout: _Layout) -> None:
-    """All variants by their mean, the best first; those with failed runs marked at the top."""
+    """Draw all variants by their mean, the best first; mark those with failed runs at the top."""
     samples = compared.samples[compared.metric.key]
-    means = {one: samples[one].mean for one in compared.variants}
+    means = {name: samples[name].mean for name in compared.variants}
     metric = compared.metric
     ranked = sorted(
         means,
-        key=lambda one: math.inf if (mean := means[one]) is None else metric.sign * mean,
+        key=lambda name: math.inf if (mean := means[name]) is None else metric.sign * mean,
     )
     height = layout.strip - 108
     bottom = layout.height - layout.head - 30 - height
@@ -299,9 +312,9 @@ def _strip(figure: Figure, compared: Compared, layout: _Layout) -> None:
         known = samples[variant].known
         if known:
             axes.plot([at, at], [min(known), max(known)], color=SHADE, lw=1.5, zorder=1)
-    words = {one: compared.primary[one].verdict for one in ranked if one in compared.primary}
+    words = {name: compared.primary[name].verdict for name in ranked if name in compared.primary}
     for word, (colour, marker) in VERDICTS.items():
-        places = [at for at, one in enumerate(ranked) if words.get(one) == word and means[one]]
+        places = [at for at, name in enumerate(ranked) if words.get(name) == word and means[name]]
         if not places:
             continue
         heights = [means[ranked[at]] or 0.0 for at in places]
@@ -311,7 +324,7 @@ def _strip(figure: Figure, compared: Compared, layout: _Layout) -> None:
     if base is not None:
         at = ranked.index(compared.baseline)
         axes.plot([at], [base], "D", color="black", ms=5, ls="", label="baseline", zorder=4)
-    bad = [at for at, one in enumerate(ranked) if samples[one].failed]
+    bad = [at for at, name in enumerate(ranked) if samples[name].failed]
     if bad:
         style = {"color": OPEN, "ms": 6, "mew": 1.6, "ls": "", "clip_on": False}
         axes.plot(bad, [top] * len(bad), marker="x", label="with failed runs", **style)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the pictures of a whole campaign are called; of several workloads, with each one's name."""
+"""File names of the pictures of a whole campaign; with several workloads they have its name."""
 
 import re
 
 from analysis.verdicts.compared import Compared
 from contract.workload import DESKTOP
 
-STEMS = ("gitk-latency", "sawtooth")  # of the sawtooth: of a desktop's, of any other's
+STEMS = ("gitk-latency", "sawtooth")  # of the sawtooth: for the desktop, for other workloads
 SUFFIX = r"-[A-Za-z0-9._+-]+"
 OWN = re.compile(
     rf"(gitk-latency|sawtooth)({SUFFIX})?((-smooth)?\.(gp|png)|-[0-9]+\.dat)|"
@@ -15,31 +15,31 @@ OWN = re.compile(
 
 
 def suffixes(compared: Compared) -> list[str]:
-    """Of the pictures of each workload; of one it is none."""
+    """The suffix of the pictures of each workload; "" if there is only one."""
     if not compared.others:
         return [""]
-    found: list[str] = []
-    for place, one in enumerate(compared.each, 1):
-        suffix = "-" + re.sub(r"[^A-Za-z0-9._+-]", "_", one.workload.name)
-        found.append(f"{suffix}-{place}" if suffix in found else suffix)
-    return found
+    listed: list[str] = []
+    for place, part in enumerate(compared.each, 1):
+        suffix = "-" + re.sub(r"[^A-Za-z0-9._+-]", "_", part.workload.name)
+        listed.append(f"{suffix}-{place}" if suffix in listed else suffix)
+    return listed
 
 
 def sawtooth(desktop: bool, suffix: str) -> str:
-    """The stem of its files; there is one desktop."""
+    """The stem of the sawtooth's files; the desktop's needs no suffix."""
     return STEMS[0] if desktop else f"{STEMS[1]}{suffix}"
 
 
 def of_campaign(compared: Compared) -> list[str]:
-    """The pictures of the whole campaign, as far as they are there, those first that say most."""
-    each = list(zip(compared.each, suffixes(compared), strict=True))
-    found = [
+    """The possible pictures of the whole campaign, the most important first."""
+    parts = list(zip(compared.each, suffixes(compared), strict=True))
+    pictures = [
         f"{what}{suffix}.png"
-        for _, suffix in each
+        for _, suffix in parts
         for what in ("comparison", "causes", "over-time", "over-time-2")
     ]
     if not compared.others:
         stems = list(STEMS)
     else:
-        stems = [sawtooth(one.workload.name == DESKTOP, suffix) for one, suffix in each]
-    return found + [f"{stem}{which}.png" for stem in stems for which in ("", "-smooth")]
+        stems = [sawtooth(part.workload.name == DESKTOP, suffix) for part, suffix in parts]
+    return pictures + [f"{stem}{which}.png" for stem in stems for which in ("", "-smooth")]

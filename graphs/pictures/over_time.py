@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""over-time.png, over-time-2.png …: what the workload itself lets be drawn, variant beside variant.
+"""over-time.png, over-time-2.png …: the workload's own diagrams, variants side by side.
 
-Input: runs, the median one of each variant. A column a variant, at most COLUMNS in a picture; rows
-have one scale in all pictures, so that a cache that was emptied in one variant only is seen as
-that. Dotted lines are where the workload's phases begin.
+Input: the median run of each variant. A column per variant, at most COLUMNS in a picture; a row has
+the same scale in all pictures, so that for example a cache that was emptied in one variant only is
+visible. Dotted lines mark where the workload's phases begin.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ LINES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.5, 1.5, 1.5)))
 
 @dataclass(frozen=True)
 class Column:
-    """A variant's run, and `of` how many it has; curves: of each panel, each curve's points."""
+    """A variant's run; of: the variant's number of runs; curves: per panel, each curve's points."""
 
     run: Run
     label: str
@@ -42,7 +42,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Scale:
-    """What all pictures share: the longest run, and of each panel the highest value."""
+    """The scale of all pictures: the longest run in seconds, and each panel's highest value."""
 
     until: float
     tops: list[float]
@@ -51,11 +51,11 @@ class Scale:
 def draw(
     medians: Sequence[tuple[Run, int]], labels: Mapping[str, str], folder: Path, suffix: str = ""
 ) -> list[Path]:
-    """The pictures of these runs (each with how many its variant has); none without panels.
+    """Draw these runs (each with its variant's number of runs); [] if they have no panels.
 
-    suffix: of their names, in a campaign of several workloads.
+    suffix: of the file names, in a campaign of several workloads.
     """
-    panels = next((found for run, _ in medians if (found := own_panels(run))), [])
+    panels = next((own for run, _ in medians if (own := own_panels(run))), [])
     if not panels:
         return []
     columns = [
@@ -79,18 +79,18 @@ def draw(
 
 
 def scale_of(columns: Sequence[Column], panels: int) -> Scale:
-    """The scale that holds them all."""
+    """The scale on which all columns fit."""
     tops = [0.0] * panels
     for column in columns:
         for place, curves in enumerate(column.curves):
-            for found in curves:
-                if found is not None:
-                    tops[place] = max(tops[place], float(np.nanmax(found[1], initial=0.0)))
+            for points in curves:
+                if points is not None:
+                    tops[place] = max(tops[place], float(np.nanmax(points[1], initial=0.0)))
     return Scale(max(column.run.last_sent for column in columns) or 1.0, tops)
 
 
 def figure_of(columns: Sequence[Column], panels: Sequence[Panel], scale: Scale) -> Figure:
-    """One picture."""
+    """The figure with these columns."""
     height = TOP + len(panels) * (ROW + BETWEEN) + BOTTOM
     figure = Figure(figsize=(WIDTH_PX / DPI, height / DPI), dpi=DPI)
     room = WIDTH_PX - LEFT - RIGHT
@@ -137,13 +137,13 @@ def figure_of(columns: Sequence[Column], panels: Sequence[Panel], scale: Scale) 
 
 
 def _panel(axes: Axes, panel: Panel, curves: Sequence[Edges | None], top: float) -> None:
-    """The first curve is an area, too; each has a dash of its own beside its colour."""
+    """Draw a panel; the first curve is also an area, and curves differ in dash and colour."""
     missing = []
-    for index, (curve, found) in enumerate(zip(panel.curves, curves, strict=True)):
+    for index, (curve, points) in enumerate(zip(panel.curves, curves, strict=True)):
         colour = OKABE_ITO[index]
-        # The legend has all of them: it stands beside another column.
-        stamps, values = found if found is not None else (np.array([]), np.array([]))
-        if found is None:
+        # The legend, beside the last column, has all curves, even if this column lacks some.
+        stamps, values = points if points is not None else (np.array([]), np.array([]))
+        if points is None:
             missing.append(curve.name)
         elif index == 0:
             axes.fill_between(*steps(stamps, values), 0, color=colour, alpha=0.25, lw=0)
@@ -157,7 +157,7 @@ def _panel(axes: Axes, panel: Panel, curves: Sequence[Edges | None], top: float)
     axes.set_axisbelow(True)
     if missing:
         _say(axes, f"not available: {plain(', '.join(missing), 60)}", OPEN)
-    elif not any(np.nanmax(found[1], initial=0.0) for found in curves if found is not None):
+    elif not any(np.nanmax(points[1], initial=0.0) for points in curves if points is not None):
         _say(axes, "0 all the time", GREY)
 
 
@@ -173,7 +173,7 @@ def _phases(
     seconds: float,
     pixels: float,
 ) -> None:
-    """Their names stand in two rows, so that a short phase has room for its own."""
+    """Mark the phases; their names alternate between two rows, to leave room for short phases."""
     for place, (begin, name) in enumerate(marks):
         axes.axvline(begin, color=GREY, lw=0.8, ls=(0, (1, 2)))
         end = marks[place + 2][0] if place + 2 < len(marks) else seconds

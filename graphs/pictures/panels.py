@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The panels that a run is drawn with: the same of every run, and those of its workload."""
+"""The panels of a run's diagrams: those of every run, and those of its workload."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Edges = tuple[Floats, Floats]
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a panel: `read` gives edges or stamps, and values; None if not available."""
+    """A curve of a panel; `read` returns (edges or stamps in s, values); None if not available."""
 
     name: str
     read: Callable[[Run], Edges | None]
@@ -25,7 +25,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel of counters, with its unit."""
+    """A panel of curves with the same unit."""
 
     title: str
     unit: str
@@ -37,16 +37,16 @@ def _rate(name: str, counter: counters.Counter) -> Curve:
 
 
 def _pressure(name: str, column: str) -> Curve:
-    # Microseconds a second: 10,000 are one per cent.
+    # Microseconds per second: 10,000 are one percent.
     return Curve(name, lambda run: counters.rate(run, "psi", column, 10_000.0))
 
 
 def _mib(name: str, *columns: str) -> Curve:
-    """KiB of meminfo, the first column less the second if there is one, in MiB."""
+    """A curve in MiB: a column of meminfo, minus the other columns if there are any."""
 
     def read(run: Run) -> Edges | None:
         table = run.tables.get(MEMINFO)
-        parts = [found for one in columns if table and (found := table.get(one)) is not None]
+        parts = [column for key in columns if table and (column := table.get(key)) is not None]
         if table is None or len(parts) < len(columns):
             return None
         return table.columns[STAMP], (parts[0] - sum(parts[1:])) / counters.KIB_PER_MIB
@@ -84,12 +84,12 @@ ALWAYS = (
 
 
 def panels_of(run: Run) -> list[Panel]:
-    """All panels of the run."""
+    """All panels of a run."""
     return [*ALWAYS, *own_panels(run)]
 
 
 def own_panels(run: Run) -> list[Panel]:
-    """Those that the run's workload declares."""
+    """The panels that the run's workload declares."""
     return [
         Panel(
             panel.title,
@@ -103,9 +103,9 @@ def own_panels(run: Run) -> list[Panel]:
 
 
 def steps(stamps: Floats, values: Floats) -> Edges:
-    """The points of a line: steps if there are edges, one more of them than of values.
+    """The points of a curve: steps if there is one stamp (edge) more than values.
 
-    (Axes.stairs draws the same, but walks through every corner in Python.)
+    (Axes.stairs draws the same, but handles every corner in Python.)
     """
     if len(stamps) == len(values):
         return stamps, values

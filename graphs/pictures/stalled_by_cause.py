@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""causes.png: why each variant stalled: a bar of its mean stalled seconds a run, cut by cause.
+"""causes.png: why each variant stalled: a bar of its mean stalled seconds per run, split by cause.
 
-A cause has the same colour and hatch in every picture: one colour for each kind of cause, told
-apart inside the kind by the hatch. What no evidence explains is light grey, hatched, and at the
-end. Of more variants than fit: the baseline, the best and the worst.
+A cause has the same colour and hatch in every picture: each kind of cause has a colour, and the
+hatch distinguishes causes of the same kind. Unexplained time is light grey, hatched, and last. If
+there are too many variants: the baseline, the best and the worst.
 """
 
 from dataclasses import dataclass
@@ -26,15 +26,15 @@ from graphs.pictures.style import CAUSES, WIDTH_PX, fitted, text_width
 DPI = 100
 GREY = "#555555"
 LABELS, BARS = (14, 178), (192, 956)  # px: from, to
-HEAD, FOOT = 84, 56  # px over the legend, under the bars
+HEAD, FOOT = 84, 56  # px above the legend, below the bars
 LEGEND_ROW, BOX = 20, 26  # px: height of a row, width of a patch
-INSIDE = 8  # points of the share that is written into a bar's part, where it has the room
+INSIDE = 8  # font size in points of the shares inside a bar, where there is room
 
 
 @dataclass(frozen=True)
 class _Layout:
     rows: list[str]
-    row: int  # px, height of one
+    row: int  # px, height of a row
     legend: list[list[str]]  # causes, row by row
 
     @property
@@ -47,7 +47,7 @@ class _Layout:
 
 
 def draw(compared: Compared, path: Path) -> Path | None:
-    """Draw the picture; None if no run has evidence, or none of them was silent for so long."""
+    """Draw the picture; None if no run has evidence, or if there was no stall."""
     if not compared.causes.samples or compared.causes.no_stall:
         return None
     return png.write(lambda: _figure(compared), path, hatch_linewidth=0.8)
@@ -88,7 +88,7 @@ def _figure(compared: Compared) -> Figure:
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.grid(axis="x", color="#E4E4E4", lw=0.6)
     axes.set_axisbelow(True)
-    longest = max((compared.causes.total[one] or 0.0 for one in layout.rows), default=0.0) or 1.0
+    longest = max((compared.causes.total[row] or 0.0 for row in layout.rows), default=0.0) or 1.0
     axes.set_xlim(0, longest * 1.01)
     words = added_up(compared.workload)
     axes.set_xlabel(
@@ -104,7 +104,7 @@ def _figure(compared: Compared) -> Figure:
 
 
 def _bar(axes: Axes, compared: Compared, variant: str, index: int, scale: float) -> None:
-    """One variant's bar; `scale`: pixels a second."""
+    """Draw a variant's bar; `scale`: pixels per second."""
     total = compared.causes.total[variant]
     if total is None:
         axes.text(0, index, "  no whole run with evidence", va="center_baseline", color=GREY)
@@ -136,8 +136,8 @@ def _bar(axes: Axes, compared: Compared, variant: str, index: int, scale: float)
             )
         begin += value
     some = compared.causes.samples[UNEXPLAINED][variant]
-    told = f" ({len(some.values)} of {some.runs} runs)" if some.missing else ""
-    axes.text(begin, index, f" {total:.1f} s{told}", va="center_baseline", fontsize=8.5)
+    note = f" ({len(some.values)} of {some.runs} runs)" if some.missing else ""
+    axes.text(begin, index, f" {total:.1f} s{note}", va="center_baseline", fontsize=8.5)
 
 
 def _head(figure: Figure, compared: Compared, layout: _Layout) -> None:
@@ -169,7 +169,7 @@ def _legend(figure: Figure, layout: _Layout) -> None:
 
 
 def _patch(figure: Figure, layout: _Layout, x: float, y: float, key: str) -> None:
-    """The colour and hatch of a cause, its middle at so many pixels from the top."""
+    """Draw the colour and hatch of a cause, with its centre y pixels from the top."""
     corner = (x / WIDTH_PX, 1 - (y + 6) / layout.height)
     look = CAUSES[key]
     figure.add_artist(
@@ -186,5 +186,5 @@ def _patch(figure: Figure, layout: _Layout, x: float, y: float, key: str) -> Non
 
 
 def _text(figure: Figure, layout: _Layout, x: float, y: float, text: str, **how: Any) -> None:
-    """A text at so many pixels from the left and the top."""
+    """A text, x pixels from the left and y pixels from the top."""
     figure.text(x / WIDTH_PX, 1 - y / layout.height, text, **how)

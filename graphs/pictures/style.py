@@ -12,13 +12,13 @@ from matplotlib.ft2font import FT2Font, LoadFlags
 
 from analysis.reading.words import plain
 
-# Okabe and Ito's palette, which the colour-blind can tell apart; without its yellow, too pale for
+# Okabe and Ito's palette for colour-blind readers; without its yellow, which is too pale for
 # a line on white.
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 OPEN = "#D55E00"  # a silence that no line ended
-SHADE = "#B0B0B0"  # the time in which a subject stood still
-WIDTH_PX = 1100  # fits a mail and a browser's window
-# (colour, matplotlib's marker): told apart by the shape too, and by the word beside it.
+SHADE = "#B0B0B0"  # times at which a subject stalled
+WIDTH_PX = 1100  # fits into a mail and a browser window
+# (colour, matplotlib's marker): they also differ in shape, and in the word beside them.
 VERDICTS = {
     "regressed": ("#D55E00", "^"),
     "improved": ("#009E73", "v"),
@@ -31,14 +31,14 @@ VERDICTS = {
 
 @dataclass(frozen=True)
 class Look:
-    """How a cause is drawn: its colour, the ink of edge and hatch, matplotlib's hatch."""
+    """How a cause is drawn: its colour, the colour of edge and hatch, matplotlib's hatch."""
 
     colour: str
     ink: str
     hatch: str = ""
 
 
-# A colour for each kind: disk blue, crypt orange, reclaim vermilion, compaction purple, CPU green.
+# Colours by kind: disk blue, crypt orange, reclaim vermilion, compaction purple, CPU green.
 CAUSES = {
     "swap_in": Look("#0072B2", "#FFFFFF"),
     "file_read": Look("#56B4E9", "#FFFFFF"),
@@ -60,30 +60,30 @@ CAUSES = {
 
 
 def line_style(index: int) -> tuple[str, int]:
-    """(colour, dash 1 to 4) of the index-th kernel: beyond seven the dashes tell them apart."""
+    """(colour, dash 1 to 4) of the index-th kernel: beyond seven kernels the dashes differ."""
     return OKABE_ITO[index % len(OKABE_ITO)], 1 + index // len(OKABE_ITO) % 4
 
 
 def _font() -> FT2Font:
-    """DejaVu Sans, matplotlib's own copy of it.
+    """DejaVu Sans, from matplotlib's own copy.
 
-    Asked for each time: get_font keeps it, but not over a fork, where its open file is shared.
+    Looked up for each use: get_font caches it, but not across a fork, which shares its open file.
     """
     return get_font(str(Path(get_data_path(), "fonts", "ttf", "DejaVuSans.ttf")))
 
 
 def text_width(text: str, points: float, dpi: int) -> float:
-    """Pixels that the text takes in a picture, at the most (hinting may widen it by 6 %)."""
+    """The width of a text in pixels, at most (hinting may widen it by 6 %)."""
     font = _font()
     font.set_size(points, dpi)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a glyph that the font lacks is as wide as its box
+        warnings.simplefilter("ignore")  # a missing glyph is as wide as its box
         font.set_text(text, 0.0, flags=LoadFlags.NO_HINTING)
     return 1.06 * float(font.get_width_height()[0]) / 64
 
 
 def fitted(text: object, pixels: float, points: float, dpi: int) -> str:
-    """The text made plain, and cut so that it takes no more than so many pixels."""
+    """The text made plain, and cut to at most `pixels` pixels; points: the font size."""
     whole = plain(text)
     if text_width(whole, points, dpi) <= pixels:
         return whole

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""timeline-VARIANT-N.png: what each stream and the kernel's counters did, on one time axis.
+"""timeline-VARIANT-N.png: the streams and the kernel's counters on one time axis.
 
-Input: one run. A counter that the kernel lacks is named in its panel; it is not drawn as zero.
+Input: a run. A panel names counters that the kernel lacks; they are not drawn as zero.
 """
 
 import re
@@ -22,18 +22,18 @@ from graphs.pictures.panels import Panel, panels_of, steps
 from graphs.pictures.style import OKABE_ITO, OPEN, SHADE, WIDTH_PX, fitted, text_width
 
 DPI = 100
-FLOOR = 0.02  # s: the bottom of a stream's row, well under a heartbeat
+FLOOR = 0.02  # s: the bottom of a stream's row, well below a heartbeat
 STREAMS_SHOWN = 24
-SHORT_NAME, LONGEST_NAME = 12, 18  # characters of a stream's name; a longer one is small
+SHORT_NAME, LONGEST_NAME = 12, 18  # characters of a stream's name; names over SHORT_NAME are small
 
 
 def file_name(run: Run) -> str:
-    """A name that is safe whatever the variant is called."""
+    """The file name of a run's timeline, which is safe for any variant's name."""
     return f"timeline-{re.sub(r'[^A-Za-z0-9._+-]', '_', run.variant)[:100]}-{run.number}.png"
 
 
 def draw(run: Run, path: Path, runs: int = 1) -> Path | None:
-    """Draw one run's timeline; None, and no file, if it has neither streams nor counters."""
+    """Draw a run's timeline; None, and no file, if it has neither streams nor counters."""
     if not run.streams and not run.tables:
         return None
     return png.write(lambda: _figure(run, runs), path)
@@ -80,7 +80,7 @@ def _captions(figure: Figure, run: Run, runs: int, total: float, hidden: int) ->
     kernel = plain(run.fact("kernel", "release"), 60)
     room = 0.88 * WIDTH_PX
     which = f", run {run.number} of {runs}" if runs > 1 else ""
-    # Bold letters are wider, by a seventh at the most.
+    # Bold letters are at most a seventh wider.
     name = fitted(run.label, room / 1.15 - text_width(which, 13, DPI), 13, DPI) + which
     figure.text(0.105, 1 - 0.28 / total, name, fontsize=13, weight="bold")
     ended = f"kernel {kernel}; {plain(run.state, 20)}: {plain(run.status.get('why'))}"
@@ -95,11 +95,11 @@ def _captions(figure: Figure, run: Run, runs: int, total: float, hidden: int) ->
 
 
 def _stream_row(axes: Axes, stream: Stream, tallest: float, *, subject: bool) -> None:
-    """Blocks as wide and (on a log scale) as high as the gap is long; the open gap hatched."""
+    """Draw blocks whose width and height (log scale) are the gap's length; hatch the open gap."""
     colour = OKABE_ITO[0 if subject else 2]
     if len(stream.elapsed):
         edges = np.concatenate(([stream.begin], stream.elapsed))
-        # Where lines are lost the gap is not known, and left white.
+        # Where lines are missing the gap is unknown, and left white.
         known = np.abs(np.diff(edges) - stream.gap) <= 2 * ROUNDING
         values = np.where(known, np.maximum(stream.gap, FLOOR), np.nan)
         axes.fill_between(*steps(edges, values), FLOOR, color=colour, lw=0)
@@ -130,13 +130,13 @@ def _counter_panel(axes: Axes, panel: Panel, run: Run) -> None:
     missing: list[str] = []
     top = 0.0
     for index, curve in enumerate(panel.curves):
-        found = curve.read(run)
-        if found is None:
+        points = curve.read(run)
+        if points is None:
             missing.append(curve.name)
             continue
-        stamps, values = found
+        stamps, values = points
         style: dict[str, Any] = {"color": OKABE_ITO[index], "lw": 1.0, "label": curve.name}
-        if index == 0:  # an area and a line can be told apart without their colours
+        if index == 0:  # an area and a line differ even without their colours
             shade: dict[str, Any] = {"color": style["color"], "alpha": 0.3, "lw": 0}
             axes.fill_between(*steps(stamps, values), 0, **shade)
         axes.plot(*steps(stamps, values), **style)

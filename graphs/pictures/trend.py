@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""trend.png: a metric from kernel to kernel, its level between changes, and each change.
+"""trend.png: a metric from kernel to kernel, its levels between changes, and the changes.
 
-A panel for each track: a dot for each run, a line for the median of each stretch between two
-changes, a dashed line for each change, and a shade where it may have begun.
+A panel for each track: a dot for each run, a line for the median between two changes, a dashed line
+for each change, and a shaded range where it may have begun.
 """
 
 import math
@@ -26,19 +26,24 @@ DOTS = (
     "the shade is where a change may have begun."
 )
 LEFT, RIGHT = 74, 1084  # px of the axes
-HEAD, PANEL, OVER, GAP = 76, 230, 66, 10  # px: over all, of the axes, over them, between panels
+HEAD, PANEL, OVER, GAP = (
+    76,
+    230,
+    66,
+    10,
+)  # px: above all panels, of the axes, above them, between panels
 MOST_LABELS = 60
-UPRIGHT = 14  # kernels, from which on their names stand upright
-POINTS = 8  # of the kernels' names
+UPRIGHT = 14  # with more kernels their names are vertical
+POINTS = 8  # font size of the kernels' names
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a track's panel is; px from the upper edge."""
+    """The place of a track's panel, in px from the upper edge."""
 
     track: Track
     top: int
-    under: int  # for the names of the kernels
+    under: int  # px below the axes for the names of the kernels
 
     @property
     def bottom(self) -> int:
@@ -54,7 +59,7 @@ def _figure(trend: Trend) -> Figure:
     places: list[_Place] = []
     top = HEAD + (18 if trend.forced else 0)
     for track in trend.tracks:
-        longest = max(text_width(_short(one.label), POINTS, DPI) for one in track.points)
+        longest = max(text_width(_short(point.label), POINTS, DPI) for point in track.points)
         upright = len(track.points) > UPRIGHT
         under = int(longest if upright else 0.6 * longest) + 22
         places.append(_Place(track, top + OVER, under))
@@ -91,8 +96,8 @@ def _panel(figure: Figure, place: _Place, height: int) -> None:
     axes.grid(axis="y", color="#E4E4E4", lw=0.6)
     axes.set_axisbelow(True)
     axes.set_xlim(-0.6, count - 0.4)
-    highest = max((v for one in track.points for v in one.sample.known), default=0.0) or 1.0
-    lowest = min((v for one in track.points for v in one.sample.known), default=0.0)
+    highest = max((v for point in track.points for v in point.sample.known), default=0.0) or 1.0
+    lowest = min((v for point in track.points for v in point.sample.known), default=0.0)
     axes.set_ylim(min(0.0, lowest), highest * 1.06)
     metric = track.metric
     axes.set_ylabel(fitted(metric.name, PANEL, 8, DPI), fontsize=8)
@@ -101,7 +106,7 @@ def _panel(figure: Figure, place: _Place, height: int) -> None:
     _names(axes, track)
     _runs(axes, track, highest * 1.06)
     for begin, last in track.stretches:
-        ended = [v for one in track.points[begin : last + 1] for v in one.sample.ended]
+        ended = [v for point in track.points[begin : last + 1] for v in point.sample.ended]
         if ended:
             axes.plot([begin - 0.45, last + 0.45], [np.median(ended)] * 2, color="black", lw=1.8)
     taken: list[tuple[float, int]] = []  # right end of the words on each line
@@ -135,7 +140,7 @@ def _names(axes: Axes, track: Track) -> None:
 
 
 def _runs(axes: Axes, track: Track, top: float) -> None:
-    """The runs, an arrow upwards if one was not done; those that failed at the upper edge."""
+    """Draw the runs; unfinished runs as arrows upwards, failed runs at the upper edge."""
     many = len(track.points) > UPRIGHT
     for place, point in enumerate(track.points):
         values = point.sample.values
@@ -157,7 +162,7 @@ def _runs(axes: Axes, track: Track, top: float) -> None:
 
 
 def _change(axes: Axes, change: Change, px: float, taken: list[tuple[float, int]]) -> None:
-    """Its line, where it may have begun, and above the axes the ratio; on a line with room."""
+    """Draw a change: its line, its shaded range, and its ratio above the axes."""
     colour, marker = VERDICTS[change.verdict]
     axes.axvline(change.at - 0.5, color=colour, lw=1.3, ls="--", zorder=2)
     if change.earliest != change.latest:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which words of results are secrets, and tokens for them."""
+"""Finds secrets in results, and replaces them by tokens."""

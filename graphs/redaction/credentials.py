@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Passwords, tokens and keys; names of wireless networks, of volumes and of network disks."""
+"""Rules for passwords, tokens and keys; names of wireless networks, volumes and network disks."""
 
 import re
 
@@ -7,13 +7,13 @@ from graphs.redaction.rules import rule, secret, with_digit
 from graphs.redaction.secret_names import COMMON, PUBLIC
 from graphs.redaction.spelling import BEFORE
 
-# A value: what stands in quotes, to the quote that ends it, or else a word. An apostrophe in a word
-# ends nothing; in JSON that was cut short quotes have a backslash.
+# A value: text in quotes, up to the closing quote, or a word. An apostrophe inside a word does not
+# end it; in JSON that was cut short quotes have a backslash.
 QUOTED = r"\\?\"((?:[^\"\n\\]|\\(?!\")){1,255})|'((?:[^'\n]|'(?=\w)){1,255})"
 WORD = r"([^\s\"'<>,;&()\[\]{}]{1,255})"
 VALUE = rf"(?:{QUOTED}|{WORD})"
 IS = r"[\"']?[ \t]{0,2}(?:=[ \t]{0,2}|:[ \t]{0,2}(?=[^\s]{4}))"
-SAYING = {  # what a text must hold, and the word before a password, token or key
+SAYING = {  # hint that a text must contain -> pattern before a password, token or key
     "pass": r"password|passwd(?!:\w)|passwort|passphrase|passcode",
     "psk": r"(?<![a-z0-9])psk",
     "token": r"token",
@@ -21,14 +21,14 @@ SAYING = {  # what a text must hold, and the word before a password, token or ke
     "key": r"(?:api|access|secret|private|(?:pre-?)?shared|auth|wep|luks)[ _.-]?key[0-9]?",
     "credential": r"credentials?",
 }
-SHORT_WORDS = r"(?<![a-z])(?:pass|pwd|pw)=(?=[^\s/]{0,64}[a-z])"  # and no folder: PWD=/x
+SHORT_WORDS = r"(?<![a-z])(?:pass|pwd|pw)=(?=[^\s/]{0,64}[a-z])"  # but not a folder: PWD=/x
 BASE64 = "[A-Za-z0-9+/]"
 LABELS = frozenset({"boot-efi", "cloudimg-rootfs", "efi", "esp", "rootfs", "system-boot", "uefi"})
 
 
 def _label(match: re.Match[str]) -> str | None:
-    found = secret(match)
-    return None if found.lower() in COMMON | PUBLIC | LABELS else found
+    label = secret(match)
+    return None if label.lower() in COMMON | PUBLIC | LABELS else label
 
 
 CREDENTIALS = (
@@ -65,7 +65,7 @@ CREDENTIALS = (
         with_digit,
         flags=re.IGNORECASE,
     ),
-    # Tokens that name their issuer, signed ones, and what a key of SSH is known by.
+    # Tokens with their issuer's prefix, signed tokens, and SSH keys and fingerprints.
     rule(
         "secret",
         "",

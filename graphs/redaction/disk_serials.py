@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Serial numbers of disks and other devices, as kernels, udev and tools write them."""
+"""Rules for serial numbers of disks and other devices, as kernels, udev and tools write them."""
 
 import re
 from functools import partial
@@ -11,10 +11,12 @@ UARTS = ("8250", "16550", "115200", "230400", "460800", "921600")  # chips, and 
 
 
 def serial(match: re.Match[str]) -> str | None:
-    """A serial number has a digit, and is no UART's name ("Serial: 8250/16550 driver")."""
-    found = secret(match)
-    is_driver = found.islower() and match.string.startswith(": ", match.end())  # "serial: cp210x: "
-    return found if re.search("[0-9]", found) and found not in UARTS and not is_driver else None
+    """The match, if it has a digit and is not a UART's name ("Serial: 8250/16550 driver")."""
+    number = secret(match)
+    is_driver = number.islower() and match.string.startswith(
+        ": ", match.end()
+    )  # "serial: cp210x: "
+    return number if re.search("[0-9]", number) and number not in UARTS and not is_driver else None
 
 
 _serials = partial(rule, "serial", known=serial, learn=True)
@@ -39,7 +41,7 @@ SERIALS = (
     ),
     _serials(
         "serial",
-        # Only what looks like nothing else: "serial ttyUSB0", "serial console1".
+        # Only unmistakable numbers: not "serial ttyUSB0", "serial console1".
         rf"(?i:\bserial)[ \t]{{1,4}}[\"']?"
         rf"(0x{HEX}{{4,16}}|(?=[A-Z_-]{{0,64}}[0-9])[A-Z0-9][A-Z0-9_-]{{4,62}}[A-Z0-9]"
         rf"|{HEX}{{8,32}}){AFTER}(?![/:.-]\w)",
@@ -51,7 +53,7 @@ SERIALS = (
         rf"((?:0x)?{HEX}{{8,32}}|{HEX}{{8}}-[0-9A-Fa-f-]{{8,27}}){AFTER}",
         flags=re.IGNORECASE,
     ),
-    # libata's line of a disk: a firmware's name has 8 letters at most, a serial has more.
+    # libata's line about a disk: a firmware's name has at most 8 characters, a serial number more.
     _serials(
         "ata",
         r"\bATA(?:PI)?-[0-9]{1,2}: [^,\n\"'\[\]{}<>]{1,60},(?: ?[\w.+-]{1,8},)? ?"
@@ -64,8 +66,8 @@ SERIALS = (
         rf"((?=[A-Z]{{0,64}}[0-9])[A-Z0-9]{{8,64}}|3{HEX}{{15,32}}){AFTER}",
     ),
 )
-# A serial behind a disk's model, where what is read is the model alone: it is longer than a model's
-# number, and most of it are digits.
+# A serial number after a disk's model, in a value that is only a model: it is longer than a model
+# number, and mostly digits.
 IN_MODEL = rule(
     "serial",
     "",

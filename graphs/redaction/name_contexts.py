@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where a text itself says that a word is the name of a host or a user."""
+"""Contexts in which a word is the name of a host or a user."""
 
 import re
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ from graphs.redaction.spelling import NAME, plain_name
 FOLDERS = (
     r"(?:bin|boot|dev|etc|home|lib\w{0,8}|media|mnt|opt|proc|root|run|s?bin|srv|sys|tmp|usr|var)"
 )
-# Volume groups that installers name by the host: NAME-vg of Debian's, fedora_NAME of others'.
-_DOUBLED = r"[^\W_](?:[\w.]|--){0,254}?"  # a name in device-mapper's spelling
-_UNIT = r"[^\W_](?:[\w.]|\\{1,2}x2d){0,254}?"  # the same in the name of a systemd's unit
+# Volume groups that installers name after the host: NAME-vg by Debian, fedora_NAME by others.
+_DOUBLED = r"[^\W_](?:[\w.]|--){0,254}?"  # a name in the spelling of device-mapper
+_UNIT = r"[^\W_](?:[\w.]|\\{1,2}x2d){0,254}?"  # the same in the name of a systemd unit
 _BRANDS = r"(?:fedora|rhel|centos|almalinux|rocky|ol|cl|cs)_"
 _IS = r"(?:[ ]?=>[ ]?|[=:][ ]?|[ ](?=[\"']))"
 _CALLS = r"[\w./()-]{1,64}(?:\[\d{1,8}\])?:"  # a program that writes to a syslog
@@ -107,7 +107,7 @@ CONTEXTS = tuple(
 
 
 def named(text: str, lower: str) -> Iterator[tuple[str, str]]:
-    """(kind, name) of each host and user that the text names as one; lower: the text in lower."""
+    """(kind, name) of each host and user that the text names; lower: the text in lower case."""
     for kind, hint, pattern in CONTEXTS:
         if hint in lower:
             for match in pattern.finditer(text):

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Folders of people: homes, and where else machines keep what is somebody's."""
+"""Rules for users' folders: homes, and other places with users' files."""
 
 import re
 
 from graphs.redaction.rules import rule, secret
 from graphs.redaction.spelling import LONGEST, NAME
 
-# Folders below the root that hold people's things on most machines that have them.
+# Top folders that usually contain users' files.
 OWN_ROOTS = (
     r"(?:srv|mnt|media|run/media|Volumes|data[0-9]{0,2}|nas|net|export|storage|backups?|scratch"
     r"|projects?|work(?:space)?|vol(?:ume)?s?[0-9]{0,2}|pool[0-9]{0,2}|tank|shares?|archive|nfs"
     r"|afs|cifs|smb|var/(?:spool/)?mail|var/spool/cron(?:/crontabs)?|var/www"
     r"|var/lib/(?:machines|lxc|libvirt/images|AccountsService/(?:users|icons)))"
 )
-# Paths of the system: what stands there is the same on every machine.
+# Folders of the system, which are the same on every machine.
 SYSTEM = r"(?:bin|boot|dev|etc|lib(?:32|64|x32)?|proc|run|sbin|sys|tmp|usr|var)"
 _LETTER = r"(?:[^\s\"'<>|;,:()\[\]{}*?/\\]|\\{1,2}x[0-9A-Fa-f]{2}|\\ )"
 _PART = rf"{_LETTER}{{1,{LONGEST}}}"
@@ -22,7 +22,7 @@ _VALUE = (
     r"(?:\"([^\"\n<>]{1,1000})|'([^'\n<>]{1,1000})|([^\s\"'<>]{1,1000}))"
 )
 _BEGIN = r"(?<![\w./>-])"
-# A file whose name says nothing but what it is.
+# A file name that reveals nothing except the kind of file.
 KEPT_FILE = r"(?:bzImage|vmlinu[xz][\w.+~-]{0,100}|[\w.+-]{1,100}\.(?:toml|config))(?![\w./-])"
 MOUNT_POINTS = re.compile(
     r"/(?:media/(?:cdrom|usb|floppy|dvd)[0-9]?|mnt/(?:test|root|boot|tmp))(?:/.{0,4096})?",
@@ -31,8 +31,8 @@ MOUNT_POINTS = re.compile(
 
 
 def _path(match: re.Match[str]) -> str | None:
-    found = secret(match)
-    return None if MOUNT_POINTS.fullmatch(found) else found.rstrip(".")
+    path = secret(match)
+    return None if MOUNT_POINTS.fullmatch(path) else path.rstrip(".")
 
 
 HOMES = (
@@ -42,12 +42,12 @@ HOMES = (
     rule("home", "~", r"(?<![\w.+~-])(~[a-z_][\w-]{0,31})(?=/)"),
 )
 OPTIONS = (
-    # Options of the suite's whose file or folder is its user's.
+    # The suite's options whose file or folder is the user's.
     rule("path", "--", rf"--(?:repo|music){_VALUE}", learn=True),
     rule("path", "--", rf"--(?:out|resume){_VALUE}"),
 )
 PATHS = (
-    # The folder of a file that may be anywhere.
+    # The folder of a file that may be in any place.
     rule(
         "path",
         "/",

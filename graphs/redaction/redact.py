@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Replaces secrets by tokens: the same secret gets the same token in every file of a bundle.
 
-First everything is shown to `learn`, which gathers names and spellings; then `text` and `value`
-replace. Both can be given what they gave before, and change nothing in it
-(docs/reference/redaction.md).
+First `learn` collects names and spellings from everything; then `text` and `value` replace them.
+Both leave text unchanged that is already redacted (docs/reference/redaction.md).
 """
 
 import re
@@ -39,20 +38,20 @@ KINDS = {
     "path": "file or folder outside the system's",
 }
 TOKEN = re.compile(rf"<({'|'.join(KINDS)})-([1-9][0-9]{{0,8}})>")
-SHORTEST_BARE = 6  # of a serial that is searched for wherever it stands
-LONG_STEM = 8  # letters of a file's name that is searched for without its folder
-LONGEST_KEPT = 4096  # of a text whose outcome is remembered
-MOST_KEPT = 200_000
-# What comes before a record's text in kern.log and console.log: no two lines have the same.
+SHORTEST_BARE = 6  # characters of a serial number that is searched for everywhere
+LONG_STEM = 8  # characters of a file's name that is searched for without its folder
+LONGEST_KEPT = 4096  # characters of a text whose redaction is cached
+MOST_KEPT = 200_000  # texts in the cache
+# The prefix of a record in kern.log and console.log, which differs in every line.
 STAMP = re.compile(r"\[ *[0-9]+\.[0-9]+\] ?(?:<[0-9]+> )?")
 
 
 class Redactor:
-    """Tokens by secret. Names are learned at first; `text` may be asked for when all are."""
+    """Maps secrets to tokens. All names have to be learned before `text` is called."""
 
     def __init__(self, own: Secrets) -> None:
         self._tokens: dict[tuple[str, str], str] = {}
-        self._used: Counter[str] = Counter()  # kind: the highest number that the results hold
+        self._used: Counter[str] = Counter()  # kind -> highest number of a token in the results
         self._known = KnownNames()
         homes = sorted(own.homes - {"/root"}, key=lambda home: (-len(home), home))
         self._rules = (*FIRST_RULES, *map(_home, homes), *RULES)
@@ -65,7 +64,7 @@ class Redactor:
             self._learn_name("user", user)
 
     def learn(self, text: str) -> None:
-        """Gather the names and spellings of this text, and the tokens that it holds already."""
+        """Collect the names and spellings in this text, and the tokens that it already contains."""
         lower = text.lower()
         for kind, name in named(text, lower):
             self._learn_name(kind, name)
@@ -78,7 +77,7 @@ class Redactor:
 
     def _learn_name(self, kind: str, name: str) -> None:
         if kind == "host" and "." in name and is_searchable(name.split(".")[0]):
-            name = name.split(".")[0]  # its domain goes with it, see KnownNames
+            name = name.split(".")[0]  # its domain is replaced with it, see KnownNames
         if is_public(name):
             return
         if not is_searchable(name) and " " not in name:
@@ -106,19 +105,19 @@ class Redactor:
             self._kept.clear()
 
     def _learn_words(self, kind: str, form: str) -> None:
-        """A name of several words, or a path with the name of its file."""
+        """Learn a name of several words, or a path and its file's name."""
         words = [form]
         if kind == "path":
             stem = re.sub(r"\.\w{1,8}$", "", form.rstrip("/").rpartition("/")[2])
             words += [stem] if len(stem) >= LONG_STEM else []
-        for one in words:
-            if (" " in one or "/" in one or is_searchable(one)) and self._known.add(
-                kind, one, form.lower()
+        for word in words:
+            if (" " in word or "/" in word or is_searchable(word)) and self._known.add(
+                kind, word, form.lower()
             ):
                 self._kept.clear()
 
     def token(self, kind: str, form: str) -> str:
-        """The token of a secret, a new one at its first appearance; all spellings have the same."""
+        """The token of a secret, a new one for a new secret; all spellings have the same token."""
         separators = {"uuid": "-", "mac": "[^0-9a-f]"}.get(kind)
         form = re.sub(separators, "", form.lower()) if separators else form.lower()
         key = (kind, form)
@@ -129,29 +128,29 @@ class Redactor:
 
     @property
     def given(self) -> frozenset[str]:
-        """Every token that stands for a secret."""
+        """All tokens that replace a secret."""
         return frozenset(self._tokens.values())
 
     def text(self, text: str) -> str:
         """The text with tokens in place of secrets."""
         if text in self._kept:
             return self._kept[text]
-        found = self._redacted(text)
+        redacted = self._redacted(text)
         if len(text) <= LONGEST_KEPT and len(self._kept) < MOST_KEPT:
-            self._kept[text] = found
-        return found
+            self._kept[text] = redacted
+        return redacted
 
     def _redacted(self, text: str) -> str:
-        found, lower = text, text.lower()
+        redacted, lower = text, text.lower()
         for rule in self._rules:
             if rule.hint in lower:
-                found = rule.pattern.sub(partial(self._by_rule, rule), found)
-        found = self._known.replaced(found, self.token)
-        found = FULL_NAME.pattern.sub(partial(self._by_rule, FULL_NAME), found)
+                redacted = rule.pattern.sub(partial(self._by_rule, rule), redacted)
+        redacted = self._known.replaced(redacted, self.token)
+        redacted = FULL_NAME.pattern.sub(partial(self._by_rule, FULL_NAME), redacted)
         for kind, hint, pattern in CONTEXTS if self._weak else ():
             if hint in lower:
-                found = pattern.sub(partial(self._by_context, kind), found)
-        return found
+                redacted = pattern.sub(partial(self._by_context, kind), redacted)
+        return redacted
 
     def _by_rule(self, rule: Rule, match: re.Match[str]) -> str:
         form = rule.known(match)
@@ -165,26 +164,26 @@ class Redactor:
         return _put(match, self.token(kind, name)) if known else match[0]
 
     def log(self, text: str) -> str:
-        """As `text`, for a log of many lines that other logs hold too, but for their stamps."""
+        """Like `text`, for a log with many lines that other logs repeat with other time stamps."""
         lines = split(text)
         new = list(dict.fromkeys(tail for _, tail in lines if tail not in self._kept))
         if len(self._kept) + len(new) > MOST_KEPT:
             self._kept.clear()
             new = list(dict.fromkeys(tail for _, tail in lines))
         if new:
-            # No rule looks beyond its line: all of them at once are the same as each by itself.
+            # No rule matches across lines: all lines together give the same as each line alone.
             self._kept.update(zip(new, self._redacted("\n".join(new)).split("\n"), strict=True))
         return "\n".join(stamp + self._kept[tail] for stamp, tail in lines)
 
     def learn_log(self, text: str) -> None:
-        """As `learn`, for a log."""
+        """Like `learn`, for a log."""
         lines = {tail for _, tail in split(text)} - self._learned
         self.learn("\n".join(sorted(lines)))
         if len(self._learned) < MOST_KEPT:
             self._learned |= lines
 
     def learn_value(self, value: Any, key: str = "") -> None:
-        """As `learn`, for a value of JSON or TOML."""
+        """Like `learn`, for a value of JSON or TOML."""
         if isinstance(value, str):
             if value not in self._learned:
                 self.learn(value)
@@ -192,12 +191,12 @@ class Redactor:
             if not TOKEN.search(value):
                 self._learn_keyed(value, key)
         elif isinstance(value, dict):
-            for name, each in value.items():
+            for name, item in value.items():
                 self.learn_value(name)
-                self.learn_value(each, name)
+                self.learn_value(item, name)
         elif isinstance(value, list):
-            for each, name in _with_options(value, key):
-                self.learn_value(each, name)
+            for item, name in _with_options(value, key):
+                self.learn_value(item, name)
 
     def _learn_keyed(self, value: str, key: str) -> None:
         kind = kind_of(value, key) if value.strip() else ""
@@ -215,17 +214,17 @@ class Redactor:
             self._learn_secret(IN_MODEL, match)
 
     def value(self, value: Any, key: str = "") -> Any:
-        """A value of JSON or TOML with tokens in its texts and keys; no number ever changes."""
+        """A value of JSON or TOML with tokens in its texts and keys; numbers never change."""
         if isinstance(value, str):
             return self._keyed(value, key) or self.text(value)
         if isinstance(value, dict):
-            return {self.text(name): self.value(each, name) for name, each in value.items()}
+            return {self.text(name): self.value(item, name) for name, item in value.items()}
         if isinstance(value, list | tuple):
-            return type(value)(self.value(each, name) for each, name in _with_options(value, key))
+            return type(value)(self.value(item, name) for item, name in _with_options(value, key))
         return value
 
     def _keyed(self, value: str, key: str) -> str:
-        """The token of a value whose key says what it is; '' if it does not, or it is public."""
+        """The token of a value whose key makes it a secret; '' if not, or if it is public."""
         if not value.strip() or TOKEN.search(value):
             return ""
         kind = kind_of(value, key)
@@ -234,7 +233,7 @@ class Redactor:
 
 
 def _with_options(values: Sequence[Any], key: str) -> Iterator[tuple[Any, str]]:
-    """Each value of a list with its key; in a command's words that is the option before it."""
+    """The values of a list with their keys; for words of a command that is the previous option."""
     before = key
     for value in values:
         yield value, before
@@ -243,12 +242,12 @@ def _with_options(values: Sequence[Any], key: str) -> Iterator[tuple[Any, str]]:
 
 
 def _home(home: str) -> Rule:
-    """The rule for a home of whoever makes the bundle."""
+    """The rule for a home folder of the bundle's creator."""
     return Rule("home", home.lower(), re.compile(re.escape(home) + r"(?![\w-])"), secret)
 
 
 def split(log: str) -> list[tuple[str, str]]:
-    """Each line of a log as its stamp and the rest."""
+    """Each line of a log, split into time stamp and rest."""
     lines = []
     for line in log.split("\n"):
         stamp = STAMP.match(line)
@@ -258,6 +257,6 @@ def split(log: str) -> list[tuple[str, str]]:
 
 
 def _put(match: re.Match[str], token: str) -> str:
-    """The whole match with the token in place of its secret."""
+    """The whole match, with the token in place of the secret."""
     begin, end = (place - match.start() for place in match.span(match.lastindex or 0))
     return match[0][:begin] + token + match[0][end:]

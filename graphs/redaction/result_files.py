@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The files of a result with tokens in place of secrets; no figure is ever touched.
+"""Redacts the files of a result; figures never change.
 
-Stamps and gaps of latency logs, cells of tables, and numbers of JSON and TOML stay byte by byte
-(TOML and JSON: value by value) as they were. Only texts change.
+Time stamps and gaps of latency logs, cells of tables, and numbers of JSON and TOML stay the same,
+byte by byte (TOML and JSON: value by value). Only texts change.
 """
 
 import json
@@ -17,7 +17,7 @@ from contract.untrusted import toml_tables
 from graphs.redaction.redact import Redactor
 
 STAMPS = re.compile(rb"[0-9]{1,8}\.[0-9]{3} [0-9]{1,8}\.[0-9]{3}(?: |$)")
-# What the suite's own programs print: nothing in it can be a secret.
+# Lines of the suite's own programs, which cannot contain secrets.
 OWN_LINE = (
     rb"[0-9]{1,8}\.[0-9]{3} [0-9]{1,8}\.[0-9]{3} "
     rb"(?:pass [0-9]+ commits [0-9]+|(?:chunk|beat) [0-9]+ late [0-9]+\.[0-9]+"
@@ -25,27 +25,27 @@ OWN_LINE = (
 )
 OWN_LINES = re.compile(b"(?:" + OWN_LINE + b")*+")
 OWN = re.compile(OWN_LINE)
-# Numbers; of two dots and more it may be the name of a task that serves an address.
+# Numbers; with two or more dots it may be the name of a task that serves an address.
 CELLS = re.compile(rb"[0-9.\t\n]*+")
 CELL = re.compile(rb"[0-9]*+(?:\.[0-9]*+)?")
 DOTS = re.compile(rb"\.[0-9]*+\.")
 COUNTER = re.compile(rb"[A-Za-z0-9_()]*")  # a counter's name, as kernels spell them
 SYMBOLS = re.compile(rb"[\w.$-]+(?: <- [\w.$-]+)*")  # a stack of the kernel's functions
-KERNELS = (b"stack", b"wchan", b"gfp", b"state")  # columns of evidence that the kernel wrote
-TASK = b"comm"  # the column of a task's name; an address as one is that of a server
+KERNELS = (b"stack", b"wchan", b"gfp", b"state")  # evidence columns that the kernel writes
+TASK = b"comm"  # column of a task's name; if the name is an address, it is a server's
 SETTING = re.compile(r"(?:# )?(CONFIG_\w+)(?:=| is )")
 QUOTED = re.compile(r'"(.*)"(\s*)', re.DOTALL)
 Texts = Callable[[str], str]
-Values = Callable[[Any, str], Any]  # of a value and its key
+Values = Callable[[Any, str], Any]  # (value, key) -> value
 
 
 def redacted(name: str, raw: bytes, redactor: Redactor) -> bytes:
-    """The content of a result's file of this name, redacted."""
+    """The content of a result file with this name, redacted."""
     return _walk(name, raw, redactor.text, redactor.log, redactor.value)
 
 
 def learn(name: str, raw: bytes, redactor: Redactor) -> None:
-    """Show the file's texts to the redactor, before anything is redacted."""
+    """Let the redactor learn from the file's texts, before anything is redacted."""
 
     def text(found: str) -> str:
         redactor.learn(found)
@@ -102,7 +102,7 @@ def _latency(raw: bytes, text: Texts) -> bytes:
 def _table(raw: bytes, text: Texts, value: Values) -> bytes:
     header, newline, body = raw.partition(b"\n")
     names = header.split(b"\t")
-    cells = [one if COUNTER.fullmatch(one) else _cell(one, text) for one in names]
+    cells = [head if COUNTER.fullmatch(head) else _cell(head, text) for head in names]
     if DOTS.search(body) or not CELLS.fullmatch(body):
         kept = {place for place, name in enumerate(names) if name in KERNELS}
         tasks = {place for place, name in enumerate(names) if name == TASK}
@@ -127,11 +127,11 @@ def _cell(cell: bytes, text: Texts) -> bytes:
 
 
 def _json(raw: bytes, log: Texts, value: Values, indent: int | None) -> bytes:
-    """JSON, parsed and written again if a text in it changed; what is none is a text."""
+    """JSON, parsed and written again if a text changed; anything else is treated as text."""
     try:
-        found = json.loads(raw)
-        changed = value(found, "")
-        if changed == found:
+        content = json.loads(raw)
+        changed = value(content, "")
+        if changed == content:
             return raw
         end = b"\n" if raw.endswith(b"\n") else b""
         return json.dumps(changed, indent=indent).encode() + end
@@ -141,17 +141,17 @@ def _json(raw: bytes, log: Texts, value: Values, indent: int | None) -> bytes:
 
 def _toml(raw: bytes, log: Texts, value: Values) -> bytes:
     try:
-        found = toml_tables(raw.decode())
-        changed = value(found, "")
-        # A comment with a secret in it goes.
-        is_clean = changed == found and log(_text(raw)) == _text(raw)
+        content = toml_tables(raw.decode())
+        changed = value(content, "")
+        # Comments with secrets are removed, by writing the file again.
+        is_clean = changed == content and log(_text(raw)) == _text(raw)
         return raw if is_clean else tomli_w.dumps(changed).encode()
     except (ValueError, RecursionError):
         return _bytes(log(_text(raw)))
 
 
 def _config(raw: bytes, text: Texts, value: Values) -> bytes:
-    """A kernel's .config: names of options stay, their values are texts, or what the name says."""
+    """A kernel's .config: option names stay; values are redacted as texts or by the name."""
     lines = _text(raw).split("\n")
     for index, line in enumerate(lines):
         if '"' in line or not line.startswith(("CONFIG_", "# CONFIG_")):
@@ -161,8 +161,8 @@ def _config(raw: bytes, text: Texts, value: Values) -> bytes:
                 before = re.sub(r'\\(["\\])', r"\1", quoted[1])
                 after = str(value(before, setting[1]))
                 same = quoted[1] if after == before else re.sub(r'(["\\])', r"\\\1", after)
-                found = f'"{same}"{quoted[2]}'
+                replaced = f'"{same}"{quoted[2]}'
             else:
-                found = text(line[end:])
-            lines[index] = line[:end] + found
+                replaced = text(line[end:])
+            lines[index] = line[:end] + replaced
     return _bytes("\n".join(lines))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a rule is: a pattern that finds candidates, and what tells whether one is a secret."""
+"""Redaction rules: a pattern finds candidates, and a function decides whether they are secrets."""
 
 import re
 from collections.abc import Callable
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Rule:
-    """The group that matched (all of it, without groups) is a secret of this kind, if known.
+    """The last matched group, or the whole match, is a secret of this kind if known() confirms it.
 
-    known: the form under which all its spellings are the same secret, or None if it is none. No
-    rule reaches over a line, and only what stands in quotes reaches over a bracket, so that what
-    was JSON stays JSON.
+    known: returns the form that all spellings of the secret share; None if it is not a secret. No
+    rule matches across lines, and only quoted text may contain a bracket, so that JSON stays valid
+    JSON.
     """
 
     kind: str
-    hint: str  # a text without it, in lower case, cannot match: most logs are passed over
+    hint: str  # texts without it (in lower case) cannot match, and are skipped
     pattern: re.Pattern[str]
     known: Callable[[re.Match[str]], str | None]
-    learn: bool = False  # it is a secret wherever else it stands
+    learn: bool = False  # whether the secret is replaced everywhere else, too
 
 
 def rule(
@@ -31,16 +31,16 @@ def rule(
     learn: bool = False,
     flags: re.RegexFlag = re.NOFLAG,
 ) -> Rule:
-    """The rule of a pattern; unless `known` tells, every candidate is a secret as it is spelled."""
+    """The rule for a pattern; without `known` every candidate is a secret, in its spelling."""
     return Rule(kind, hint, re.compile(pattern, flags), known or secret, learn)
 
 
 def secret(match: re.Match[str]) -> str:
-    """The part of the match that is replaced."""
+    """The part of the match that gets replaced."""
     return match[match.lastindex or 0]
 
 
 def with_digit(match: re.Match[str]) -> str | None:
-    """A candidate without a digit is a word."""
-    found = secret(match)
-    return found if re.search("[0-9]", found) else None
+    """The candidate, if it has a digit; otherwise it is a word, and not a secret."""
+    candidate = secret(match)
+    return candidate if re.search("[0-9]", candidate) else None

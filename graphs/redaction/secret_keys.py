@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Keys of JSON, TOML and a kernel's .config whose value is a secret whatever it looks like."""
+"""Keys of JSON, TOML and a kernel's .config whose values are secrets, whatever they look like."""
 
 import re
 from functools import lru_cache
@@ -27,7 +27,7 @@ KEYS = {
         "path": r"repo|music|out|resume|artist|album|track|cwd|working_directory",
     }.items()
 }
-# Keys whose value may be a file of somebody's; its folder is a secret then.
+# Keys whose value may be a user's file: then its folder is a secret.
 FOLDERS = re.compile(r"kernel|machine|spec|modules|plan|device|image", re.IGNORECASE)
 FOLDER = re.compile(
     rf"(/(?!{SYSTEM}/|(?:home|Users|root)/)[^\n<>,]{{1,4000}}?)(?=/[^/\n,]{{1,255}}(?:,|$))"
@@ -43,27 +43,27 @@ def _kinds(key: str) -> tuple[str, ...]:
 
 
 def kind_of(value: str, key: str) -> str:
-    """What kind of secret the value is by its key; '' if the key does not say, or it is public."""
+    """The kind of secret of a value, by its key; '' if the key has no kind or it is public."""
     for kind in _kinds(key):
         if kind == "ip" and not is_address(value):
             continue
         if kind == "mac" and not _BARE_MAC.fullmatch(value.strip()):
             continue
         public = kind in ("host", "user") and is_public(value)
-        # Debian's salt is the version of its kernel.
+        # The salt of Debian's kernels is their version, which is public.
         public |= key == "CONFIG_BUILD_SALT" and _VERSION.fullmatch(value) is not None
         return "" if public else kind
     return ""
 
 
 def folder_of(value: str, key: str) -> str:
-    """The folder of a value that is a file of somebody's, by its key; '' if there is none."""
-    if key and FOLDERS.fullmatch(key) and (found := FOLDER.match(value)):
-        return found[1]
+    """The folder of a value that is a user's file, by its key; '' if there is none."""
+    if key and FOLDERS.fullmatch(key) and (match := FOLDER.match(value)):
+        return match[1]
     return ""
 
 
 def kept_file(path: str) -> str:
-    """What is kept of a path that is a secret: its last name, if it says nothing but what it is."""
-    found = _KEPT.fullmatch(path)
-    return path[len(found[1]) :] if found else ""
+    """The part of a secret path that is kept: its file name, if it reveals nothing."""
+    match = _KEPT.fullmatch(path)
+    return path[len(match[1]) :] if match else ""

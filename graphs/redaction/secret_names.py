@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which names of hosts, users and homes are a secret, and how safely each can be searched for.
+"""Decides which names of hosts, users and homes are secrets, and where they can be replaced.
 
-A name such as `anna` is replaced wherever it stands as a word. One such as `max` or `swap` would
-take kernel messages with it: it is replaced only where the context says that it is a name
-(`/home/max`, `USER=max`, `max@…`). `root` and `localhost` tell nobody anything and stay.
+A name such as `anna` is replaced wherever it is a word. Replacing `max` or `swap` everywhere would
+damage kernel messages: they are replaced only if the context shows that they are names
+(`/home/max`, `USER=max`, `max@…`). `root` and `localhost` reveal nothing and stay.
 """
 
 import getpass
@@ -15,12 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-SHORTEST = 4  # letters of a name that is searched for everywhere
+SHORTEST = 4  # characters of a name that is searched for everywhere
 _PUBLIC = (
     "root nobody none localhost localdomain guest debian ubuntu fedora linux archlinux opensuse "
     "buildd builder mockbuild lists vger daemon systemd"
 )
-# What the results, the report, kernels and English are written with.
+# Common words of the results, the report, kernels and English.
 _COMMON = (
     "abort aborted accel admin alloc amd64 analysis append arch arm64 armhf asked audio audit base "
     "baseline beat beats bill block boot bound bpf build bundle byte bytes cache cause chance "
@@ -48,7 +48,7 @@ _COMMON = (
     "year zero zone zram zswap"
 )
 PUBLIC, COMMON = frozenset(_PUBLIC.split()), frozenset(_COMMON.split())
-# Homes of services.
+# Home folders of services.
 SYSTEM_HOMES = ("/usr/", "/var/", "/etc/", "/run/", "/tmp/")
 # Parts of version strings: 6.12.117+deb13-cloud-amd64, 7.3-rc7, 6.18.4-200.fc43.x86_64
 VERSIONED = re.compile(r"(?:v|rc|deb|bpo|fc|el|ubuntu|sid|pve|lp|gcc|kvm|vm|cpu|pc)?[0-9._+~-]*")
@@ -56,7 +56,7 @@ VERSIONED = re.compile(r"(?:v|rc|deb|bpo|fc|el|ubuntu|sid|pve|lp|gcc|kvm|vm|cpu|
 
 @dataclass(frozen=True)
 class Secrets:
-    """Names to hide, as they were found: of hosts, of users (and their full names), of homes."""
+    """Names to hide: of hosts, of users (with their full names), of home folders."""
 
     hosts: frozenset[str] = field(default_factory=frozenset)
     users: frozenset[str] = field(default_factory=frozenset)
@@ -64,12 +64,12 @@ class Secrets:
 
 
 def is_public(name: str) -> bool:
-    """Whether the name is no secret at all."""
+    """Whether the name is not a secret."""
     return name.strip("().<>").lower() in PUBLIC or not re.search(r"[^\W\d_]", name)
 
 
 def is_searchable(name: str) -> bool:
-    """Whether each word that equals the name can be taken for it, whatever stands around it."""
+    """Whether every word that equals the name can be replaced, whatever its context."""
     lower = name.lower()
     return (
         not is_public(name)
@@ -81,11 +81,11 @@ def is_searchable(name: str) -> bool:
 
 
 def own_secrets() -> Secrets:
-    """The names of this machine and of whoever makes the bundle, also through sudo."""
+    """The names of this machine and of the bundle's creator, also through sudo."""
     host = socket.gethostname()
     users = {os.environ.get(key, "") for key in ("USER", "LOGNAME", "SUDO_USER")}
     homes = {os.environ.get("HOME", "")}
-    with suppress(KeyError, OSError):  # an ID without an entry: then there is no name to hide
+    with suppress(KeyError, OSError):  # a user ID without an entry has no name to hide
         users.add(getpass.getuser())
     for user in set(users) - {""}:
         try:
@@ -105,5 +105,5 @@ def own_secrets() -> Secrets:
 
 
 def _is_home(home: str) -> bool:
-    """Whether the path is somebody's own: /root is one, and /tmp, a container's, is none."""
+    """Whether the path is a user's home: /root is, but /tmp (in a container) is not."""
     return home == "/root" or (len(Path(home).parts) > 2 and not home.startswith(SYSTEM_HOMES))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Addresses and IDs as they stand in a kernel's log, a command line or a path; and all rules."""
+"""Rules for addresses and IDs in kernel logs, command lines and paths; and the list of rules."""
 
 import ipaddress
 import re
@@ -18,16 +18,18 @@ UNITS = r"(?:service|slice|scope|socket|mount|target|timer|device|swap|path|auto
 
 def _uuid(match: re.Match[str]) -> str | None:
     bare = re.sub(rf"{DASH}|:", "", secret(match).lower())
-    return bare if bare.strip("0f") else None  # none at all, or every bit
+    return bare if bare.strip("0f") else None  # not if all bits are 0, or all are 1
 
 
 def _mac(match: re.Match[str]) -> str | None:
     bare = re.sub("[^0-9a-f]", "", secret(match).lower())
-    return bare if bare.strip("0") and bare.strip("f") else None  # nobody, everybody
+    return (
+        bare if bare.strip("0") and bare.strip("f") else None
+    )  # not the null or broadcast address
 
 
 def _dotted_mac(match: re.Match[str]) -> str | None:
-    # Without a letter it is a row of figures.
+    # Without a letter it is a row of numbers.
     return _mac(match) if re.search("[a-fA-F]", match[0]) else None
 
 
@@ -38,7 +40,7 @@ def _ipv6(match: re.Match[str]) -> str | None:
         return None
     if address.is_unspecified or address.is_loopback:
         return None
-    # `dead::beef` may well be C++.
+    # `dead::beef` may be C++.
     return address.compressed if re.search("[0-9]", match[0]) else None
 
 
@@ -55,7 +57,7 @@ UUIDS = (
     _uuids("-", rf"{BEFORE}[A-Za-z0-9]{{6}}(?:-[A-Za-z0-9]{{4}}){{5}}-[A-Za-z0-9]{{6}}{AFTER}"),
     rule("uuid", "lvm-", rf"LVM-([A-Za-z0-9]{{32,64}}){AFTER}", learn=True),
     _uuids("crypt-", rf"CRYPT-[A-Z0-9]{{1,16}}-({HEX}{{32}}){AFTER}"),
-    # Of a RAID: four groups of eight.
+    # A RAID's: four groups of eight.
     _uuids(":", rf"(?<![\w:])({HEX}{{8}}(?::{HEX}{{8}}){{3}})(?![\w:])"),
     rule(
         "uuid",
@@ -103,7 +105,7 @@ MACS = (
     ),
     _macs("x", rf"\b(?:en|wl|ww)x({HEX}{{12}}){AFTER}"),
 )
-# Each sees what those before it left: a whole path or password goes before what is in it.
+# Applied in this order: a whole path or password is replaced before secrets inside it.
 FIRST_RULES = (*CREDENTIALS, *OPTIONS)
 RULES = (
     *PATHS,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which commit made it worse: kernels of a row of commits, built and run one after the other.
+"""Finds the commit that made stalls worse: builds and runs kernels of a row of commits.
 
-A bisect's folder holds bisect.json (`state`) and ordinary campaigns: `ends`, `search`, and
-`finding-1` and so on. `rows` says which commits there are, `builder` makes their kernels,
-`search_runs` decides which is run next by the package `bisection`, `memory` gives each the same
-MemAvailable, `results` reads what a run or a campaign came to, `report` says it.
+A bisect's folder holds bisect.json (`state`) and ordinary campaigns: `ends`, `search`,
+`finding-1` and so on. `rows` lists the commits, `builder` makes their kernels, `search_runs`
+chooses the next kernel to run with the package `bisection`, `memory` gives all kernels the same
+MemAvailable, `results` reads the results of runs and campaigns, `report` writes the report.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""run_test.sh --bisect: from two kernels to the commit between them, and to its finding."""
+"""run_test.sh --bisect: finds the commit between two kernels, and confirms it."""
 
 import shlex
 import sys
@@ -22,7 +22,7 @@ from vm.qemu import GUEST
 
 
 def not_worse(found: State) -> str:
-    """Why there is nothing to search."""
+    """The message that there is nothing to search, and why."""
     ends = found.ends
     text = f"{found.bad} is {ends['verdict']} against {found.good}: there is nothing to search. "
     text += str(ends["sentence"])
@@ -32,7 +32,7 @@ def not_worse(found: State) -> str:
 
 
 def options_of(asked: Asked) -> Options:
-    """The options of every run; UserError (2) if they mean more than one variant."""
+    """The options of every run; UserError (2) if they give more than one variant."""
     options = arguments.parse([*asked.options, "--kernel", "debian:stable"])
     if len(options.variants) != 1:
         raise UserError("a bisect has one way to run a kernel: give --swap once", status=Exit.USAGE)
@@ -40,7 +40,7 @@ def options_of(asked: Asked) -> Options:
 
 
 def main() -> int:
-    """Everything between the command line and the exit status."""
+    """Run the bisect of the command line; returns the exit status."""
     argv = sys.argv[1:]
     asked = parse(argv)
     options = options_of(asked)

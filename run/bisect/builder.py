@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kernels that are made while guests run: the one that is needed first, then those that may be."""
+"""Builds kernels while guests run: first the kernel needed now, then those that may be needed."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from setup.trees.progress import Progress
 
 @dataclass(frozen=True)
 class Made:
-    """What came of one: ready, or why it is untestable; or another error, which ends the bisect."""
+    """A made kernel, or why it is untestable; or another error, which ends the bisect."""
 
     ready: Ready | None = None
     why_not: str = ""
@@ -25,9 +25,9 @@ Maker = Callable[[Step, Callable[[Progress], None]], Ready]
 
 
 class Builder:
-    """A thread that makes kernels, one at a time. make: what it takes, and may refuse.
+    """A thread that makes kernels, one at a time. make: makes a kernel, or raises NotBuilt.
 
-    logs: where the logs of builds that failed are kept.
+    logs: the folder for logs of failed builds.
     """
 
     def __init__(self, make: Maker, logs: Path) -> None:
@@ -42,24 +42,24 @@ class Builder:
         self._thread.start()
 
     def want(self, steps: Sequence[Step]) -> None:
-        """Make these next, in this order; what was wanted before and is not now is left."""
+        """Make these kernels next, in this order; drops kernels that were wanted only before."""
         with self._changed:
-            self._wanted = [one for one in steps if one.name not in self._made]
+            self._wanted = [step for step in steps if step.name not in self._made]
             self._changed.notify()
 
     def made(self, name: str) -> Made | None:
-        """What came of it; None if it is not made yet."""
+        """The outcome of a kernel; None if it is not made yet."""
         with self._changed:
             return self._made.get(name)
 
     def put(self, name: str, ready: Ready) -> None:
-        """One that is there already."""
+        """Add a kernel that exists already."""
         with self._changed:
             self._made[name] = Made(ready)
 
     @property
     def now(self) -> str:
-        """What is being made and how far it is, "" if nothing is."""
+        """The kernel that is being made, with its progress; "" if none is."""
         with self._changed:
             return self._now
 
@@ -68,7 +68,7 @@ class Builder:
             self._now = progress.words
 
     def end(self) -> None:
-        """No more; what is being made is given up by whoever ends its processes."""
+        """Make no further kernels; the caller has to end the processes of the current build."""
         with self._changed:
             self._ended = True
             self._changed.notify()
@@ -97,5 +97,5 @@ class Builder:
             log = self._logs / f"{step.name}.log"
             error.keep_log(log)
             return Made(why_not=f"does not build: {error} (its log: {log.name})")
-        except BaseException as error:  # whoever waits for the kernel raises it
+        except BaseException as error:  # raised where the kernel is waited for
             return Made(error=error)

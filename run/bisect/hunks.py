@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A git history in which each commit adds one hunk of the difference between two trees.
 
-Its first commit is all of the one tree; its last has what the other has in the paths that were
-asked for. So a bisect over hunks is one over commits.
+Its first commit is the whole old tree; in the given paths its last commit equals the new tree. So a
+bisect over hunks is a bisect over commits.
 """
 
 import re
@@ -23,7 +23,7 @@ HEAD = "refs/heads/hunks"
 
 @dataclass(frozen=True)
 class Change:
-    """A file after one more hunk; data None: it is gone. what: the hunk, in a line."""
+    """A file after one more hunk; data None: it is removed. what: one line about the hunk."""
 
     path: str
     mode: str
@@ -32,14 +32,14 @@ class Change:
 
 
 def source_of(name: str, mirror: str | None) -> Source:
-    """The tree that DIR_A or DIR_B means."""
+    """The source tree that DIR_A or DIR_B names."""
     if name.startswith(debian_source.PREFIX):
         return debian_source.from_debian(debian_source.wanted_of(name), mirror=mirror)
     return sources.from_folder(user_path(name).absolute())
 
 
 def make_history(repository: Path, old: Source, new: Source, paths: Sequence[str]) -> int:
-    """The number of hunks; UserError (2) if there is no difference in these paths."""
+    """Make the history; returns the number of hunks. UserError (2) if there are none in `paths`."""
     objects = tuple(dict.fromkeys((*old.objects, *new.objects)))
     changes = list(changes_between(old.tree, new.tree, paths, objects))
     if not changes:
@@ -60,7 +60,7 @@ def make_history(repository: Path, old: Source, new: Source, paths: Sequence[str
 def changes_between(
     old: str, new: str, paths: Sequence[str], objects: Sequence[Path]
 ) -> Iterator[Change]:
-    """Hunk after hunk, those of headers first: what the other files use is there then."""
+    """The hunks in order, those of headers first: other files use what they declare."""
     raw = text_of(
         git(["diff-tree", "-r", "--raw", "--full-index", old, new, "--", *paths], objects),
         "the difference of the two trees",
@@ -85,25 +85,25 @@ def _hunks(
     text_of(done, f"the difference of {path}")
     old = _blob(before, objects).split(b"\n")
     new = _blob(after, objects).split(b"\n")
-    found = [match for line in done.stdout.split(b"\n") if (match := HUNK.match(line))]
-    if not found:  # binary, or its mode alone
+    headers = [match for line in done.stdout.split(b"\n") if (match := HUNK.match(line))]
+    if not headers:  # a binary file, or only its mode changed
         yield Change(path, mode, b"\n".join(new), "the whole file")
         return
-    # What came of the file so far: the new one up to the last hunk, and the rest of the old one.
-    for number, match in enumerate(found, 1):
+    # After each hunk the file is: the new file up to this hunk, then the rest of the old file.
+    for number, match in enumerate(headers, 1):
         old_end = _end(match[1], match[2])
         new_end = _end(match[3], match[4])
-        last = number == len(found)
+        last = number == len(headers)
         data = b"\n".join(new if last else new[:new_end] + old[old_end:])
         where = match[5].decode(errors="replace").strip()
-        what = f"hunk {number} of {len(found)}, line {int(match[3])}"
+        what = f"hunk {number} of {len(headers)}, line {int(match[3])}"
         yield Change(path, mode, data, f"{what}: {where}" if where else what)
 
 
 def _end(first: bytes, count: bytes | None) -> int:
-    """How many lines there are up to the end of a hunk."""
+    """The number of lines up to the end of a hunk."""
     lines = 1 if count is None else int(count)
-    # A hunk without lines names the line before it.
+    # The line number of a hunk without lines is that of the line before it.
     return int(first) + lines - 1 if lines else int(first)
 
 
@@ -114,16 +114,16 @@ def _blob(name: str, objects: Sequence[Path]) -> bytes:
 
 
 def _stream(tree: str, first: str, changes: Sequence[Change]) -> Iterator[bytes]:
-    """For git fast-import: the tree as it is, and a commit for each change."""
+    """Input of git fast-import: a commit of the unchanged tree, then a commit per change."""
     yield _commit(first) + b"M 040000 %s \n" % tree.encode()
-    for one in changes:
-        yield _commit(f"{one.path}: {one.what}")
-        name = one.path.encode(errors="surrogateescape")
-        if one.data is None:
+    for change in changes:
+        yield _commit(f"{change.path}: {change.what}")
+        name = change.path.encode(errors="surrogateescape")
+        if change.data is None:
             yield b"D %s\n" % name
         else:
-            yield b"M %s inline %s\n" % (one.mode.encode(), name)
-            yield b"data %d\n%s\n" % (len(one.data), one.data)
+            yield b"M %s inline %s\n" % (change.mode.encode(), name)
+            yield b"data %d\n%s\n" % (len(change.data), change.data)
 
 
 def _commit(message: str) -> bytes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The runs of a campaign of a bisect: each kernel with the same memory, and what they came to."""
+"""The runs of a bisect's campaign: all kernels get the same memory, and results are kept."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -16,9 +16,9 @@ from vm.guest import Guest
 
 
 class Matched(Oversight):
-    """The runs that a campaign lacks, each kernel with the same memory; what they came to is kept.
+    """Runs what a campaign lacks, all kernels with the same memory, and keeps the results.
 
-    save: called when the state has changed; lock: of the state.
+    save: called after each change of the state; lock: the state's.
     """
 
     says_that_nothing_is_missing = False
@@ -37,17 +37,17 @@ class Matched(Oversight):
         self.lock = lock
 
     def fitted(self, label: str, guest: Guest) -> Guest:
-        """A VM with so much memory that this kernel leaves what the good end leaves."""
+        """The guest with a memory size that gives it the same MemAvailable as the good end."""
         more = self._memory.more_mib(label, self.near(label))
         self._given[label] = more
         return replace(guest, memory=guest.memory + (more << 20)) if more else guest
 
     def near(self, label: str) -> str:
-        """A kernel of about the same size: of one without a commit the one with it."""
+        """A kernel of about the same size: for BASE-revert-COMMIT it is BASE."""
         return label.partition(REVERT)[0]
 
     def misfits(self, label: str, run: Path) -> bool:
-        """Whether its memory turned out to be another one."""
+        """Whether the run has another MemAvailable than the good end."""
         more = self._given.get(label, 0)
         if not self._memory.misfits(label, run, more):
             return False
@@ -60,13 +60,13 @@ class Matched(Oversight):
         return True
 
     def over(self, label: str, number: int, run: Path, state: str) -> None:
-        """Keep what it came to."""
+        """Keep the run's result."""
         facts = results.run_facts(run, label, state)
         with self.lock:
             self.keep(facts)
         self._save()
 
     def keep(self, facts: RunFacts) -> None:
-        """Once."""
-        if all(one.place != facts.place for one in self.state.runs):
+        """Add a run to the state, unless it is there already."""
+        if all(known.place != facts.place for known in self.state.runs):
             self.state.runs.append(facts)

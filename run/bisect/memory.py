@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The same MemAvailable for all kernels of a bisect, whatever each takes for itself.
+"""Gives all kernels of a bisect the same MemAvailable, however much memory each kernel takes.
 
-A kernel's size moves what is left, and a few MiB move the stalls. The good end's first run, in a VM
-of the size that was asked for, sets what all have when the workload begins. A run that has more or
-less is cut short there, and repeated in a VM that is so many MiB smaller or larger.
+A kernel's size changes MemAvailable, and a few MiB change the stalls. The good end's first run, in
+a VM of the given size, sets the MemAvailable of all kernels when the workload begins. A run that
+has more or less is cut short there, and repeated in a VM smaller or larger by the difference.
 """
 
 from contextlib import AbstractContextManager
@@ -15,12 +15,12 @@ from run.bisect.state import State
 
 COLUMN = "MemAvailable"
 TOLERANCE_KIB = 1024  # a VM's memory is whole MiB
-MOST_MIB = 64  # what differs by more is not the kernel's size
-ATTEMPTS = 3  # VMs of another size for one kernel
+MOST_MIB = 64  # a larger difference is not due to the kernel's size
+ATTEMPTS = 3  # VMs of other sizes, per kernel
 
 
 class Memory:
-    """Which VM each kernel gets. reference: the name of the good end; lock: of the state."""
+    """Chooses each kernel's VM size. reference: the name of the good end; lock: the state's."""
 
     def __init__(self, state: State, reference: str, lock: AbstractContextManager[Any]) -> None:
         self._state = state
@@ -30,15 +30,15 @@ class Memory:
         self._attempts: dict[str, int] = {}
 
     def more_mib(self, name: str, near: str = "") -> int:
-        """How much larger its VM is; of a kernel that never ran as that of one near it."""
+        """MiB to add to the kernel's VM; as for the kernel `near` if this kernel never ran."""
         with self._lock:
             known = self._state.memory.get(name) or self._state.memory.get(near) or {}
             return known.get("more_mib", 0)
 
     def misfits(self, name: str, run: Path, more_mib: int) -> bool:
-        """Whether that run, which goes on in a VM of so much more, has another MemAvailable.
+        """Whether a run in a VM with more_mib MiB added has another MemAvailable than the good end.
 
-        What its kernel's next VM gets is changed then.
+        If so, changes the size of the kernel's next VM.
         """
         if run in self._looked:
             return False
@@ -48,7 +48,7 @@ class Memory:
         with self._lock:
             if not self._state.available_kib:
                 if name != self._reference:
-                    return False  # looked at again, when it is known
+                    return False  # compared once the good end's is known
                 self._state.available_kib = has
             self._looked.add(run)
             lacks = self._state.available_kib - has
@@ -64,17 +64,17 @@ class Memory:
 
 
 def unmatched(state: State) -> list[str]:
-    """The kernels whose last run had another MemAvailable than the good end's, all the same."""
+    """Kernels whose last run still had another MemAvailable than the good end."""
     wanted = state.available_kib
     return [
         name
-        for name, one in state.memory.items()
-        if abs(one["available_kib"] - wanted) > TOLERANCE_KIB
+        for name, memory in state.memory.items()
+        if abs(memory["available_kib"] - wanted) > TOLERANCE_KIB
     ]
 
 
 def available(run: Path) -> int | None:
-    """MemAvailable in KiB as the workload began; None if it is not known yet."""
+    """MemAvailable in KiB when the workload began; None if it is not known yet."""
     try:
         with open(run / f"{MEMINFO}.tsv") as file:
             columns = file.readline().rstrip("\n").split("\t")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A bisect's state: the one that is in its folder, or of one that begins."""
+"""Opens a bisect's state: reads it from its folder, or makes it for a new bisect."""
 
 import shlex
 from pathlib import Path
@@ -13,7 +13,7 @@ from run.preparation import say
 
 
 def opened(asked: Asked, folder: Path, mirror: str | None) -> State:
-    """The state that is there, or of a bisect that begins; it is in the folder then."""
+    """The state in the folder; with a new bisect it is made and written first."""
     if asked.resume:
         return state.read(folder)
     if state.is_bisect(folder):
@@ -21,26 +21,26 @@ def opened(asked: Asked, folder: Path, mirror: str | None) -> State:
             f"{folder} holds a bisect",
             hint=f"--resume {shlex.quote(str(folder))} goes on with it",
         )
-    found = State(asked.command, "kernels", good=asked.good, bad=asked.bad)
+    begun = State(asked.command, "kernels", good=asked.good, bad=asked.bad)
     if asked.hunks or asked.tree:
-        found.kind = "hunks" if asked.hunks else "commits"
-        found.paths = [] if asked.hunks else list(asked.paths)
+        begun.kind = "hunks" if asked.hunks else "commits"
+        begun.paths = [] if asked.hunks else list(asked.paths)
         given = str(user_path(asked.tree).absolute())
-        found.tree = _hunks(asked, folder, mirror) if asked.hunks else given
-        row = _commits(asked, found)
+        begun.tree = _hunks(asked, folder, mirror) if asked.hunks else given
+        row = _commits(asked, begun)
     else:
         row = rows.debian_row(asked.good, asked.bad, mirror)
-    found.steps |= {one.name: one for one in row}
-    found.stages = [Stage([one.name for one in row])]
-    found.write(folder)
-    say(f"{len(row) - 1} {'kernels' if found.kind == 'kernels' else found.kind} to search")
-    return found
+    begun.steps |= {step.name: step for step in row}
+    begun.stages = [Stage([step.name for step in row])]
+    begun.write(folder)
+    say(f"{len(row) - 1} {'kernels' if begun.kind == 'kernels' else begun.kind} to search")
+    return begun
 
 
 def _hunks(asked: Asked, folder: Path, mirror: str | None) -> str:
-    """The history of the hunks, which is made in the bisect's folder."""
+    """Make the history of hunks in the bisect's folder; its path."""
     repository = folder / "hunks.git"
-    sources = [hunks.source_of(one, mirror) for one in (asked.good, asked.bad)]
+    sources = [hunks.source_of(tree, mirror) for tree in (asked.good, asked.bad)]
     hunks.make_history(repository, sources[0], sources[1], asked.paths)
     return str(repository)
 

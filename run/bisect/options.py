@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""run_test.sh's command line where it asks for a bisect; the rest of it is of each run."""
+"""The options of a bisect on run_test.sh's command line; its other options are for every run."""
 
 import argparse
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ NOT_WITH = (
 
 @dataclass(frozen=True)
 class Asked:
-    """A bisect: what is between which kernels, and the options of its runs."""
+    """A parsed bisect: its two ends, what to search, and the options of its runs."""
 
     command: list[str]
     good: str = ""
@@ -32,11 +32,11 @@ class Asked:
     kernel_config: str = ""
     folder: Path | None = None
     resume: bool = False
-    options: list[str] = field(default_factory=list)  # of every run
+    options: list[str] = field(default_factory=list)  # for every run
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of a bisect, with their help."""
+    """Add the options of a bisect, with their help."""
     group = parser.add_argument_group("which commit was it (docs/guides/culprit.md)")
     group.add_argument(
         "--bisect",
@@ -65,14 +65,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def refuse_alone(parser: Parser, given: argparse.Namespace) -> None:
-    """A usage error for an option of a bisect without one."""
+    """A usage error for an option that needs --bisect, given without it."""
     for name in ("tree", "paths", "newest", "most_runs"):
         if getattr(given, name) is not None:
             parser.error(f"--{name.replace('_', '-')} goes with --bisect GOOD BAD")
 
 
 def is_asked(argv: Sequence[str]) -> bool:
-    """Whether this command line is a bisect's, or goes on with one."""
+    """Whether this command line starts or resumes a bisect."""
     words = [word.partition("=")[0] for word in argv]
     if any(option in words for option in OPTIONS):
         return True
@@ -86,7 +86,7 @@ def is_asked(argv: Sequence[str]) -> bool:
 
 
 def parse(argv: Sequence[str]) -> Asked:
-    """A usage error ends with status 2."""
+    """Parse the command line of a bisect; exits with status 2 after a usage error."""
     parser = Parser(prog="run_test.sh", add_help=False, allow_abbrev=False)
     add_options(parser)
     parser.add_argument("--resume")
@@ -123,9 +123,9 @@ def _asked(parser: Parser, argv: Sequence[str], *, resume: bool) -> Asked:
     if not hunks and given.tree is None:
         if given.paths:
             parser.error("--paths needs --tree")
-        for one in (good, bad):
-            if not one.startswith("debian:"):
-                parser.error(f"{one}: a revision needs --tree PATH; else give debian:VERSION twice")
+        for end in (good, bad):
+            if not end.startswith("debian:"):
+                parser.error(f"{end}: a revision needs --tree PATH; else give debian:VERSION twice")
     return Asked(
         command=list(argv),
         good=good,
@@ -143,7 +143,7 @@ def _asked(parser: Parser, argv: Sequence[str], *, resume: bool) -> Asked:
 
 
 def _without(argv: Sequence[str], name: str) -> list[str]:
-    """The words without that option and its value."""
+    """The words without an option and its value."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument(name)
     return parser.parse_known_args(list(argv))[1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a bisect found: as text, as a `git bisect log` that replays, and as a mail."""
+"""The report of a bisect: text, a `git bisect log` that can be replayed, and a mail."""
 
 import shlex
 import textwrap
@@ -16,7 +16,7 @@ NAMED = 10
 
 
 def write(folder: Path, state: State) -> str:
-    """Write all of it into the bisect's folder; the text."""
+    """Write all three into the bisect's folder; returns the text."""
     text = "\n".join(lines(state)) + "\n"
     (folder / TEXT).write_text(text)
     if state.kind == "commits":
@@ -27,7 +27,7 @@ def write(folder: Path, state: State) -> str:
 
 
 def lines(state: State) -> Iterator[str]:
-    """The whole text."""
+    """The lines of the text."""
     ends = state.ends
     if ends:
         yield from _wrapped(f"The ends: {ends['sentence']}")
@@ -49,7 +49,7 @@ def lines(state: State) -> Iterator[str]:
 
 
 def described(state: State, name: str) -> str:
-    """The commit with its subject."""
+    """A commit with its subject."""
     step = state.steps.get(name)
     return f'{name} ("{step.subject}")' if step and step.subject else name
 
@@ -80,8 +80,8 @@ def _stage(state: State, stage: Stage) -> Iterator[str]:
 
 
 def _finding(stage: Stage) -> Iterator[str]:
-    found = stage.finding
-    at = found["culprit_against_parent"]
+    finding = stage.finding
+    at = finding["culprit_against_parent"]
     confirmed = at.get("verdict") == WORSE
     yield ""
     yield "Confirmed by fresh runs:" if confirmed else "NOT confirmed by fresh runs:"
@@ -91,9 +91,9 @@ def _finding(stage: Stage) -> Iterator[str]:
         ("The good end against the parent", "good_against_parent"),
         ("The commit against the bad end", "culprit_against_bad"),
     ):
-        if found[key]:
-            yield from _wrapped(f"{what}: {found[key]['sentence']}", "  ")
-    for note in found.get("notes", []):
+        if finding[key]:
+            yield from _wrapped(f"{what}: {finding[key]['sentence']}", "  ")
+    for note in finding.get("notes", []):
         yield from _wrapped(note, "  ")
 
 
@@ -128,26 +128,26 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
 
 
 def log(state: State) -> Iterator[str]:
-    """For `git bisect replay`: the first stage, and what is inside the merges that it found."""
+    """Input of `git bisect replay`: the first stage, and the stages inside the merges it found."""
     first = state.stages[0]
     good, bad = (state.steps[name] for name in (first.row[0], first.row[-1]))
     paths = f" '--' {' '.join(map(shlex.quote, state.paths))}" if state.paths else ""
     yield f"# bad: [{bad.commit}] {bad.subject}"
     yield f"# good: [{good.commit}] {good.subject}"
     yield f"git bisect start '{bad.commit}' '{good.commit}'{paths}"
-    tested = {one.name for one in state.runs if one.counts}
-    told: set[str] = {good.name, bad.name}
+    tested = {entry.name for entry in state.runs if entry.counts}
+    logged: set[str] = {good.name, bad.name}
     stage: Stage | None = first
     while stage is not None:
         for word, step in _words(state, stage, tested):
-            if step.name not in told:
-                told.add(step.name)
+            if step.name not in logged:
+                logged.add(step.name)
                 yield f"# {word}: [{step.commit}] {step.subject}"
                 yield f"git bisect {word} {step.commit}"
         inner = [
-            one
-            for one in state.stages
-            if one.kind == "merge" and state.stages[one.outer] is stage and one.word
+            entry
+            for entry in state.stages
+            if entry.kind == "merge" and state.stages[entry.outer] is stage and entry.word
         ]
         last, stage = stage, inner[0] if inner else None
     if last.word == "found" and len(last.suspects) == 1:
@@ -156,29 +156,29 @@ def log(state: State) -> Iterator[str]:
 
 
 def _words(state: State, stage: Stage, tested: set[str]) -> Iterator[tuple[str, Step]]:
-    """Each kernel that is known to be before or after the step, or that does not run.
+    """The kernels that are known to be before or after the step, or that do not run.
 
-    The bad ones last, and backwards: for git the last that is called bad is the one.
+    Bad kernels come last and in reverse order: git takes the last bad one as the first bad commit.
     """
     steps = [state.steps[name] for name in stage.row]
     yield from (("skip", step) for step in steps if step.name in state.untestable)
     if stage.word != "found":
         return
-    first, last = (stage.row.index(one) for one in (stage.suspects[0], stage.suspects[-1]))
+    first, last = (stage.row.index(end) for end in (stage.suspects[0], stage.suspects[-1]))
     yield from (("good", step) for step in steps[:first] if step.name in tested)
     yield from (("bad", step) for step in reversed(steps[last:]) if step.name in tested)
 
 
 def mail(state: State) -> Iterator[str]:
-    """A mail's text about the first finding; where the numbers are, and how to reproduce them."""
-    stage = next(one for one in state.stages if one.finding)
-    found = stage.finding
-    culprit = state.steps[found["culprit"]]
-    ratio = found["culprit_against_parent"].get("ratio")
+    """The text of a mail about the first finding, with its numbers and how to reproduce them."""
+    stage = next(entry for entry in state.stages if entry.finding)
+    finding = stage.finding
+    culprit = state.steps[finding["culprit"]]
+    ratio = finding["culprit_against_parent"].get("ratio")
     times = f" {ratio:.2f} times" if ratio else ""
-    yield f"Subject: [REGRESSION] desktop stalls{times} with {found['culprit']}"
+    yield f"Subject: [REGRESSION] desktop stalls{times} with {finding['culprit']}"
     yield ""
-    confirmed = found["culprit_against_parent"].get("verdict") == WORSE
+    confirmed = finding["culprit_against_parent"].get("verdict") == WORSE
     if not confirmed:
         yield from _wrapped(
             "DO NOT SEND: fresh runs of the commit and its parent do not show a regression."

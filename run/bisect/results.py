@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What runs and campaigns came to, by the programs that judge them: data flow one way."""
+"""Results of runs and campaigns, from the programs that judge them: data flow in one direction."""
 
 import json
 import math
@@ -15,44 +15,43 @@ from run.bisect.state import RunFacts
 
 
 def run_facts(run: Path, name: str, state: str) -> RunFacts:
-    """One run's, as analysis.runs has it; state: how it ended. UserError if that fails."""
+    """The facts of a run, from analysis.runs; state: how it ended. UserError if that fails."""
     place = str(Path(*run.parts[-3:]))
     if state == ABORTED:
         why = json_object((run / STATUS).read_bytes()) or {}
         return RunFacts(place, name, state, None, counts=False, why_not=str(why.get("why")))
-    found = json.loads(_printed("analysis.runs", str(run)))
-    # What was not done at its limit has a figure that is at least so much: the search has one rank
-    # for that, the worst.
-    unfinished = found["state"] == UNFINISHED
-    figure = None if unfinished else found["figure"]
-    if figure is not None and found["higher_is_better"]:
+    run_json = json.loads(_printed("analysis.runs", str(run)))
+    # The figure of an unfinished run is a lower bound: the search ranks all such runs as worst.
+    unfinished = run_json["state"] == UNFINISHED
+    figure = None if unfinished else run_json["figure"]
+    if figure is not None and run_json["higher_is_better"]:
         figure = 1 / max(figure, 1e-9)
     why_not = ""
-    if not found["began"]:
+    if not run_json["began"]:
         why_not = "its workload did not begin"
-    elif found["disturbed"]:
-        why_not = f"its observers were disturbed: {found['disturbed']}"
-    elif figure is None and not (found["failed"] or unfinished):
+    elif run_json["disturbed"]:
+        why_not = f"its observers were disturbed: {run_json['disturbed']}"
+    elif figure is None and not (run_json["failed"] or unfinished):
         why_not = "it has no figure"
-    return RunFacts(place, name, found["state"], figure, counts=not why_not, why_not=why_not)
+    return RunFacts(place, name, run_json["state"], figure, counts=not why_not, why_not=why_not)
 
 
 def value(facts: RunFacts) -> float:
-    """The figure for the search: infinite of a run that failed or was not done."""
+    """The figure for the search, in its metric's unit; infinite for failed or unfinished runs."""
     return math.inf if facts.figure is None else facts.figure
 
 
 def verdicts(campaign: Path, baseline: str) -> dict[str, dict[str, Any]]:
-    """By variant what analysis.compare says of it against this baseline."""
+    """The verdict of analysis.compare on each variant, by label, against this baseline."""
     text = _printed("analysis.compare", str(campaign), "--json", "--baseline", baseline)
-    found = json.loads(text)
-    if "workloads" in found:
+    judged = json.loads(text)
+    if "workloads" in judged:
         raise UserError(f"{campaign} has runs of several workloads")
-    return {one["variant"]: one for one in found["variants"]}
+    return {verdict["variant"]: verdict for verdict in judged["variants"]}
 
 
 def draw(campaign: Path) -> int:
-    """Draw the campaign's report, with its bundle; the exit status."""
+    """Draw the campaign's report, with its bundle; returns the exit status."""
     return subprocess.run([sys.executable, "-m", "graphs", str(campaign)], check=False).returncode
 
 
@@ -61,7 +60,7 @@ def _printed(module: str, *arguments: str) -> str:
         [sys.executable, "-m", module, *arguments],
         capture_output=True,
         text=True,
-        start_new_session=True,  # Ctrl-C is for the runs
+        start_new_session=True,  # Ctrl-C should reach only the runs
     )
     if done.returncode:
         raise UserError(f"{module}: {(done.stderr.strip() or 'failed').splitlines()[-1]}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The kernels between a good and a bad one, in a row: commits of a tree, or what Debian has."""
+"""The row of kernels from a good to a bad one: commits of a tree, or Debian's packages."""
 
 from collections.abc import Sequence
 
@@ -15,22 +15,22 @@ FORMAT = "--format=%H%x00%P%x00%s"
 
 
 class Tree:
-    """A git repository, of which nothing is changed."""
+    """A git repository, which is only read."""
 
     def __init__(self, path: str, config: str = "") -> None:
         self._path = user_path(path).absolute()
         self._config = config
 
     def git(self, *arguments: str) -> str:
-        """What git prints; UserError with its last line if it fails."""
+        """The output of git; UserError with git's last line if it fails."""
         done = user_git(self._path, *arguments, errors="replace")
         if done.returncode:
-            said = (done.stderr.strip() or "it printed nothing").splitlines()[-1]
-            raise UserError(f"git in {self._path}: {said.removeprefix('fatal: ')}")
+            message = (done.stderr.strip() or "it printed nothing").splitlines()[-1]
+            raise UserError(f"git in {self._path}: {message.removeprefix('fatal: ')}")
         return done.stdout.strip()
 
     def commit(self, revision: str) -> str:
-        """The commit that a revision means; UserError (2) if it is none."""
+        """The commit that a revision names; UserError (2) if there is none."""
         try:
             return self.git("rev-parse", "--verify", "-q", f"{revision}^{{commit}}")
         except UserError:
@@ -41,11 +41,11 @@ class Tree:
             ) from None
 
     def step(self, commit: str) -> Step:
-        """One commit's."""
+        """The kernel of one commit."""
         return self._steps(self.git("log", "-1", FORMAT, commit))[0]
 
     def row(self, good: str, bad: str, paths: Sequence[str]) -> list[Step]:
-        """From good (first) to bad (last), along the first parents, and of these paths only.
+        """Kernels from good (first) to bad (last): first parents only, that change these paths.
 
         UserError (2) if bad does not contain good.
         """
@@ -59,37 +59,37 @@ class Tree:
         return self._between(good, bad, bad, paths)
 
     def inside(self, merge: Step, paths: Sequence[str]) -> list[Step]:
-        """From a merge's first parent over what it merged to the merge itself."""
+        """Kernels from a merge's first parent, over the commits it merged, to the merge itself."""
         first, *others = merge.parents
-        found = [self.step(first)]
+        steps = [self.step(first)]
         for other in others:
-            found += self._between(first, other, other, paths)[1:]
-        return [*found, merge]
+            steps += self._between(first, other, other, paths)[1:]
+        return [*steps, merge]
 
     def _between(self, good: str, top: str, bad: str, paths: Sequence[str]) -> list[Step]:
         listed = self.git(
             "log", "--first-parent", "--reverse", FORMAT, f"{good}..{top}", "--", *paths
         )
-        found = [self.step(good), *self._steps(listed)]
-        if found[-1].commit != bad:
-            found.append(self.step(bad))
-        return found
+        steps = [self.step(good), *self._steps(listed)]
+        if steps[-1].commit != bad:
+            steps.append(self.step(bad))
+        return steps
 
     def _steps(self, listed: str) -> list[Step]:
-        found = []
+        steps = []
         for line in filter(None, listed.splitlines()):
             commit, parents, subject = line.split("\0", 2)
-            found.append(
+            steps.append(
                 Step(commit[:SHORT], self.kernel(commit), subject, commit, parents.split())
             )
-        return found
+        return steps
 
     def kernel(self, commit: str) -> str:
-        """The SPEC of a commit's kernel."""
+        """The --kernel SPEC of a commit."""
         return specs.with_config(f"{specs.GIT}{self._path}@{commit}", self._config)
 
     def reverted(self, bad: Step, culprit: Step) -> Step | None:
-        """The bad end without the culprit; None if that means nothing."""
+        """The bad end with the culprit reverted; None if it cannot be reverted."""
         if bad.commit == culprit.commit or len(culprit.parents) != 1:
             return None
         kernel = specs.with_change(bad.kernel, specs.REVERT, culprit.commit)
@@ -97,8 +97,8 @@ class Tree:
 
 
 def debian_row(good: str, bad: str, mirror: str | None) -> list[Step]:
-    """Debian's kernels from good to bad, each version once; UserError if there are none."""
-    wanted = [debian.split(one.removeprefix("debian:")) for one in (good, bad)]
+    """Debian's kernels from good to bad, each version once; UserError if an end does not exist."""
+    wanted = [debian.split(kernel.removeprefix("debian:")) for kernel in (good, bad)]
     flavour = wanted[0][1]
     if flavour != wanted[1][1]:
         raise UserError(f"{good} and {bad} are of two flavours", hint="name one", status=Exit.USAGE)
@@ -110,14 +110,17 @@ def debian_row(good: str, bad: str, mirror: str | None) -> list[Step]:
             what = debian.what_exists(packages, name, flavour)
             raise UserError(f"the mirror has no kernel {name}", hint=what)
         ends.append(fitting[0])
-    low, high = (debian.version_key(one.version) for one in ends)
+    low, high = (debian.version_key(kernel.version) for kernel in ends)
     if not low < high:
         raise UserError(f"{good} is not older than {bad}", status=Exit.USAGE)
-    found: dict[str, debian.Candidate] = {}
-    for one in debian.candidates(packages, flavour):
-        if low <= debian.version_key(one.version) <= high:
-            found[one.label] = one
-    for one in ends:
-        found[one.label] = one
-    kept = sorted(found.values(), key=lambda one: debian.version_key(one.version))
-    return [Step(one.label, exactly(good, one.version), f"Debian {one.version}") for one in kept]
+    by_label: dict[str, debian.Candidate] = {}
+    for kernel in debian.candidates(packages, flavour):
+        if low <= debian.version_key(kernel.version) <= high:
+            by_label[kernel.label] = kernel
+    for kernel in ends:
+        by_label[kernel.label] = kernel
+    kept = sorted(by_label.values(), key=lambda kernel: debian.version_key(kernel.version))
+    return [
+        Step(kernel.label, exactly(good, kernel.version), f"Debian {kernel.version}")
+        for kernel in kept
+    ]

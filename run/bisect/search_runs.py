@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which kernel of a row is run next: the oversight of a campaign's runner."""
+"""Chooses the kernel of a row to run next: oversees a campaign's runner."""
 
 import math
 from collections.abc import Callable, Collection
@@ -24,19 +24,19 @@ from run.preparation import Ready, say
 from run.run_folders import numbered
 from run.screen import Shown
 
-BEST = 5  # commits that are named
-TRIES = 2  # runs that tell nothing, after which a kernel is untestable
-MOST_CUT = 3  # kernels in a row whose runs were cut short: then it is this machine
+BEST = 5  # commits that are printed
+TRIES = 2  # runs that do not count, after which a kernel is untestable
+MOST_CUT = 3  # runs in a row that were cut short: then this machine is at fault
 AHEAD = 2  # kernels that are built while guests run
-CONFIRMS = 25  # runs of a finding
-LEAST_TELLS = 0.15  # nats that a run brings on the average, at the least, for estimates
+CONFIRMS = 25  # runs that confirm a finding, about
+LEAST_TELLS = 0.15  # lower bound of the nats that a run yields on average, for estimates
 
 
 class Search(Matched):
-    """Runs kernels of a row until it is known which made the step.
+    """Runs kernels of a row until the commit that made the step is known.
 
-    row: the good end first. ready: the guests of all kernels that were entered into the campaign,
-    to which new ones are added.
+    row: names, the good end first. ready: the guests of all kernels in the campaign; new ones are
+    added to it.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class Search(Matched):
         self._decided: tuple[Evidence | None, dict[tuple[int, ...], Decision]] = None, {}
 
     def evidence(self) -> Evidence:
-        """What the runs so far say of the row."""
+        """The runs so far, as evidence about the row."""
         figures: dict[int, list[float]] = {}
-        for one in self.state.runs:
-            if one.counts and one.name in self._place:
-                figures.setdefault(self._place[one.name], []).append(results.value(one))
+        for run in self.state.runs:
+            if run.counts and run.name in self._place:
+                figures.setdefault(self._place[run.name], []).append(results.value(run))
         untestable = {
             self._place[name]
             for name in (*self.state.untestable, *self.state.twins)
@@ -84,7 +84,7 @@ class Search(Matched):
         return Evidence(last, figures, frozenset(untestable - {0, last}), frozenset(innocent))
 
     def decision(self, busy: Collection[tuple[str, int]] = ()) -> Decision:
-        """What is to be done next, while those runs are under way."""
+        """What to do next; busy: (label, number) of runs in progress."""
         evidence = self.evidence()
         pending = tuple(sorted({self._place[label] for label, _ in busy}))
         if self._decided[0] != evidence:
@@ -97,7 +97,7 @@ class Search(Matched):
     def todo(
         self, left: list[tuple[str, int]], busy: Collection[tuple[str, int]]
     ) -> list[tuple[str, int]] | None:
-        """The run that tells most, if its kernel is there."""
+        """The most informative run; [] while its kernel is being made, None if no run is needed."""
         with self.lock:
             if self._cut_in_a_row >= MOST_CUT:
                 raise UserError(
@@ -117,34 +117,34 @@ class Search(Matched):
         return None
 
     def _build_ahead(self, now: Decision, busy: Collection[tuple[str, int]]) -> None:
-        """Have that kernel built, and then the two that may be wanted next."""
+        """Build that kernel, and then the next ones that may be needed."""
         pending = [*(self._place[label] for label, _ in busy), now.run]
         wanted = [now.run, *search.likely_next(self.evidence(), pending)]
         self._builder.want([self._step(place) for place in wanted[: 1 + AHEAD]])
 
     def over(self, label: str, number: int, run: Path, state: str) -> None:
-        """Keep what it came to; a kernel whose runs tell nothing is untestable."""
+        """Keep the run's result; a kernel whose runs do not count becomes untestable."""
         facts = results.run_facts(run, label, state)
         with self.lock:
             self.keep(facts)
             cut = facts.state == ABORTED
             self._cut_in_a_row = self._cut_in_a_row + 1 if cut else 0
             self._last_cut = facts.why_not if cut else ""
-            own = [one for one in self.state.runs if one.name == label]
-            if not any(one.counts for one in own) and (len(own) >= TRIES or cut):
+            own = [other for other in self.state.runs if other.name == label]
+            if not any(other.counts for other in own) and (len(own) >= TRIES or cut):
                 self.state.untestable[label] = f"does not run: {facts.state}, {facts.why_not}"
                 say(f"{label}: left out: {self.state.untestable[label]}")
             self._save()
             say(self.line())
 
     def near(self, label: str) -> str:
-        """The nearest kernel of the row whose memory is known."""
+        """The nearest kernel of the row with known memory."""
         place = self._place.get(label, 0)
         known = [name for name in self.state.memory if name in self._place]
         return min(known, key=lambda name: abs(self._place[name] - place), default="")
 
     def runs_left(self, left: int) -> int:
-        """By how uncertain it is, and what the next run tells; and those that confirm it."""
+        """Estimated runs to go: entropy by information per run, and the runs that confirm."""
         now = self.decision()
         if now.word != "run":
             return CONFIRMS
@@ -153,18 +153,18 @@ class Search(Matched):
         return math.ceil(float(entropy) / max(0.7 * now.tells, LEAST_TELLS)) + CONFIRMS
 
     def words(self, place: str) -> str:
-        """How many commits are left."""
+        """The number of commits left, as a phrase."""
         left = self.decision().left
         return f"{left} of {len(self._row) - 1} left"
 
     def line(self) -> str:
-        """Where it is, and the most probable ones."""
+        """A line with the progress and the most probable commits."""
         now = self.decision()
         best = ", ".join(f"{name} {share:.0%}" for name, share, _ in self.best(now))
         return f"  {self.words('')}; most probable: {best}"
 
     def best(self, now: Decision) -> list[tuple[str, float, str]]:
-        """The most probable commits: name, probability, subject."""
+        """The most probable commits: name, probability (0 to 1), subject."""
         shares = now.shares
         places = sorted(range(len(shares)), key=lambda place: -shares[place])[:BEST]
         return [
@@ -174,11 +174,11 @@ class Search(Matched):
         ]
 
     def shown(self) -> Shown | None:
-        """A table of the most probable commits."""
+        """Itself: it has a table to show."""
         return self
 
     def table(self) -> Table:
-        """As it is now."""
+        """The table of the most probable commits at this moment."""
         with self.lock:
             now = self.decision()
             title = f"bisect: {self.words('')}, about {self.runs_left(0)} runs to go"
@@ -188,7 +188,7 @@ class Search(Matched):
             for column in ("commit", "probability", "runs", ""):
                 table.add_column(column)
             for name, share, subject in self.best(now):
-                runs = sum(one.name == name for one in self.state.runs)
+                runs = sum(run.name == name for run in self.state.runs)
                 table.add_row(name, f"{share:.1%}", str(runs), printable(subject[:60]))
         return table
 
@@ -196,7 +196,7 @@ class Search(Matched):
         return self.state.steps[self._row[place]]
 
     def _enter(self, step: Step) -> bool:
-        """Whether its kernel is there, and in the campaign now; what keeps it from that is kept."""
+        """Enter the step's kernel into the campaign, if possible; notes why if it never is."""
         made = self._builder.made(step.name)
         if made is None:
             if self._waits != step.name:
@@ -220,9 +220,9 @@ class Search(Matched):
         return True
 
     def _twin(self, name: str, digest: str) -> str:
-        """Another kernel of this row with the same binary, which is run instead."""
+        """Another kernel of this row with the same binary, which is run instead; "" if none."""
         ends = (self._row[0], self._row[-1])
-        run = {one.name for one in self.state.runs}
+        run = {facts.name for facts in self.state.runs}
         for other in self._row:
             there = other in ends or other in run or other in self._ready
             if there and other != name and self.state.digests.get(other) == digest:
@@ -231,6 +231,6 @@ class Search(Matched):
 
 
 def enter(campaign: Campaign, entered: dict[str, Ready], ready: Ready) -> None:
-    """Take one more variant into a campaign that is open."""
+    """Enter another variant into an open campaign."""
     (variant,) = campaign.enter([(ready.variant, ready.guest.kernel)])
     entered[variant.label] = Ready(variant, ready.guest)

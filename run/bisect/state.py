@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""bisect.json: all that a bisect knows, written after each run by a rename."""
+"""bisect.json: the whole state of a bisect, replaced by a rename after each run."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -12,13 +12,13 @@ from errors import UserError
 
 FILE = "bisect.json"
 FORMAT = 1
-REVERT = "-revert-"  # in the name of a kernel, after that of the one that it is but for a commit
-ENDS, SEARCH, FINDING = "ends", "search", "finding"  # the folders of its campaigns
+REVERT = "-revert-"  # in a kernel's name: BASE-revert-COMMIT is BASE without COMMIT
+ENDS, SEARCH, FINDING = "ends", "search", "finding"  # folders of the bisect's campaigns
 
 
 @dataclass
 class Step:
-    """A kernel of the row. name: its label and folder; commit: "" where it is none."""
+    """A kernel of the row. name: its label and folder; commit: "" if it is not a commit's."""
 
     name: str
     kernel: str  # SPEC
@@ -29,10 +29,10 @@ class Step:
 
 @dataclass
 class RunFacts:
-    """A run that counts, or would: figure: more is worse; None: it failed or was not done."""
+    """A run's result. figure: larger is worse; None: the run failed or is unfinished."""
 
-    place: str  # the campaign's folder and the run's in it
-    name: str  # of its kernel
+    place: str  # CAMPAIGN/KERNEL/NUMBER
+    name: str  # the kernel's
     state: str
     figure: float | None
     counts: bool = True
@@ -41,14 +41,14 @@ class RunFacts:
 
 @dataclass
 class Stage:
-    """A row that is searched, its ends included, and what came of it."""
+    """A row to search, with its ends, and the result of the search."""
 
-    row: list[str]  # names
-    kind: str = "row"  # or: merge, before, after (where it is from)
-    outer: int = 0  # of a merge: the stage that found it
-    word: str = ""  # found, unsure
+    row: list[str]  # names of kernels
+    kind: str = "row"  # or its origin: merge, before, after
+    outer: int = 0  # of kind merge: the index of the stage that found the merge
+    word: str = ""  # found, unsure; "": not searched yet
     why: str = ""
-    suspects: list[str] = field(default_factory=list)  # names; of `found` one, or a stretch
+    suspects: list[str] = field(default_factory=list)  # names; if `found` one, or neighbours
     probability: float = 0.0
     probable: list[tuple[str, float]] = field(default_factory=list)
     finding: dict[str, Any] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Stage:
 
 @dataclass
 class State:
-    """The whole of it."""
+    """All that a bisect knows."""
 
     command: list[str]
     kind: str  # commits, kernels, hunks
@@ -70,14 +70,14 @@ class State:
     stages: list[Stage] = field(default_factory=list)
     runs: list[RunFacts] = field(default_factory=list)
     untestable: dict[str, str] = field(default_factory=dict)  # name: why
-    twins: dict[str, str] = field(default_factory=dict)  # name: that with the same binary
-    digests: dict[str, str] = field(default_factory=dict)  # name: of its binary
-    available_kib: int = 0  # MemAvailable that all kernels are given
-    memory: dict[str, dict[str, int]] = field(default_factory=dict)  # name: MiB more, KiB it had
+    twins: dict[str, str] = field(default_factory=dict)  # name: the kernel with the same binary
+    digests: dict[str, str] = field(default_factory=dict)  # name: its binary's digest
+    available_kib: int = 0  # MemAvailable that all kernels get, KiB
+    memory: dict[str, dict[str, int]] = field(default_factory=dict)  # name: MiB added, KiB it had
     finished: bool = False
 
     def write(self, folder: Path) -> None:
-        """Into the bisect's folder."""
+        """Write it into the bisect's folder."""
         write_json(folder / FILE, {"format": FORMAT, **asdict(self)})
 
 
@@ -87,21 +87,21 @@ def is_bisect(folder: Path) -> bool:
 
 
 def read(folder: Path) -> State:
-    """The state in that folder; UserError if it is not as a bisect left it."""
+    """The state in that folder; UserError if it was edited or damaged."""
     path = folder / FILE
     try:
-        found = json_object(path.read_bytes())
+        state = json_object(path.read_bytes())
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     try:
-        if found is None or found.pop("format") != FORMAT:
+        if state is None or state.pop("format") != FORMAT:
             raise ValueError("another format")
-        found["steps"] = {name: Step(**one) for name, one in found["steps"].items()}
-        found["runs"] = [RunFacts(**one) for one in found["runs"]]
-        found["stages"] = [Stage(**one) for one in found["stages"]]
-        for stage in found["stages"]:
+        state["steps"] = {name: Step(**fields) for name, fields in state["steps"].items()}
+        state["runs"] = [RunFacts(**fields) for fields in state["runs"]]
+        state["stages"] = [Stage(**fields) for fields in state["stages"]]
+        for stage in state["stages"]:
             stage.probable = [(name, share) for name, share in stage.probable]
-        return State(**found)
+        return State(**state)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(
             f"{path} is not as a bisect left it: {json.dumps(str(error))}",

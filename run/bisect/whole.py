@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The whole of a bisect: its ends, then stage after stage until each step has its finding."""
+"""A whole bisect: compares its ends, then searches stages until each step is confirmed."""
 
 import contextlib
 import threading
@@ -32,16 +32,16 @@ from setup.trees.progress import Progress
 from vm.guest_facts import host_facts
 from vm.qemu import GUEST
 
-MOST_OF_ENDS = 20  # runs of each end
-SEEDS_APART = 10_000  # between the campaigns of a bisect: the same seed would be the same run
+MOST_OF_ENDS = 20  # maximum number of runs per end
+SEEDS_APART = 10_000  # of a bisect's campaigns: with the same seed a run would be the same
 
 
 class Interrupted(Exception):
-    """Somebody asked to stop; all that was measured is kept."""
+    """The user stopped the bisect; all results are kept."""
 
 
 class Bisect:
-    """One bisect, in its folder. options: of every run; template: of every variant."""
+    """A bisect in its folder. options: of every run; their only variant is the template of all."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Bisect:
         self._workers: Workers = Local(1)
         self._opened = contextlib.ExitStack()
         self.state = state
-        self._lock = threading.RLock()  # of the state
+        self._lock = threading.RLock()  # guards the state
         self._memory = Memory(self.state, self._row.row[0], self._lock)
 
     @property
@@ -72,12 +72,12 @@ class Bisect:
         return rows.Tree(self.state.tree, self._asked.kernel_config)
 
     def save(self) -> None:
-        """Write what is known."""
+        """Write the state."""
         with self._lock:
             self.state.write(self.folder)
 
     def prepare(self, machine: machine_lock.Held) -> None:
-        """The ends' kernels, and all that each guest has beside its kernel."""
+        """Make the ends' kernels, and everything else that guests need."""
         first, last = self._row.row[0], self._row.row[-1]
         names = [first, last, *([self.state.newest] if self.state.newest else [])]
         wanted = [self._variant(self.state.steps[name]) for name in names]
@@ -111,31 +111,31 @@ class Bisect:
         self._workers = self._opened.enter_context(workers)
 
     def close(self) -> None:
-        """End what other hosts still do for it."""
+        """End what other hosts still do for this bisect."""
         self._opened.close()
 
     def ends(self) -> bool:
-        """Whether the bad end is worse than the good one, by the verdict of both."""
+        """Whether the bad end is worse than the good end, by the verdict on their runs."""
         first, last = self._row.row[0], self._row.row[-1]
         newest = self.state.newest
         if not self.state.ends:
             names = [first, last, *([newest] if newest else [])]
             due = looks(MOST_OF_ENDS, len(names) - 1)
             self._campaign(ENDS, names, runs=due[-1], looks=due)
-            found = results.verdicts(self.folder / ENDS, first)
-            primary = found[last].get("primary") or {}
+            verdicts = results.verdicts(self.folder / ENDS, first)
+            primary = verdicts[last].get("primary") or {}
             self.state.ends = {
-                "verdict": found[last]["verdict"],
-                "sentence": found[last]["sentence"],
+                "verdict": verdicts[last]["verdict"],
+                "sentence": verdicts[last]["sentence"],
                 "more_runs": primary.get("more_runs"),
-                "newest": found[newest]["sentence"] if newest else "",
+                "newest": verdicts[newest]["sentence"] if newest else "",
             }
             self.save()
             results.draw(self.folder / ENDS)
         return bool(self.state.ends["verdict"] == findings.WORSE)
 
     def search(self) -> None:
-        """Every stage, with its finding, until there is none left."""
+        """Search and confirm every stage, until no stage is left."""
         while (stage := findings.new(self.state)) is not None or self._unconfirmed() is not None:
             if (unconfirmed := self._unconfirmed()) is not None:
                 self._confirm(unconfirmed)
@@ -146,15 +146,15 @@ class Bisect:
         self.save()
 
     def _unconfirmed(self) -> Stage | None:
-        """A stage that found one commit, whose finding was not measured yet."""
+        """A stage that found a single commit which is not confirmed yet; None if there is none."""
         for stage in self.state.stages:
-            one = stage.word == "found" and len(stage.suspects) == 1 and not stage.finding
-            if one and not findings.is_inside(self.state, stage):
+            is_single = stage.word == "found" and len(stage.suspects) == 1 and not stage.finding
+            if is_single and not findings.is_inside(self.state, stage):
                 return stage
         return None
 
     def _search(self, stage: Stage) -> None:
-        """Run kernels of this row until there is an answer."""
+        """Run kernels of a stage's row until there is an answer."""
         options = self._of(SEARCH, runs=1)
         campaign = Campaign(options, self._command, seeds_from=SEEDS_APART)
         entered: dict[str, Ready] = {}
@@ -195,20 +195,20 @@ class Bisect:
             self._inside(stage)
 
     def _inside(self, stage: Stage) -> None:
-        """Search the commits that a merge brought, too."""
+        """Add a stage for the commits that a merge brought in."""
         merge = self.state.steps[stage.suspects[0]]
         inside = self._tree.inside(merge, self.state.paths)
-        for one in inside:
-            self.state.steps.setdefault(one.name, one)
-        # Its first parent may be no kernel of the row, where the row is of some paths only.
+        for step in inside:
+            self.state.steps.setdefault(step.name, step)
+        # If the row is restricted to paths, the merge's first parent may not be in it.
         left, _ = findings.tested_beside(self.state, stage.row, merge.name)
-        names = [stage.row[left], *(one.name for one in inside[1:])]
+        names = [stage.row[left], *(step.name for step in inside[1:])]
         self.state.stages.append(
             Stage(names, "merge", outer=self.state.stages.index(stage)),
         )
 
     def _confirm(self, stage: Stage) -> None:
-        """Fresh runs of what was found, against its parent and on the bad end."""
+        """Measure the culprit in fresh runs against its parent, and reverted on the bad end."""
         culprit = self.state.steps[stage.suspects[0]]
         good, bad = findings.ends_of(self.state, stage)
         notes: list[str] = []
@@ -246,7 +246,7 @@ class Bisect:
         results.draw(self.folder / place)
 
     def _parent(self, stage: Stage, culprit: Step, notes: list[str]) -> Step:
-        """The commit before it; if that has no kernel, the tested one before it in the row."""
+        """The culprit's parent; without a kernel of it the last tested one before it in the row."""
         if culprit.parents and self.state.tree:
             parent = self._tree.step(culprit.parents[0])
             parent = self.state.steps.setdefault(parent.name, parent)
@@ -256,7 +256,7 @@ class Bisect:
         return self.state.steps[stage.row[left]]
 
     def _have(self, step: Step, notes: list[str]) -> bool:
-        """Whether its kernel is there, made now if it was not; a note says why not."""
+        """Whether the step has a kernel, which is made if needed; if not, a note says why."""
         if step.name in self._ready:
             return True
         try:
@@ -277,13 +277,14 @@ class Bisect:
         looks: tuple[int, ...] = (),
         seeds_from: int = 0,
     ) -> None:
-        """All runs of a campaign in that folder; Interrupted, or UserError, if some are missing."""
+        """Do all runs of a campaign in that folder; Interrupted or UserError if some are left."""
         variants = tuple(self._variant(self.state.steps[name]) for name in names)
         options = replace(self._of(place, runs=runs), variants=variants, looks=looks)
         campaign = Campaign(options, self._command, seeds_from)
-        found = [(one, self._ready[one.label].guest.kernel) for one in variants]
+        kernels = [(variant, self._ready[variant.label].guest.kernel) for variant in variants]
         entered = {
-            one.label: Ready(one, self._ready[one.label].guest) for one in campaign.enter(found)
+            variant.label: Ready(variant, self._ready[variant.label].guest)
+            for variant in campaign.enter(kernels)
         }
         oversight = Matched(self.state, self._memory, self.save, self._lock)
         outcome = Runner(options, campaign, entered, self._workers, self._stopped, oversight).go()
@@ -301,7 +302,7 @@ class Bisect:
         return self.state.command
 
     def _of(self, place: str, *, runs: int) -> Options:
-        """The options of a campaign in that folder, which may be there already."""
+        """The options of a campaign in that folder, which may exist already."""
         here = str(self.folder / place)
         return replace(self._options, out=None, resume=here, runs=runs, variants=(), looks=())
 
@@ -309,6 +310,6 @@ class Bisect:
         return replace(self._template, kernel=step.kernel, label=step.name)
 
     def _make(self, step: Step, progress: Callable[[Progress], None] | None = None) -> Ready:
-        """Its guest; may take as long as a build."""
+        """Make the step's guest; this may take as long as a kernel build."""
         base = next(iter(self._ready.values()))
         return another(base, self._variant(step), self._options, progress)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kernels that are built for a campaign: how they are asked for, and what came of building them."""
+"""Kernels that are built for a campaign: their options, and the results of building them."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kernels that are built for a campaign: those that cannot be, and those that are the same one."""
+"""Kernels that are built for a campaign: leaves out failed builds and identical binaries."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -12,12 +12,12 @@ from setup.kernels import Kernel
 from setup.trees import specs
 from setup.trees.failures import NotBuilt
 
-LONGEST = 64  # letters of a variant's name
+LONGEST = 64  # characters of a variant's name, in a file name
 BUILD_LOG = ".build.log"  # after the variant's name, beside plan.toml
 
 
 class Found(NamedTuple):
-    """The kernels by their SPECs, and a line for each that could not be built."""
+    """Kernels by their SPECs, and a line for each SPEC that could not be built."""
 
     kernels: dict[str, Kernel]
     not_built: dict[str, str]
@@ -42,10 +42,10 @@ R = TypeVar("R", bound=_Ready)
 def found(
     wanted: Iterable[str], resolve: Callable[[str], Kernel], place: Path, say: Callable[[str], None]
 ) -> Found:
-    """Each kernel looked for once. One that cannot be built is left out, and the others go on.
+    """Resolve each kernel once. Kernels that cannot be built are left out.
 
-    place: the campaign's folder, in which the log of its build is kept. UserError if none is left;
-    any other failure is one of all.
+    place: the campaign's folder, which gets the logs of failed builds. UserError if no kernel is
+    left; any other failure ends the command.
     """
     kernels: dict[str, Kernel] = {}
     not_built: dict[str, str] = {}
@@ -68,18 +68,19 @@ def found(
 def without_twins(
     ready: Sequence[R], known: Iterable[Variant], say: Callable[[str], None]
 ) -> list[R]:
-    """Those with a kernel of its own: of built ones whose binary is the same the first stays.
+    """The variants without duplicates: of built kernels with the same binary the first stays.
 
-    known: variants that the campaign has runs of, which stay. UserError if none is left to compare.
+    known: variants that the campaign already has; they stay. UserError if nothing is left to
+    compare.
     """
-    stored = {one.label for one in known}
+    stored = {candidate.label for candidate in known}
     kept: list[R] = []
-    for one in ready:
-        twin = next((other for other in kept if _is_twin(other, one)), None)
-        if twin is None or one.variant.label in stored:
-            kept.append(one)
+    for candidate in ready:
+        twin = next((other for other in kept if _is_twin(other, candidate)), None)
+        if twin is None or candidate.variant.label in stored:
+            kept.append(candidate)
             continue
-        say(f"  {_name(one)}: the same binary as {_name(twin)}, so one kernel: not run twice")
+        say(f"  {_name(candidate)}: the same binary as {_name(twin)}, so one kernel: not run twice")
     if len(kept) < min(len(ready), 2):
         raise UserError(
             f"nothing to compare: {_name(ready[1])} is the same binary as {_name(ready[0])}",
@@ -93,7 +94,7 @@ def _name(ready: _Ready) -> str:
 
 
 def _is_twin(one: _Ready, other: _Ready) -> bool:
-    """Whether both were built, from what was asked for as two kernels, and run as one."""
+    """Whether both were built from different SPECs, have the same binary and run the same way."""
     mine, its = one.variant, other.variant
     return (
         specs.is_tree(mine.kernel)

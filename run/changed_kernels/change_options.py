@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""--patch, --revert and --kernel-config: what a command line says of kernels that are built."""
+"""--patch, --revert and --kernel-config: options about kernels that are built."""
 
 import argparse
 
@@ -8,7 +8,7 @@ from setup.trees import specs
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """--patch, --revert and --kernel-config: each is a part of a variant's kernel from then on."""
+    """Add --patch, --revert and --kernel-config, which become part of a variant's kernel SPEC."""
     group = parser.add_argument_group(
         "changed kernels",
         "for --kernel git:PATH@REV (a revision of a git tree, built here), git:PATH (its work tree "
@@ -55,7 +55,7 @@ class _Change(argparse.Action):
 
 
 def without_kernel(given: argparse.Namespace) -> str:
-    """The first of these options, if no --kernel is one that they are for; else ""."""
+    """The first of these options if no --kernel is built; else ""."""
     if any(map(specs.is_tree, given.kernel or ())):
         return ""
     if given.changes:
@@ -64,12 +64,12 @@ def without_kernel(given: argparse.Namespace) -> str:
 
 
 def kernels(given: argparse.Namespace) -> list[str]:
-    """Each --kernel, and after it the same with each patch and without each commit."""
-    found: list[str] = []
+    """SPECs: each --kernel, followed by variants with each patch and without each commit."""
+    listed: list[str] = []
     for kernel in given.kernel or ["debian:stable"]:
         if not specs.is_tree(kernel):
-            found.append(kernel)
+            listed.append(kernel)
             continue
         base = specs.with_config(kernel, given.kernel_config or "")
-        found += [base, *(specs.with_change(base, *change) for change in given.changes or ())]
-    return found
+        listed += [base, *(specs.with_change(base, *change) for change in given.changes or ())]
+    return listed

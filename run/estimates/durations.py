@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How long a run takes here, from the runs that were: for estimates only."""
+"""Durations of earlier runs on this machine: for estimates only."""
 
 import contextlib
 import json
@@ -10,7 +10,7 @@ from typing import Any
 from contract.options import Options
 from setup import cache
 
-KEPT = 8  # the last so many runs of a kind
+KEPT = 8  # durations kept per kind of run, the latest
 
 
 def _file(parameters: Mapping[str, Any], accel: str) -> Path:
@@ -19,7 +19,7 @@ def _file(parameters: Mapping[str, Any], accel: str) -> Path:
 
 
 def note(parameters: Mapping[str, Any], accel: str, seconds: float) -> None:
-    """Remember a completed run's whole time, from boot to power-off."""
+    """Remember a completed run's whole time in seconds, from boot to power-off."""
     path = _file(parameters, accel)
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -29,19 +29,19 @@ def note(parameters: Mapping[str, Any], accel: str, seconds: float) -> None:
 
 
 def kind_of(options: Options, jobs: int) -> dict[str, Any]:
-    """What a run takes its time by, of so many at once; options: of its variant alone."""
+    """What a run's time depends on, with `jobs` runs in parallel; options: only its variant's."""
     return options.parameters | options.in_machine | {"jobs": jobs}
 
 
 def estimate(kind: Mapping[str, Any], accel: str) -> float | None:
-    """Seconds that a run of this kind takes; None if none ever ran here."""
+    """Seconds that a run of this kind takes; None if no such run was done here."""
     accels = ("kvm", "tcg") if accel == "auto" else (accel,)
-    known = [seconds for one in accels for seconds in _known(_file(kind, one))]
+    known = [seconds for name in accels for seconds in _known(_file(kind, name))]
     return sum(known) / len(known) if known else None
 
 
 def words(seconds: float) -> str:
-    """'40 s', '12 min', '3 h 20 min'."""
+    """A duration as text: '40 s', '12 min', '3 h 20 min'."""
     minutes = round(seconds / 60)
     if seconds < 90:
         return f"{seconds:.0f} s"
@@ -50,7 +50,7 @@ def words(seconds: float) -> str:
 
 def _known(path: Path) -> list[float]:
     try:
-        found = json.loads(path.read_bytes())
+        durations = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return []
-    return [float(one) for one in found if isinstance(one, int | float)]
+    return [float(seconds) for seconds in durations if isinstance(seconds, int | float)]

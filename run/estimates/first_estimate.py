@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How long runs will take here: by those that were, else from their instructions and our speed.
+"""Estimates how long runs take here: from earlier runs, else from instructions and speed.
 
-A guest with a clock of its own takes no time of the host's while it waits: what a run takes is the
-instructions that it executes, over the emulator's speed (vm.speed).
+A guest with its own clock takes no host time while it waits: a run's time is the number of
+instructions that it executes, divided by the emulator's speed (vm.speed).
 """
 
 from collections.abc import Sequence
@@ -13,14 +13,15 @@ from run.estimates import durations
 from vm import speed
 from vm.qemu import GUEST
 
-# Of a run of `desktop` on the laptop, in instructions as vm.speed counts them. Measured with 6.12:
-# `quick` (4 times 40,000 commits) took 123 s at 347 million a second, `standard` (4 times 165,000)
-# 2.4 times as long as `quick`, both beside another run. Other sizes lie on the line through both.
+# A run of `desktop` on the machine `laptop`, in instructions as vm.speed counts them. Measured with
+# 6.12, both beside another run: `quick` (4 times 40,000 commits) took 123 s at 347 million
+# instructions per second, `standard` (4 times 165,000) 2.4 times as long. Other sizes lie on the
+# line through both.
 FIXED = 24e9
 A_COMMIT = 117e3
-# A run takes from so many times that; on 7.2 it is 1.6 times, beside another run up to twice.
+# The range of a run's time as multiples of that; 7.2 takes 1.6, beside another run up to 2.0.
 LOW, HIGH = 0.8, 2.0
-REFERENCE = 350e6  # instructions a second, of the machine where that was measured
+REFERENCE = 350e6  # instructions per second of the machine where that was measured
 FIRST = "first estimate, measured once a run has finished"
 UNKNOWN = "no time estimate until a run has finished"
 
@@ -28,16 +29,16 @@ Span = tuple[float, float]
 
 
 def instructions(options: Options) -> float | None:
-    """What a run executes, typically; None if no run like it was ever measured."""
+    """The number of instructions of a typical run; None if no such run was ever measured."""
     if options.workload != DESKTOP or not options.commits:
         return None
     return FIXED + A_COMMIT * options.gitk * options.commits * options.passes
 
 
 def seconds(options: Options, accel: str, jobs: int, clock: str, rate: float | None) -> Span | None:
-    """From how many to how many seconds a run of one variant takes; both alike if such ran here.
+    """The least and the most seconds of a variant's run; equal if such a run was done here.
 
-    rate: instructions a second that are emulated here, as far as it is known.
+    rate: instructions per second that this machine emulates; None if unknown.
     """
     known = durations.estimate(durations.kind_of(options, jobs), accel)
     if known is not None:
@@ -49,32 +50,32 @@ def seconds(options: Options, accel: str, jobs: int, clock: str, rate: float | N
 
 
 def spans(each: Sequence[Options], accel: str, jobs: int, clock: str, qemu: str) -> list[Span]:
-    """Of runs of these variants, one by one; none if one of them cannot be estimated."""
+    """Least and most seconds of each run; each: the runs' options. [] if any has no estimate."""
     rate = speed.known(qemu)
-    found = [seconds(one, accel, jobs, clock, rate) for one in each]
-    return [one for one in found if one] if all(found) else []
+    estimates = [seconds(one, accel, jobs, clock, rate) for one in each]
+    return [one for one in estimates if one] if all(estimates) else []
 
 
 def in_all(each: Sequence[Span], jobs: int) -> Span:
-    """How long so many runs take, so many at a time."""
+    """Least and most seconds for all runs together, `jobs` at a time; each: those of each run."""
     rounds = -(-len(each) // jobs)
     low, high = (rounds * sum(side) / len(each) for side in zip(*each, strict=True))
     return low, high
 
 
 def a_run(each: Sequence[Span]) -> Span:
-    """How long one of them takes, on the average."""
+    """Least and most seconds of one run, on average."""
     return in_all(each, len(each))
 
 
 def is_first(each: Sequence[Span]) -> bool:
-    """Whether it is an estimate of what never ran here."""
+    """Whether any estimate is for a run of a kind that was never done here."""
     return any(low < high for low, high in each)
 
 
 def words(span: Span) -> str:
-    """'about 2 to 4 min', 'about 12 min'."""
-    low, high = (durations.words(one) for one in span)
+    """A range of seconds as text: 'about 2 to 4 min', 'about 12 min'."""
+    low, high = (durations.words(limit) for limit in span)
     if low == high:
         return f"about {low}"
     number, _, unit = low.rpartition(" ")
@@ -83,13 +84,13 @@ def words(span: Span) -> str:
 
 
 def sentence(each: Sequence[Options], accel: str, jobs: int, clock: str, qemu: str) -> str:
-    """What --dry-run says of the time that these runs take; each: a run's options."""
-    found = spans(each, accel, jobs, clock, qemu)
-    if found:
-        whole = words(in_all(found, jobs))
-        if not is_first(found):
+    """The sentence of --dry-run about the time of these runs; each: the runs' options."""
+    estimates = spans(each, accel, jobs, clock, qemu)
+    if estimates:
+        whole = words(in_all(estimates, jobs))
+        if not is_first(estimates):
             return whole
-        one = f"{words(a_run(found))} a run, " if len(found) > 1 else ""
+        one = f"{words(a_run(estimates))} a run, " if len(estimates) > 1 else ""
         return f"{one}{whole}{' in all' if one else ''} ({FIRST})"
     there = [seconds(one, accel, jobs, clock, REFERENCE) for one in each]
     usual = [one for one in there if one]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Measures how fast this machine emulates, if an estimate of a campaign's time needs it."""
+"""Measures the emulator's speed on this machine, if an estimate of a campaign's time needs it."""
 
 from contract.options import Options
 from run.estimates import first_estimate
@@ -9,13 +9,13 @@ from vm.qemu import GUEST
 
 
 def measure(options: Options, ready: list[Ready], jobs: int) -> None:
-    """Boot a kernel for it, unless the speed is known, or how long such runs took here."""
+    """Measure the speed by booting a kernel, unless it or the time of such runs is known."""
     first = ready[0].guest
-    each = [options.of(one.variant) for one in ready]
-    sizes = [first_estimate.instructions(one) for one in each]
+    run_options = [options.of(one.variant) for one in ready]
+    sizes = [first_estimate.instructions(one) for one in run_options]
     if first.clock != GUEST or None in sizes or speed.known(options.qemu) is not None:
         return
-    if first_estimate.spans(each, first.accel, jobs, first.clock, options.qemu):
+    if first_estimate.spans(run_options, first.accel, jobs, first.clock, options.qemu):
         return
     with ending_children():
         timed(

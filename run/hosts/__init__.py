@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A campaign's runs on other hosts, reached by ssh (docs/guides/fleet.md)."""
+"""Does a campaign's runs on other hosts by ssh (docs/guides/fleet.md)."""

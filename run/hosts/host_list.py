@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""--on: where a campaign's runs are done, and which hosts those are."""
+"""--on: where a campaign's runs are done, and the list of hosts."""
 
 import argparse
 import re
@@ -11,7 +11,7 @@ from run.slurm import options as slurm
 
 LOCAL = "local"
 SSH = "ssh:"
-# No option of ssh's, and nothing that a shell would take for more than a word.
+# Cannot be taken for an option of ssh, nor for shell syntax.
 HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@:%+-]*", re.ASCII)
 SLOTS = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
 HELP = (
@@ -23,25 +23,25 @@ HELP = (
 
 @dataclass(frozen=True)
 class Host:
-    """A host, by the name that ssh knows it by, and how many runs it does at a time."""
+    """A host by its ssh name; slots: the number of runs that it does at a time."""
 
     name: str
     slots: int = 1
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:
-    """--on, with its help."""
+    """Add --on, with its help."""
     group = parser.add_argument_group("many machines (docs/guides/fleet.md)")
     group.add_argument("--on", type=_checked, metavar="WHERE", help=HELP)
 
 
 def asked(argv: Sequence[str]) -> str | None:
-    """What a command line, which was parsed, says of --on; None if nothing."""
+    """The value of --on on a valid command line; None if it is not given."""
     return _split(argv)[0]
 
 
 def without(argv: Iterable[str]) -> list[str]:
-    """A command line without --on: others who read it need not know our hosts, nor have them."""
+    """The command line without --on: hosts are private, and others do not have them."""
     return _split(argv)[1]
 
 
@@ -54,9 +54,9 @@ def _split(argv: Iterable[str]) -> tuple[str | None, list[str]]:
 
 
 def hosts(where: str) -> list[Host]:
-    """The hosts of an --on ssh; none for this machine, or Slurm, which knows its own.
+    """The hosts of --on ssh; [] for this machine, or for Slurm, which knows its own hosts.
 
-    ValueError says what is wrong with it.
+    ValueError with a message if the value is invalid.
     """
     if where == LOCAL:
         return []
@@ -70,20 +70,20 @@ def hosts(where: str) -> list[Host]:
     if "=" not in text and Path(text).is_file():
         read = (line.partition("#")[0] for line in Path(text).read_text().splitlines())
         lines = ["=".join(line.split()) for line in read if line.strip()]
-    found = [_host(line) for line in lines]
-    names = [one.name for one in found]
-    if not found:
+    listed = [_host(line) for line in lines]
+    names = [host.name for host in listed]
+    if not listed:
         raise ValueError(f"--on {where}: it names no host")
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"--on {where}: {twice} is named twice")
-    return found
+    return listed
 
 
 def slots(where: str) -> int:
-    """How many runs other machines do at a time; 0 for this machine."""
+    """The number of runs that other machines do at a time; 0 if this machine does them."""
     if slurm.is_slurm(where):
         return slurm.parse(where).slots
-    return sum(one.slots for one in hosts(where))
+    return sum(host.slots for host in hosts(where))
 
 
 def _host(text: str) -> Host:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hosts.json, in the folder of a campaign: where its runs are done, for who goes on with it."""
+"""hosts.json, in a campaign's folder: where its runs are done; read when it is resumed."""
 
 import secrets
 import threading
@@ -13,14 +13,14 @@ from errors import UserError
 from run.plans.journal import Journal
 
 FORMAT = 1
-JOURNAL = ".hosts.jsonl"  # runs that hosts.json does not have yet
+JOURNAL = ".hosts.jsonl"  # runs that are not in hosts.json yet
 
 
 @dataclass
 class Kept:
-    """on: the last --on. campaign: its name on every host. proof: what all hosts' proofs are.
+    """on: the last --on. campaign: its name on every host. proof: file digests of the proof.
 
-    proved: each host's suite, when its proof was that. runs: which host did which run.
+    proved: host -> digest of the suite it proved itself with. runs: run -> the host that did it.
     """
 
     on: str
@@ -30,13 +30,13 @@ class Kept:
     runs: dict[str, str] = field(default_factory=dict)
 
     def write(self, folder: Path) -> None:
-        """Put it into the folder, by a rename."""
+        """Write it into the campaign's folder, by a rename."""
         write_json(folder / HOSTS_FILE, {"format": FORMAT, **asdict(self)})
         Journal(folder / JOURNAL).clear(0)
 
 
 class RunHosts:
-    """Notes which host did which run: in a campaign's hosts.json, or in a journal beside it."""
+    """Notes which host did which run: in a campaign's hosts.json, or in its journal."""
 
     def __init__(self, kept: Kept, folder: Path) -> None:
         self._kept, self._folder = kept, folder
@@ -44,7 +44,7 @@ class RunHosts:
         self._writing = threading.Lock()  # each host may have a thread
 
     def note(self, run: Path, host: str) -> None:
-        """The host has done this run."""
+        """Note that the host has done this run."""
         name = str(run.relative_to(self._folder))
         with self._writing:
             self._kept.runs[name] = host
@@ -52,7 +52,7 @@ class RunHosts:
                 self._write()
 
     def keep(self) -> None:
-        """Have all in hosts.json itself."""
+        """Move the journal into hosts.json."""
         with self._writing:
             if not self._journal.is_empty:
                 self._write()
@@ -63,23 +63,23 @@ class RunHosts:
 
 
 def read(folder: Path) -> Kept | None:
-    """What a folder has kept; None if all its runs were done here. UserError if it is damaged."""
+    """The folder's hosts.json; None if all its runs were done here. UserError if it is damaged."""
     path = folder / HOSTS_FILE
     try:
-        found = json_object(path.read_bytes()) or {}
+        content = json_object(path.read_bytes()) or {}
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     wanted = {"on": str, "campaign": str, "proof": dict, "proved": dict, "runs": dict}
-    values = {name: found.get(name) for name in wanted}
-    if found.get("format") != FORMAT or any(
+    values = {name: content.get(name) for name in wanted}
+    if content.get("format") != FORMAT or any(
         not isinstance(values[name], kind) for name, kind in wanted.items()
     ):
         raise UserError(
             f"{path} is damaged", hint="remove it: runs that other hosts still have are repeated"
         )
     kept = Kept(**values)  # type: ignore[arg-type]
-    for one in Journal(folder / JOURNAL).read():
-        kept.runs[str(one.get("run"))] = str(one.get("host"))
+    for entry in Journal(folder / JOURNAL).read():
+        kept.runs[str(entry.get("run"))] = str(entry.get("host"))
     return kept

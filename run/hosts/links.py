@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A cache that is made of links: files that are kept elsewhere, each at its own place."""
+"""A cache made of links to files that are kept elsewhere."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from setup import cache
 
 
 def link(name: str, digest: str, kept: Path) -> None:
-    """Have what is kept at that place of this process's cache, with its digest."""
+    """Link a file into this process's cache under `name`, and note its digest there."""
     place = cache.root()
     target = place / name
     target.parent.mkdir(parents=True, exist_ok=True)

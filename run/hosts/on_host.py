@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""python3 -m run.hosts.on_host ACTION: what a campaign's driver has done on a host, over ssh.
+"""python3 -m run.hosts.on_host ACTION: an action on a host, called by a campaign's driver over ssh.
 
-Reads one JSON object on stdin, prints one. It runs in the suite that the driver sent, and with a
-cache of the campaign's own: links to files that are kept by their digest, for all campaigns.
+Reads a JSON object from stdin and prints one. It runs in the suite that the driver sent, with the
+campaign's own cache: links to files that are stored by their digest for all campaigns.
 """
 
 import contextlib
@@ -30,33 +30,35 @@ from setup import cache
 PLAN = "plan.json"
 LOG = "log"
 PID = "pid"
-STORE = "by-digest"  # in the cache of the host
-JOBS = "jobs"  # the folder of a campaign that has one for each job: plan, log, pid, results
-END_S = 30.0  # within which a worker that was asked to end does
+STORE = "by-digest"  # folder in the host's cache
+JOBS = "jobs"  # folder in the campaign's; it has a folder per job: plan, log, pid, results
+END_S = 30.0  # how long a worker may take to end before it is killed
 NAME = re.compile(r"[A-Za-z0-9._-]+")
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def campaign() -> Path:
-    """The campaign's folder on this host; its cache is in there."""
+    """The campaign's folder on this host, which contains its cache."""
     return Path(os.environ["XDG_CACHE_HOME"]).parent
 
 
 def store() -> Path:
-    """Where this host keeps files by their digest, for all campaigns."""
+    """The folder where this host stores files by their digest, for all campaigns."""
     return campaign().parent.parent / STORE
 
 
 def have(asked: dict[str, Any]) -> dict[str, Any]:
-    """{"digests": […]}: those of them that are here."""
+    """{"digests": […]}: returns the digests of the files that are here."""
     store().mkdir(parents=True, exist_ok=True)
-    return {"digests": [one for one in asked["digests"] if (store() / _digest(one)).exists()]}
+    return {
+        "digests": [digest for digest in asked["digests"] if (store() / _digest(digest)).exists()]
+    }
 
 
 def link(asked: dict[str, Any]) -> dict[str, Any]:
-    """{"files": {place in the cache: digest}}: have them there; what was just copied is kept."""
+    """{"files": {place in the cache: digest}}: link the files there; stores newly copied ones."""
     place = cache.root()
-    # Of who works in folders that several campaigns share.
+    # The locks of folders that several campaigns share.
     (store() / "locks").mkdir(parents=True, exist_ok=True)
     if not (place / "locks").is_symlink():
         (place / "locks").symlink_to(store() / "locks")
@@ -67,20 +69,22 @@ def link(asked: dict[str, Any]) -> dict[str, Any]:
             # Another campaign's driver may have copied it at the same time.
             with contextlib.suppress(FileNotFoundError):
                 part.rename(kept)
-        links.link("/".join(_name(one) for one in name.split("/")), digest, kept)
+        links.link("/".join(_name(word) for word in name.split("/")), digest, kept)
     return {}
 
 
 def start(asked: dict[str, Any]) -> dict[str, Any]:
-    """{"job", "host", "label", "number", "plan"}: begin it; it goes on without us."""
+    """{"job", "host", "label", "number", "plan"}: start the job; it continues without us."""
     folder = campaign() / JOBS / _name(asked["job"])
     folder.mkdir(parents=True)
     (folder / PLAN).write_text(json.dumps(asked["plan"]))
     command = [sys.executable, "-m", "run.one", str(folder / PLAN)]
     command += [asked["label"], str(asked["number"]), "--host", asked["host"]]
     command += ["--job", asked["job"]]
-    # Whoever holds this lock is the worker, or what it has begun to be: it ends with it.
-    held = os.open(folder / PLAN, os.O_RDWR | os.O_CLOEXEC)  # over NFS no other can be locked alone
+    # The worker inherits this lock: it is held as long as the worker lives.
+    held = os.open(
+        folder / PLAN, os.O_RDWR | os.O_CLOEXEC
+    )  # over NFS an exclusive lock needs a file open for writing
     fcntl.flock(held, fcntl.LOCK_EX)
     with open(folder / LOG, "wb") as log:
         process = subprocess.Popen(
@@ -97,25 +101,25 @@ def start(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def look(asked: dict[str, Any]) -> dict[str, Any]:
-    """{}: all jobs of the campaign that are here."""
+    """{}: returns all jobs of the campaign on this host."""
     return {"jobs": [_found(folder) for folder in _jobs()]}
 
 
 def cancel(asked: dict[str, Any]) -> dict[str, Any]:
-    """{"jobs": […]}: have these end, and wait for it; their folders stay."""
-    _end([campaign() / JOBS / _name(one) for one in asked["jobs"]])
+    """{"jobs": […]}: end these jobs and wait until they have ended; their folders stay."""
+    _end([campaign() / JOBS / _name(job) for job in asked["jobs"]])
     return {}
 
 
 def forget(asked: dict[str, Any]) -> dict[str, Any]:
-    """{"jobs": […]}: remove these, which are over."""
-    for one in asked["jobs"]:
-        shutil.rmtree(campaign() / JOBS / _name(one), ignore_errors=True)
+    """{"jobs": […]}: remove the folders of these ended jobs."""
+    for job in asked["jobs"]:
+        shutil.rmtree(campaign() / JOBS / _name(job), ignore_errors=True)
     return {}
 
 
 def leave(asked: dict[str, Any]) -> dict[str, Any]:
-    """{}: end all jobs of the campaign, and remove all that is only its own."""
+    """{}: end all jobs of the campaign, and remove its folder."""
     _end(list(_jobs()))
     shutil.rmtree(campaign(), ignore_errors=True)
     return {}
@@ -127,7 +131,7 @@ def _jobs() -> Iterator[Path]:
 
 
 def _found(folder: Path) -> dict[str, Any]:
-    """What is known of a job, by its folder alone."""
+    """The state of a job, from its folder alone."""
     alive = _is_alive(folder)
     run = next(folder.glob("*/[1-9]*"), None)
     how = progress.of_run(run) if run and alive else Progress()
@@ -150,7 +154,7 @@ def _is_alive(folder: Path) -> bool:
 
 
 def _end(folders: list[Path]) -> None:
-    """Have the workers of these jobs end, killed if they do not within END_S."""
+    """End the workers of these jobs; kill those that have not ended after END_S."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         until = time.monotonic() + END_S
         for folder in filter(_is_alive, folders):
@@ -163,7 +167,7 @@ def _end(folders: list[Path]) -> None:
 
 
 def _name(text: str) -> str:
-    """A name of a file, no path; UserError if it is none."""
+    """The text, if it is a file name and no path; else UserError."""
     if not NAME.fullmatch(text) or text.startswith("."):
         raise UserError(f"{text!r} is no name")
     return text
@@ -181,7 +185,7 @@ ACTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 def main() -> int:
-    """Do one action."""
+    """Do the action that the command line names."""
     asked = json.load(sys.stdin)
     print(json.dumps(ACTIONS[sys.argv[1]](asked)))
     return 0

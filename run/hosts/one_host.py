@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One host of a campaign: what it is sent, what it is asked, and what is fetched from it."""
+"""A host of a campaign: sends it files, calls its actions, fetches results."""
 
 import contextlib
 import json
@@ -35,11 +35,11 @@ echo "${XDG_CACHE_HOME:-$HOME/.cache}/desktop-freeze"
 
 
 class LeftOut(Exception):
-    """Why this host can do no runs, in one line."""
+    """This host cannot do runs: why, in one line."""
 
 
 class OneHost:
-    """A host. campaign: the campaign's name there, the same whenever it is gone on with."""
+    """A host. campaign: the campaign's name there, which stays the same when it is resumed."""
 
     def __init__(self, host: Host, campaign: str) -> None:
         self.name = host.name
@@ -48,17 +48,17 @@ class OneHost:
         self._id = campaign
         self._cache = ""
         self._suite = ""
-        self._sent: set[tuple[str, str]] = set()  # places in the campaign's cache, and digests
-        self.answered_s = 0.0  # how long its first command took
+        self._sent: set[tuple[str, str]] = set()  # (place in the campaign's cache, digest)
+        self.answered_s = 0.0  # duration of its first command
 
     @property
     def _campaign(self) -> str:
-        # Hosts may share a home: what one has under way is no business of another.
+        # Hosts may share a home folder, but each may only touch its own jobs.
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", self.name)
         return f"{self._cache}/{CAMPAIGNS}/{self._id}-{name}"
 
     def open(self) -> None:
-        """Send it the suite; LeftOut if it lacks a program, NoAnswer if it does not answer."""
+        """Send it the suite; LeftOut if it lacks something, NoAnswer if it does not answer."""
         began = time.monotonic()
         try:
             version, place = self._remote.run(LOOK_AT).split("\n")[:2]
@@ -82,19 +82,21 @@ class OneHost:
             raise LeftOut(str(error)) from None
 
     def call(self, action: str, **asked: Any) -> dict[str, Any]:
-        """One action of run.hosts.on_host; Failed, or NoAnswer."""
+        """Call an action of run.hosts.on_host; returns its answer. Failed or NoAnswer."""
         home = shlex.quote(f"{self._campaign}/cache")
         script = f"mkdir -p {home} && cd {shlex.quote(self._suite)} && XDG_CACHE_HOME={home} "
         script += 'PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" '
         script += f"exec python3 -m run.hosts.on_host {action}"
         try:
-            found: dict[str, Any] = json.loads(self._remote.run(script, json.dumps(asked).encode()))
+            answer: dict[str, Any] = json.loads(
+                self._remote.run(script, json.dumps(asked).encode())
+            )
         except ValueError:
             raise Failed(f"{action}: its answer is no JSON") from None
-        return found
+        return answer
 
     def send(self, job: Job) -> None:
-        """Have all files there that a job needs, each copied once for all campaigns."""
+        """Send all files that a job needs; each is copied once for all campaigns."""
         needed = {
             place: (digest, path)
             for place, (digest, path) in sending.needed(job).items()
@@ -112,16 +114,16 @@ class OneHost:
         self._sent |= {(place, digest) for place, (digest, _) in needed.items()}
 
     def start(self, entry: Mapping[str, Any], name: str) -> None:
-        """Begin a job there, by its entry of a plan; it goes on whatever becomes of us."""
+        """Start a job there; entry: the job in its plan. It continues if we die."""
         plan = {"format": plan_file.FORMAT, "jobs": [entry]}
         what = {"label": entry["label"], "number": entry["number"]}
         self.call("start", job=name, host=self.name, plan=plan, **what)
 
     def fetch(self, found: Mapping[str, Any], run: Path) -> tuple[str, str, list[str] | None]:
-        """Take over what a job that is over has left, as the folder run: its state, and why.
+        """Fetch the result of an ended job into the folder run; returns its state, and why.
 
-        And, if another copy was there, in what this one differs from it. The job is forgotten
-        there.
+        The third value: the files in which it differs from an earlier copy; None if there was none.
+        The host then forgets the job.
         """
         aside = run.with_name(
             f".{run.name}.from-{run_copies.partial_name(1, self.name, found['job'])}"
@@ -135,8 +137,8 @@ class OneHost:
         state, differing = ended(aside), None
         if state is None:
             state = ABORTED
-            said = f": {found['said']}" if found["said"] else ""
-            write_status(aside, ABORTED, f"its worker was cut short{said}", elapsed_s=None)
+            last_line = f": {found['said']}" if found["said"] else ""
+            write_status(aside, ABORTED, f"its worker was cut short{last_line}", elapsed_s=None)
         why = why_of(aside)
         if state != ABORTED:
             differing = run_copies.settle(aside, run)
@@ -148,7 +150,7 @@ class OneHost:
         return state, why, differing
 
     def leave(self) -> None:
-        """End all that the campaign has there, if anything, and remove what is only its own."""
+        """End all jobs of the campaign there, and remove its folder."""
         if self._suite:
             with contextlib.suppress(Failed):
                 self.call("leave")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who does a campaign's runs: this machine, or the hosts of --on that have proved themselves."""
+"""Opens the workers of a campaign: this machine, or the hosts of --on after their proof."""
 
 import contextlib
 import shutil
@@ -27,11 +27,11 @@ from run.slurm import opening as slurm_opening
 from run.slurm import options as slurm
 from vm.qemu import GUEST, HOST
 
-SLOW_S = 5.0  # to answer a command: a campaign has several for each run
+SLOW_S = 5.0  # a slower answer to a command is reported: each run needs several commands
 
 
 def chosen(argv: Sequence[str], folder: Path) -> str:
-    """What --on says, else what the campaign in the folder was on last, else this machine."""
+    """The value of --on, else the last one of the campaign in the folder, else this machine."""
     before = kept.read(folder)
     return host_list.asked(argv) or (before.on if before else host_list.LOCAL)
 
@@ -39,13 +39,13 @@ def chosen(argv: Sequence[str], folder: Path) -> str:
 def check(where: str, options: Options, clocks: Collection[str], *, bisects: bool = False) -> None:
     """UserError if this machine has no room for the runs, or other hosts cannot do them.
 
-    clocks: that the guests wait by. bisects: they are a bisect's.
+    clocks: the guests' clocks. bisects: whether the runs belong to a bisect.
     """
     if where == host_list.LOCAL:
         checks.check_rooms(options, clock.together(options, clocks))
         return
     needed = slurm_opening.PROGRAMS if slurm.is_slurm(where) else ssh.PROGRAMS
-    if missing := [one for one in needed if shutil.which(one) is None]:
+    if missing := [program for program in needed if shutil.which(program) is None]:
         raise UserError(
             f"--on {where.partition(':')[0]} needs {', '.join(missing)} here", hint="install it"
         )
@@ -66,9 +66,9 @@ def workers(
     *,
     missing: bool = True,
 ) -> Iterator[Workers]:
-    """Who does the runs of a campaign (or of a bisect's) in the folder; within, and not after it.
+    """The workers for the runs of a campaign or bisect in the folder; valid within the context.
 
-    missing: False if it lacks no run: then no host has to be there. UserError if no host can.
+    missing: False if no run is missing: then no host is needed. UserError if no host can do runs.
     """
     before = kept.read(folder)
     if where != host_list.LOCAL and not missing:
@@ -107,11 +107,11 @@ def workers(
     try:
         hosts = _proved(now, folder, opened, job, lambda: ending.is_set() or stopped())
         known = {one.name: [job["job"] for job in one.call("look")["jobs"]] for one in hosts}
-        found = SshWorkers(hosts, known, folder, runs.note, blocks)
+        remote = SshWorkers(hosts, known, folder, runs.note, blocks)
         try:
-            yield found
+            yield remote
         finally:
-            found.close()
+            remote.close()
     except (Failed, NoAnswer) as error:
         raise UserError(f"a host failed while it was made ready: {error}") from None
     finally:
@@ -125,17 +125,23 @@ def workers(
 def _proved(
     now: Kept, folder: Path, opened: list[OneHost], job: Job, stopped: Callable[[], bool]
 ) -> list[OneHost]:
-    """The hosts that do the same run as all others; UserError if there are none."""
+    """The hosts whose proof is the same as all others'; UserError if there are none."""
     say(f"making {len(opened)} host{'s' * (len(opened) > 1)} ready:")
     with ThreadPoolExecutor(len(opened)) as pool:
-        why = dict(zip((one.name for one in opened), pool.map(_open, opened), strict=True))
+        why = dict(
+            zip((candidate.name for candidate in opened), pool.map(_open, opened), strict=True)
+        )
     suite, _ = sending.suite()
-    left = [one for one in opened if not why[one.name]]
-    fresh = [one for one in left if not now.proof or now.proved.get(one.name) != suite]
-    found, now.proof = proof.left_out(fresh, job, now.proof, stopped) if fresh else ({}, now.proof)
+    left = [candidate for candidate in opened if not why[candidate.name]]
+    fresh = [
+        candidate for candidate in left if not now.proof or now.proved.get(candidate.name) != suite
+    ]
+    refused, now.proof = (
+        proof.left_out(fresh, job, now.proof, stopped) if fresh else ({}, now.proof)
+    )
     if stopped():
         raise KeyboardInterrupt
-    why |= found
+    why |= refused
     for host in opened:
         reason = why[host.name]
         say(f"  {host.name}: " + (f"left out: {reason}" if reason else f"{host.slots} at a time"))
@@ -143,14 +149,14 @@ def _proved(
         if not reason:
             now.proved[host.name] = suite
     now.write(folder)
-    good = [one for one in opened if not why[one.name]]
+    good = [candidate for candidate in opened if not why[candidate.name]]
     if not good:
         raise UserError("no host of --on can do runs", hint="see above why; put one right")
     return good
 
 
 def _open(host: OneHost) -> str:
-    """Why it cannot be used; empty if it can."""
+    """Open the host; returns why it cannot be used, or "" if it can."""
     try:
         host.open()
     except LeftOut as error:
@@ -166,7 +172,7 @@ def _open(host: OneHost) -> str:
 
 
 def _left(host: OneHost) -> str:
-    """What is to be said of a host that could not be left with nothing of the campaign."""
+    """Leave the host; returns a message if jobs may still run there, else ""."""
     try:
         host.leave()
     except NoAnswer:
@@ -175,7 +181,7 @@ def _left(host: OneHost) -> str:
 
 
 def _leave(before: Kept, named: list[str]) -> None:
-    """End what hosts do that are not named any more."""
+    """End the campaign's jobs on hosts that --on no longer names."""
     if slurm.is_slurm(before.on):
         slurm_opening.leave(before)
         return
@@ -183,11 +189,11 @@ def _leave(before: Kept, named: list[str]) -> None:
         listed = host_list.hosts(before.on)
     except (OSError, ValueError):
         return  # its file of hosts is gone
-    for one in listed:
-        if one.name not in named:
-            host = OneHost(one, before.campaign)
+    for entry in listed:
+        if entry.name not in named:
+            host = OneHost(entry, before.campaign)
             try:
                 host.open()
                 host.leave()
             except (LeftOut, NoAnswer) as error:
-                say(f"{one.name}, which had runs before, is not asked for them: {error}")
+                say(f"{entry.name}, which had runs before, is not asked for them: {error}")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Each host proves itself before its first job: a short run has the same bytes everywhere.
+"""Each host proves itself before its first job: a short run must have the same bytes everywhere.
 
-A run beside others at work is at times another one (docs/explain/machines-and-clocks.md), so
-that a host has TRIES.
+Beside other busy programs a run sometimes differs (docs/explain/machines-and-clocks.md): a host
+therefore has TRIES.
 """
 
 import json
@@ -31,23 +31,23 @@ from vm.guest import Guest
 from workloads.registry import stream_names
 
 LABEL = "proof"
-WORKLOAD_S = 10  # of the guest's, after which it is ended
+WORKLOAD_S = 10  # seconds of the guest's clock, after which the workload is ended
 TRIES = 3
 POLL_S = 1.0
-# What meta.json says that may be why a run is another.
+# Keys of meta.json that may explain why a run differs.
 TELLING = ("accelerator", "clock", "machine", "disk", "kernel", "guest")
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What a host's short run came to: the digest of each file, and what meta.json says."""
+    """The result of a host's short run: each file's digest, and the TELLING facts of meta.json."""
 
     files: Mapping[str, str]
     facts: Mapping[str, Any]
 
 
 def job_of(options: Options, variant: Variant, guest: Guest) -> Job:
-    """Seed 1 of a variant's run, ended after WORKLOAD_S."""
+    """The proof's job: a variant's run with seed 1, ended after WORKLOAD_S."""
     short = replace(options.of(variant), timeout=WORKLOAD_S)
     return Job(
         LABEL,
@@ -65,27 +65,29 @@ def left_out(
     reference: dict[str, str],
     stopped: Callable[[], bool],
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """The hosts that do not prove themselves, and why; and what the proof of all others is.
+    """The hosts whose proof failed, with the reason; and the reference proof of all others.
 
-    reference: of hosts that proved themselves before; empty if none did. Else it is what most
-    hosts agree on.
+    reference: the proof of hosts that proved themselves before; empty if none did: then it is the
+    proof that most hosts agree on.
     """
-    made: dict[str, list[Proof]] = {one.name: [] for one in hosts}
+    made: dict[str, list[Proof]] = {candidate.name: [] for candidate in hosts}
     why: dict[str, str] = {}
     for _ in range(TRIES):
         left = [
-            one for one in hosts if one.name not in why and not _agrees(made[one.name], reference)
+            candidate
+            for candidate in hosts
+            if candidate.name not in why and not _agrees(made[candidate.name], reference)
         ]
         if not left or stopped():
             break
         with ThreadPoolExecutor(len(left)) as pool:
-            for host, found in zip(
-                left, pool.map(lambda one: _proof(one, job, stopped), left), strict=True
+            for host, outcome in zip(
+                left, pool.map(lambda candidate: _proof(candidate, job, stopped), left), strict=True
             ):
-                if isinstance(found, str):
-                    why[host.name] = found
+                if isinstance(outcome, str):
+                    why[host.name] = outcome
                 else:
-                    made[host.name].append(found)
+                    made[host.name].append(outcome)
         reference = reference or _most(made, len(hosts) - len(why))
     reference = reference or _first(made)
     for name, proofs in made.items():
@@ -95,38 +97,42 @@ def left_out(
 
 
 def _agrees(proofs: list[Proof], reference: Mapping[str, str]) -> bool:
-    return bool(reference) and any(one.files == reference for one in proofs)
+    return bool(reference) and any(proof.files == reference for proof in proofs)
 
 
 def _most(made: Mapping[str, list[Proof]], hosts: int) -> dict[str, str]:
-    """What most hosts have made, if it is two or more (or all there are); else empty."""
+    """The proof of most hosts, if two or more hosts (or all) agree on it; else empty."""
     kinds = {
-        name: {tuple(sorted(one.files.items())) for one in proofs} for name, proofs in made.items()
+        name: {tuple(sorted(proof.files.items())) for proof in proofs}
+        for name, proofs in made.items()
     }
-    votes = Counter(kind for found in kinds.values() for kind in found)
+    votes = Counter(kind for of_host in kinds.values() for kind in of_host)
     best, count = next(iter(votes.most_common(1)), ((), 0))
     return dict(best) if count >= min(2, hosts) else {}
 
 
 def _first(made: Mapping[str, list[Proof]]) -> dict[str, str]:
-    """No two agree: what the first host of the list made."""
+    """The proof of the first host in the list, for when no two hosts agree."""
     return next((dict(proofs[0].files) for proofs in made.values() if proofs), {})
 
 
 def _difference(
     proofs: list[Proof], reference: Mapping[str, str], made: Mapping[str, list[Proof]]
 ) -> str:
-    """In what a host's run differs from the reference, of which some host made it or nobody now."""
+    """How a host's run differs from the reference, which this time no host may have made."""
     own = proofs[-1]
     agreeing = (
-        (name, one) for name, found in made.items() for one in found if one.files == reference
+        (name, proof)
+        for name, theirs in made.items()
+        for proof in theirs
+        if proof.files == reference
     )
     name, other = next(agreeing, ("", Proof(reference, own.facts)))
     return difference(own, other, name)
 
 
 def difference(own: Proof, other: Proof, host: str) -> str:
-    """In what a proof differs from that of another host, and which facts might be why."""
+    """How a proof differs from another host's, and the facts that may explain it."""
     both = sorted({*own.files, *other.files})
     names = [name for name in both if own.files.get(name) != other.files.get(name)]
     facts = [
@@ -139,10 +145,10 @@ def difference(own: Proof, other: Proof, host: str) -> str:
 
 def _differing(own: Any, other: Any, key: str = "") -> list[tuple[str, Any, Any]]:
     if isinstance(own, dict) and isinstance(other, dict):
-        found = []
+        facts = []
         for name in sorted({*own, *other}):
-            found += _differing(own.get(name), other.get(name), f"{key}.{name}" if key else name)
-        return found
+            facts += _differing(own.get(name), other.get(name), f"{key}.{name}" if key else name)
+        return facts
     return [(key, own, other)] if own != other else []
 
 
@@ -153,13 +159,13 @@ def _proof(host: OneHost, job: Job, stopped: Callable[[], bool]) -> Proof | str:
     try:
         host.send(job)
         host.start(entry, name)
-        while (found := _look(host, name))["alive"]:
+        while (status := _look(host, name))["alive"]:
             if stopped():
                 host.call("cancel", jobs=[name])
             time.sleep(POLL_S)
         with tempfile.TemporaryDirectory() as folder:
             run = Path(folder) / "proof" / "1"
-            state, why, _ = host.fetch(found, run)
+            state, why, _ = host.fetch(status, run)
             if state == ABORTED:
                 return f"its proof was cut short: {why}"
             return read_proof(run)
@@ -172,15 +178,15 @@ def _proof(host: OneHost, job: Job, stopped: Callable[[], bool]) -> Proof | str:
 def _look(host: OneHost, name: str) -> dict[str, Any]:
     jobs: list[dict[str, Any]] = host.call("look")["jobs"]
     return next(
-        (one for one in jobs if one["job"] == name),
+        (job for job in jobs if job["job"] == name),
         {"alive": False, "run": "", "job": name, "said": "it is gone"},
     )
 
 
 def read_proof(run: Path) -> Proof | str:
-    """What a short run that is over has left; on the host's clock, which differs, its facts.
+    """The proof in the folder of an ended short run; on the host's clock only its facts count.
 
-    Or why it proves nothing there: a /dev/kvm may open, and no kernel come up.
+    Or why there is none: /dev/kvm may be openable although no kernel boots.
     """
     meta = json_object((run / META).read_bytes()) or {}
     facts = {name: meta.get(name) for name in TELLING}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a host is sent for a job: the suite as a tarball named by its hash, and files by digest."""
+"""What a host needs for a job: the suite as a tarball named by its hash, and files by digest."""
 
 import functools
 import gzip
@@ -16,19 +16,19 @@ from run.jobs import plan_file
 from run.jobs.job import Job
 from setup.userland import tools
 
-# What `python3 -m run.one` imports.
+# What `python3 -m run.one` needs.
 PACKAGES = (
     *("contract", "echo_load", "errors.py", "fake_gitk", "fake_player", "machines", "measure"),
     *("monitors", "run", "run_test.sh", "setup", "vm", "workloads"),
 )
 LEFT_OUT = "__pycache__"
-# Of the folder of QEMU and compilers: what programs are writing there at this moment.
+# Not sent from the folder of QEMU and compilers: programs may be writing there.
 WRITTEN = ("/tmp/*", "/work/*")
 
 
 @functools.cache
 def suite() -> tuple[str, bytes]:
-    """The suite as a tarball, and its SHA-256. The same files are the same bytes."""
+    """The suite's SHA-256, and the suite as a tarball; equal files give equal bytes."""
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path in _files():
@@ -47,14 +47,14 @@ def _files() -> Iterator[Path]:
             yield checkout.ROOT / name
         for folder, names, inside in os.walk(checkout.ROOT / name):
             names[:] = sorted(set(names) - {LEFT_OUT})
-            yield from (Path(folder) / one for one in sorted(inside))
+            yield from (Path(folder) / file for file in sorted(inside))
 
 
 def needed(job: Job) -> dict[str, tuple[str, Path]]:
-    """What has to be in a host's cache for a job: its place there, its digest, and where it is."""
-    found = [*jobs.files(job.guest).values(), tools.root()]
-    found += [job.guest.library] if job.guest.library else []
-    digests = {path: jobs.digest_of(path) for path in found}
+    """The files that a host's cache needs for a job: place in the cache -> (digest, path here)."""
+    paths = [*jobs.files(job.guest).values(), tools.root()]
+    paths += [job.guest.library] if job.guest.library else []
+    digests = {path: jobs.digest_of(path) for path in paths}
     return {
         plan_file.place_of(jobs.name_in_cache(path), digest): (digest, path)
         for path, digest in digests.items()

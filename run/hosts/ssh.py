@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Commands and files on another host, by ssh with the user's own keys: no password is asked for.
+"""Runs commands and copies files on another host, by ssh with the user's keys, never a password.
 
-DESKTOP_FREEZE_SSH names another program, with its options: a wrapper, or `ssh -F FILE`.
+DESKTOP_FREEZE_SSH names another program and its options: a wrapper, or `ssh -F FILE`.
 """
 
 import os
@@ -17,29 +17,29 @@ OPTIONS = ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=15", "Serv
 PROGRAMS = ("rsync",)  # beside ssh, which may be a wrapper
 HINT = "--on ssh needs it: install it here"
 UNREACHED = 255  # ssh's own status
-CALL_S, COPY_S = 120.0, 3600.0  # after which a host counts as one that does not answer
-# rsync's statuses of a connection that failed, or was lost.
+CALL_S, COPY_S = 120.0, 3600.0  # time limits, after which a host counts as not answering
+# rsync's exit statuses for a connection that failed or was lost.
 RSYNC_LOST = (10, 12, 30, 35, UNREACHED)
 
 
 class Failed(Exception):
-    """A command ran there, and failed: its last line."""
+    """A command on a host failed: its last line."""
 
 
 def program() -> list[str]:
-    """ssh, as it is started."""
+    """ssh or its replacement, with options."""
     words = shlex.split(os.environ.get(WRAPPER, "")) or ["ssh"]
     return [*words, *(word for option in OPTIONS for word in ("-o", option))]
 
 
 class Remote:
-    """One host, as ssh knows it."""
+    """A host. name: its name for ssh."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def run(self, script: str, data: bytes = b"") -> str:
-        """Run a script of sh there, data on its stdin; what it printed. NoAnswer, or Failed."""
+        """Run a sh script there with data on stdin; returns its output. NoAnswer or Failed."""
         command = [*program(), self.name, f"sh -c {shlex.quote(script)}"]
         done = programs.ask(command, CALL_S, HINT, data)
         if done.status:
@@ -48,13 +48,13 @@ class Remote:
         return done.output
 
     def send(self, path: Path, there: str, left_out: Sequence[str] = ()) -> None:
-        """Copy a file, or what is in a folder, to that place, as far as it is not there yet."""
+        """Copy a file, or a folder's content, to that place, unless it is there already."""
         source = f"{path}/" if path.is_dir() else str(path)
-        excluded = [f"--exclude={one}" for one in left_out]
+        excluded = [f"--exclude={pattern}" for pattern in left_out]
         self._rsync([*excluded, "--hard-links", source, f"{self.name}:{there}"])
 
     def fetch(self, there: str, folder: Path) -> None:
-        """Copy what is in a folder there into one that is here."""
+        """Copy the content of a folder there into a folder here."""
         self._rsync([f"{self.name}:{there}/", f"{folder}/"])
 
     def _rsync(self, words: list[str]) -> None:

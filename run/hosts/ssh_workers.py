@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Hosts reached by ssh as those who do jobs: a thread for each, and one row of jobs for all."""
+"""Workers on hosts reached by ssh: a thread for each host, and one queue of jobs for all."""
 
 import secrets
 import threading
@@ -20,13 +20,13 @@ from run.jobs.progress import Progress
 from run.jobs.workers import Ended
 from run.run_folders import ended, why_of
 
-LOOK_S = 5.0  # between two looks at a host, each a connection of ssh
-LOST_S = 300.0  # without an answer, after which a host's runs are begun on others
+LOOK_S = 5.0  # between two looks at a host, each an ssh connection
+LOST_S = 300.0  # without an answer, after which a host's runs are started on others
 
 
 @dataclass
 class SshTask(Task):
-    """seen: by its host's looks. began: on its host, by our monotonic clock, in seconds."""
+    """seen: whether a look found it on its host. began: its start, s of our monotonic clock."""
 
     seen: bool = False
     began: float = 0.0
@@ -34,26 +34,26 @@ class SshTask(Task):
 
 @dataclass
 class HostState:
-    """A host as its thread knows it. jobs: by their names there; known: not asked for yet."""
+    """A host's state, for its thread. jobs: by their names there; known: not submitted yet."""
 
     host: OneHost
     known: dict[str, str] = field(default_factory=dict)  # identity: name
     jobs: dict[str, SshTask] = field(default_factory=dict)
-    late: dict[str, SshTask] = field(default_factory=dict)  # given to others meanwhile
+    late: dict[str, SshTask] = field(default_factory=dict)  # now given to other hosts
     answered: float = field(default_factory=time.monotonic)
-    look_s: float = 0.0  # that the last look took
-    silent: str = ""  # why it does not answer now
+    look_s: float = 0.0  # duration of the last look
+    silent: str = ""  # why it does not answer; "" if it does
 
     @property
     def name(self) -> str:
-        """The host's."""
+        """The host's name."""
         return self.host.name
 
 
 class SshWorkers(Elsewhere[SshTask]):
-    """Jobs on hosts that are open and have proved themselves.
+    """Does jobs on open hosts that have proved themselves.
 
-    known: by host the names of the jobs there that a driver before us has begun.
+    known: host -> names of the jobs there that an earlier driver started.
     """
 
     task_type = SshTask
@@ -67,9 +67,9 @@ class SshWorkers(Elsewhere[SshTask]):
         blocks: Blocks | None = None,
     ) -> None:
         super().__init__(sum(one.slots for one in hosts), folder, done, blocks)
-        self._cut_on: dict[tuple[Path, int], set[str]] = {}  # hosts, by a task's key
+        self._cut_on: dict[tuple[Path, int], set[str]] = {}  # task's key: hosts that cut it short
         self._closing = threading.Event()
-        self._failure: Exception | None = None  # of a thread: no host's, but ours
+        self._failure: Exception | None = None  # of a thread: a bug of ours, not a host's failure
         self._states = [
             HostState(one, {name.rpartition("-")[0]: name for name in known.get(one.name, ())})
             for one in hosts
@@ -81,27 +81,27 @@ class SshWorkers(Elsewhere[SshTask]):
             thread.start()
 
     def look(self, wait_s: float) -> list[Ended]:
-        """The jobs that ended since; raises what went wrong in a thread of ours."""
+        """The jobs that ended since the last look; raises the failure of a thread."""
         if self._failure is not None:
             raise self._failure
         with self._lock:
-            if self._pending and all(one.name in self._hosts.left_out for one in self._states):
+            if self._pending and all(state.name in self._hosts.left_out for state in self._states):
                 self._aborted(self._pending.pop(0), "no host is left that can do it")
         return super().look(wait_s)
 
     def close(self) -> None:
-        """End all, and look no more. Of hosts that do not answer, what they do goes on."""
+        """End all jobs and stop the threads. Jobs on hosts that do not answer continue."""
         self.end()
         self._closing.set()
         for thread in self._threads:
             thread.join()
 
     def _under_way(self) -> list[SshTask]:
-        return [task for one in self._states for task in list(one.jobs.values())]
+        return [task for state in self._states for task in list(state.jobs.values())]
 
     def _is_busy(self) -> bool:
-        """Whether a host that answers does something."""
-        answering = any(one.jobs and not one.silent for one in self._states)
+        """Whether a host that answers has jobs."""
+        answering = any(state.jobs and not state.silent for state in self._states)
         return answering and self._failure is None
 
     def _rows(self) -> list[HostRow]:
@@ -115,7 +115,7 @@ class SshWorkers(Elsewhere[SshTask]):
         return self._hosts.doing(runs)
 
     def _follow(self, state: HostState) -> None:
-        """A host's thread."""
+        """The loop of a host's thread."""
         while not self._closing.is_set():
             try:
                 self._round(state)
@@ -127,28 +127,28 @@ class SshWorkers(Elsewhere[SshTask]):
             except Exception as error:
                 self._failure, state.silent = error, str(error)
                 return
-            # A host that is slow to answer is not kept busy with answering.
+            # Do not keep a slow host busy with answering.
             self._closing.wait(max(LOOK_S, state.look_s))
 
     def _round(self, state: HostState) -> None:
-        """Look at a host: take over what ended, end what is unwanted, begin what has room."""
+        """Look at a host: fetch ended jobs, cancel unwanted ones, start as many as have room."""
         began = time.monotonic()
-        found = {one["job"]: one for one in state.host.call("look")["jobs"]}
+        reports = {report["job"]: report for report in state.host.call("look")["jobs"]}
         state.look_s = time.monotonic() - began
-        # A driver that was killed had perhaps still one command under way.
-        strangers = found.keys() - {*state.jobs, *state.late, *state.known.values()}
+        # A killed driver's last command may have started another job.
+        strangers = reports.keys() - {*state.jobs, *state.late, *state.known.values()}
         for name, task in list(state.jobs.items()):
-            one = found.get(name)
-            task.seen = task.seen or one is not None
-            task.progress = Progress.from_json(one) if one else Progress()
-            if one is None:
+            report = reports.get(name)
+            task.seen = task.seen or report is not None
+            task.progress = Progress.from_json(report) if report else Progress()
+            if report is None:
                 self._gone(state, name, task)
-            elif not one["alive"]:
-                self._fetch(state, name, task, one)
+            elif not report["alive"]:
+                self._fetch(state, name, task, report)
             elif task.is_unwanted():
                 state.host.call("cancel", jobs=[name])
         for name in list(state.late):
-            self._late(state, name, found.get(name))
+            self._late(state, name, reports.get(name))
         state.known |= {name.rpartition("-")[0]: name for name in strangers}
         if self._is_known_dropped and state.known:
             names = list(state.known.values())
@@ -159,7 +159,7 @@ class SshWorkers(Elsewhere[SshTask]):
             self._begin(state, following)
 
     def _late(self, state: HostState, name: str, found: Mapping[str, Any] | None) -> None:
-        """A run that was begun elsewhere since its host did not answer: if done, a second copy."""
+        """Handle a run that was given to another host: if done here too, it is a second copy."""
         task = state.late[name]
         if found is not None and found["alive"]:
             state.host.call("cancel", jobs=[name])
@@ -169,20 +169,20 @@ class SshWorkers(Elsewhere[SshTask]):
             result, why, differing = state.host.fetch(found, task.run)
             self._tell(task, state, result, differing)
             with self._lock:
-                for again in [one for one in self._pending if one.key == task.key]:
+                for again in [waiting for waiting in self._pending if waiting.key == task.key]:
                     self._pending.remove(again)
                     self._over.put(Ended(again.job, again.run, result, why))
         elif found is not None:
             state.host.call("forget", jobs=[name])
 
     def _next(self, state: HostState) -> SshTask | None:
-        """The next job for this host; it is out of the row then."""
+        """Take the next job for this host from the queue; None if there is none."""
         left_out = self._hosts.left_out
         with self._lock:
-            healthy = {one.name for one in self._states if one is state or not one.silent}
+            healthy = {other.name for other in self._states if other is state or not other.silent}
             healthy -= left_out
-            answering = [one for one in self._states if one is not state and not one.silent]
-            others = {name for one in answering for name in list(one.known)}
+            answering = [other for other in self._states if other is not state and not other.silent]
+            others = {name for other in answering for name in list(other.known)}
             room = len(state.jobs) + len(state.known) < state.host.slots
             for task in self._pending:
                 if task.identity in state.known:
@@ -216,10 +216,10 @@ class SshWorkers(Elsewhere[SshTask]):
             self._aborted(task, str(error), state.name)
 
     def _gone(self, state: HostState, name: str, task: SshTask) -> None:
-        """A job that its host does not know: it never got it, or somebody removed it."""
+        """Handle a job that its host does not know: it never arrived, or was removed."""
         del state.jobs[name]
         if (result := ended(task.run)) not in (None, ABORTED):
-            # It was taken over before; the answer to the command that removed it there was lost.
+            # It was fetched before, but the answer to the command that removed it there was lost.
             self._settled(state, task, str(result), why_of(task.run), None)
         elif task.seen or task.cancelled:
             self._aborted(task, "its host does not know it any more", state.name)
@@ -228,7 +228,7 @@ class SshWorkers(Elsewhere[SshTask]):
                 self._pending.insert(0, task)
 
     def _fetch(self, state: HostState, name: str, task: SshTask, found: Mapping[str, Any]) -> None:
-        """Take over what a job has left that is over."""
+        """Fetch the result of an ended job."""
         copy = state.host.fetch(found, task.run)
         del state.jobs[name]
         self._settled(state, task, *copy)
@@ -244,7 +244,7 @@ class SshWorkers(Elsewhere[SshTask]):
     def _tell(
         self, task: SshTask, state: HostState, result: str, differing: list[str] | None
     ) -> None:
-        """Say loudly that a second copy differs, note who did the first."""
+        """Warn if a second copy differs; note which host did the first."""
         if differing:
             task.screen.say(run_copies.difference_told(task.run, differing))
         elif differing is not None:
@@ -254,13 +254,13 @@ class SshWorkers(Elsewhere[SshTask]):
             self._done(task.run, state.name)
 
     def _cut(self, state: HostState, task: SshTask, why: str) -> None:
-        """Count a run that was cut short on a host against both."""
+        """Count a run that was cut short against both the run and the host."""
         with self._lock:
             self._cut_on.setdefault(task.key, set()).add(state.name)
             self._hosts.cut(state.name, why)
 
     def _silent(self, state: HostState, why: str) -> None:
-        """A host does not answer: what it does is begun elsewhere when it is silent for long."""
+        """Handle a host that does not answer: after LOST_S its runs are given to others."""
         if not state.silent:
             waiting = f"; its {len(state.jobs)} runs are waited for" if state.jobs else ""
             self._say(f"{state.name} does not answer: {why}{waiting}")

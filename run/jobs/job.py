@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A run as a job: all that is needed to do it, in the words of a JSON file.
+"""A run as a job: all that is needed to do it, as values for a JSON file.
 
 Files are named by their place in the cache (an absolute path if they are elsewhere) and by their
-SHA-256: who does the job takes no others for them.
+SHA-256: a worker accepts no file with another digest.
 """
 
 from collections.abc import Mapping
@@ -20,13 +20,13 @@ from vm.guest import Errand, Guest
 
 GUEST_FILES = ("initrd", "root_image", "suite", "history_image", "music_image")
 KERNEL_FILES = ("image", "config")
-# Of a guest: what is a file, or is found again where the job is done.
+# Fields of Guest that are files, or that the worker looks up itself.
 NOT_PLAIN = {"kernel", "emulator", "disk", "library", *GUEST_FILES}
 
 
 @dataclass(frozen=True)
 class Streams:
-    """What can be followed of a run: its streams, and how many commits its gitk's read."""
+    """What a view of a run needs: its streams, its gitk's commits, its time limit in seconds."""
 
     names: tuple[str, ...]
     commits: int  # 0: it has no gitk's
@@ -35,17 +35,17 @@ class Streams:
 
     @classmethod
     def of(cls, options: Options, names: list[str]) -> "Streams":
-        """Of the runs of a variant with these options."""
+        """The streams of a variant's runs; options: the variant's; names: of its streams."""
         commits = options.commits if options.gitks else 0
         return cls(tuple(names), commits, options.passes, options.timeout)
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run of a variant. facts: what else its meta.json says.
+    """A run of a variant. facts: further facts for its meta.json.
 
-    place: of the run among all ("3 of 8", "" if it is alone); expected: how long it takes, in
-    words. Both are only shown.
+    place: of the run among all ("3 of 8", "" if it is alone); expected: its duration as text. Both
+    are only displayed.
     """
 
     label: str
@@ -59,44 +59,44 @@ class Job:
 
     @property
     def key(self) -> tuple[str, int]:
-        """What tells it from the campaign's other runs."""
+        """Identifies it among the campaign's runs."""
         return self.label, self.number
 
     @property
     def title(self) -> str:
-        """What it is called on a screen."""
+        """Its name on the screen."""
         return f"{self.label} {self.number}" + (f" ({self.place})" if self.place else "")
 
 
 def files(guest: Guest) -> dict[str, Path]:
-    """The files that a guest is made of, by what they are."""
-    found = {f"kernel {name}": getattr(guest.kernel, name) for name in KERNEL_FILES}
-    found |= {name.replace("_", " "): getattr(guest, name) for name in GUEST_FILES}
-    return {name: path for name, path in found.items() if path is not None}
+    """The files of a guest: their kind -> path."""
+    paths = {f"kernel {name}": getattr(guest.kernel, name) for name in KERNEL_FILES}
+    paths |= {name.replace("_", " "): getattr(guest, name) for name in GUEST_FILES}
+    return {name: path for name, path in paths.items() if path is not None}
 
 
 def name_in_cache(path: Path) -> str:
-    """What a file is called in a job: by its place in the cache, if it is there."""
+    """A file's name in a job: its place in the cache, or its absolute path."""
     path = path.absolute()
     inside = path.is_relative_to(cache.place())
     return str(path.relative_to(cache.place()) if inside else path)
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of a file or folder: as the cache knows it, else of its bytes."""
+    """The SHA-256 of a file or folder: the cache's note of it, else computed now."""
     kind = path.absolute().parent.parent
     return cache.digest(path) if kind == cache.place() else cache.digest_now(path)
 
 
 def to_json(job: Job) -> dict[str, Any]:
-    """The job as JSON values; what only a screen shows is left out."""
+    """The job as JSON values, without fields that are only displayed."""
     guest = job.guest
     kernel = {
-        one.name: getattr(guest.kernel, one.name)
-        for one in fields(Kernel)
-        if one.name not in (*KERNEL_FILES, "modules", "log", "changes")
+        item.name: getattr(guest.kernel, item.name)
+        for item in fields(Kernel)
+        if item.name not in (*KERNEL_FILES, "modules", "log", "changes")
     }
-    plain = {one.name: getattr(guest, one.name) for one in fields(Guest)}
+    plain = {item.name: getattr(guest, item.name) for item in fields(Guest)}
     return {
         "label": job.label,
         "number": job.number,
@@ -116,11 +116,11 @@ def to_json(job: Job) -> dict[str, Any]:
 
 
 def from_json(found: Mapping[str, Any]) -> Job:
-    """The job, with the files of this host's cache; UserError if one is missing or another.
+    """The job, with files of this host's cache; UserError if a file is missing or differs.
 
-    KeyError, TypeError or ValueError if it is no job at all.
+    KeyError, TypeError or ValueError if the JSON is not a job.
     """
-    there = {what: _checked(what, one) for what, one in found["files"].items()}
+    there = {what: _checked(what, file) for what, file in found["files"].items()}
     qemu = emulator.find(found["qemu"])
     kernel = Kernel(
         **found["kernel"],

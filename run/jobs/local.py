@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""This machine as one that does jobs, each in a thread of ours."""
+"""Workers on this machine, a thread for each job."""
 
 import concurrent.futures
 import threading
@@ -17,7 +17,7 @@ from run.live import Display
 
 
 class Local:
-    """Jobs on this machine, so many at a time."""
+    """Does jobs on this machine; slots: at most so many at a time."""
 
     attempts = 2
     here = True
@@ -29,7 +29,7 @@ class Local:
         self._cancelled: dict[tuple[str, int], threading.Event] = {}
 
     def submit(self, job: Job, run: Path, screen: Display, unwanted: Callable[[], bool]) -> None:
-        """Begin it in a thread; its folder is there."""
+        """Start the job in a thread; its folder must exist."""
         cancelled = self._cancelled[job.key] = threading.Event()
 
         def stopped() -> bool:
@@ -48,24 +48,24 @@ class Local:
         return Ended(job, run, state, why, seconds)
 
     def look(self, wait_s: float) -> list[Ended]:
-        """Those that ended; raises what was no failure of the run, but a bug."""
+        """Jobs that ended; waits up to wait_s seconds for one. Raises exceptions that are bugs."""
         done, _ = concurrent.futures.wait(self._busy, wait_s, FIRST_COMPLETED)
         ended = []
-        for one in done:
-            self._cancelled.pop(self._busy.pop(one).key, None)
-            ended.append(one.result())
+        for future in done:
+            self._cancelled.pop(self._busy.pop(future).key, None)
+            ended.append(future.result())
         return ended
 
     def cancel(self, job: Job) -> None:
-        """Ask its thread to end it."""
+        """Ask the job's thread to end it."""
         if job.key in self._cancelled:
             self._cancelled[job.key].set()
 
     def shown(self) -> None:
-        """Nothing: each run has a table of its own."""
+        """Nothing: each run has its own table."""
 
     def end(self) -> None:
-        """Ask all threads to end, and wait for them."""
+        """Ask all threads to end, and wait until they have ended."""
         for cancelled in self._cancelled.values():
             cancelled.set()
         concurrent.futures.wait(self._busy)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs of this machine that ask another one: ssh, rsync, and Slurm's commands."""
+"""Runs local programs that talk to other machines: ssh, rsync, and Slurm's commands."""
 
 import subprocess
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from errors import UserError
 
 
 class NoAnswer(Exception):
-    """Another machine did not answer, in one line. It may answer later."""
+    """Another machine did not answer: why, in one line. It may answer later."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a program came to. error: what it said on stderr, lines without the empty ones."""
+    """The result of a program: exit status, stdout, and the lines of stderr."""
 
     status: int
     output: str
@@ -21,7 +21,7 @@ class Answer:
 
 
 def ask(command: list[str], within_s: float, hint: str, data: bytes = b"") -> Answer:
-    """Run it, data on its stdin; NoAnswer if it takes longer, UserError if it is not here."""
+    """Run a command, data on its stdin; NoAnswer after within_s seconds, UserError if missing."""
     try:
         done = subprocess.run(
             command, input=data, capture_output=True, timeout=within_s, start_new_session=True
@@ -30,5 +30,5 @@ def ask(command: list[str], within_s: float, hint: str, data: bytes = b"") -> An
         raise NoAnswer(f"{command[0]}: no answer within {within_s:.0f} s") from None
     except OSError as error:
         raise UserError(f"{command[0]}: {error.strerror}", hint=hint) from None
-    output, said = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
-    return Answer(done.returncode, output, said.strip().splitlines())
+    output, messages = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
+    return Answer(done.returncode, output, messages.strip().splitlines())

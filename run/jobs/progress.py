@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How far a run is that goes on elsewhere, by the last lines of its streams."""
+"""The progress of a run on another machine, from the last lines of its streams."""
 
 import os
 from collections.abc import Mapping
@@ -16,19 +16,19 @@ LOG = latency_log("*")
 
 @dataclass(frozen=True)
 class Progress:
-    """guest_s: since the workload began, by the guest's clock. frozen: silent streams' names."""
+    """guest_s: s of the guest's clock since the workload began. frozen: names of silent streams."""
 
     guest_s: float | None = None
     frozen: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> "Progress":
-        """What a host has said of a job."""
+        """The progress in a host's report about a job."""
         return cls(found["guest_s"], tuple(found["frozen"]))
 
     @property
     def words(self) -> str:
-        """As it is shown; empty if the workload has not begun."""
+        """The progress as text; empty if the workload has not begun."""
         if self.guest_s is None:
             return ""
         silent = f", frozen: {' '.join(self.frozen)}" if self.frozen else ""
@@ -36,12 +36,12 @@ class Progress:
 
 
 def of_run(run: Path) -> Progress:
-    """The progress of the run that grows in this folder."""
+    """The progress of the run that is written to this folder."""
     now = _elapsed(run / latency_log(HEARTBEAT))
     if now is None:
         return Progress()
     frozen = []
-    # Its lines are seconds apart, whatever the machine does.
+    # Without the key stream, whose lines are always seconds apart.
     for path in sorted({*run.glob(LOG)} - {run / latency_log(KEYS)}):
         line = last_line(path)
         heard = _seconds(line)
@@ -52,7 +52,7 @@ def of_run(run: Path) -> Progress:
 
 
 def last_line(path: Path) -> str:
-    """The last line of a file; empty if there is none."""
+    """The last line of a file; empty if there is no file or line."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A run's folder while it is made, and its one rename to the run's number.
+"""A run's folder while the run is in progress, and its rename to the run's number.
 
-Who does a run writes `N.partial-HOST-JOB`, and renames it to `N`. What is there is done: the first
-copy of a run counts, and another one has to be the same bytes.
+A worker writes `N.partial-HOST-JOB` and renames it to `N`. If `N` exists, the run is done: its
+first copy counts, and any other copy has to have the same bytes.
 """
 
 import contextlib
@@ -20,13 +20,13 @@ from contract.untrusted import json_object
 from errors import UserError
 from vm.qemu import HOST
 
-# What says more of where and when a run was done than of the run.
+# Files that differ by host and time, even for the same run.
 OF_THE_HOST = frozenset({META, STATUS, EVENTS, CONSOLE_LOG})
 
 
 def partial_name(number: int, host: str, job: str) -> str:
-    """What the folder of a run is called that this job makes on this host."""
-    host, job = (re.sub(r"[^A-Za-z0-9_]+", "_", one) for one in (host, job))
+    """The name of the folder in which this job does a run on this host."""
+    host, job = (re.sub(r"[^A-Za-z0-9_]+", "_", word) for word in (host, job))
     return f"{number}.partial-{host}-{job}"
 
 
@@ -37,7 +37,7 @@ def this_host() -> str:
 
 @contextlib.contextmanager
 def partial(variant: Path, number: int, host: str, job: str) -> Iterator[Path]:
-    """The folder of a run that is made, new, and locked within: who holds it lives."""
+    """Make the folder of a run in progress; it is locked within, so its worker is alive."""
     folder = variant / partial_name(number, host, job)
     try:
         folder.mkdir(parents=True)
@@ -47,7 +47,7 @@ def partial(variant: Path, number: int, host: str, job: str) -> Iterator[Path]:
         ) from None
     held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        # Not every file system that hosts share can lock a folder.
+        # Not every shared file system can lock a folder.
         with contextlib.suppress(OSError):
             fcntl.flock(held, fcntl.LOCK_EX)
         yield folder
@@ -56,18 +56,18 @@ def partial(variant: Path, number: int, host: str, job: str) -> Iterator[Path]:
 
 
 def settle(made: Path, run: Path) -> list[str] | None:
-    """Rename a run that is done to its number, unless another copy of it is there already.
+    """Rename a finished run to its number, unless another copy of it exists.
 
-    None if it was the first; else the files in which it differs from that. A copy that is the same
-    is removed; one that differs stays, as `N.differs-K`. On the host's clock all differ, and any
-    other copy is removed.
+    Returns None for the first copy, else the files in which it differs from the first. An identical
+    copy is removed; a different copy stays, as `N.differs-K`. On the host's clock all copies
+    differ, and any further copy is removed.
     """
     try:
         made.rename(run)
     except FileNotFoundError:
         if made.exists() or not run.exists():
             raise
-        return None  # NFS has lost the answer to the first try
+        return None  # NFS lost the answer to the first attempt
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
@@ -77,25 +77,25 @@ def settle(made: Path, run: Path) -> list[str] | None:
     if not differing:
         shutil.rmtree(made)
         return []
-    taken = [int(one.name.rpartition("-")[2]) for one in run.parent.glob(f"{run.name}.differs-*")]
+    taken = [int(copy.name.rpartition("-")[2]) for copy in run.parent.glob(f"{run.name}.differs-*")]
     made.rename(run.with_name(f"{run.name}.differs-{1 + max(taken, default=0)}"))
     return differing
 
 
 def differences(one: Path, other: Path) -> list[str]:
-    """The names of the files in which two copies of a run differ, those of the host left out."""
+    """The names of the files in which two copies of a run differ, without OF_THE_HOST."""
     names = sorted({*same_everywhere(one), *same_everywhere(other)})
     return [name for name in names if _bytes(one / name) != _bytes(other / name)]
 
 
 def is_repeatable(run: Path) -> bool:
-    """Whether its guest had a clock of its own, so that another copy has to be the same bytes."""
+    """Whether the guest had its own clock, so that any copy has to have the same bytes."""
     clock = (json_object((run / META).read_bytes()) or {}).get("clock")
     return not isinstance(clock, dict) or clock.get("kind") != HOST
 
 
 def same_everywhere(run: Path) -> list[str]:
-    """The names of a run's files that are the same on every host, in order."""
+    """The sorted names of a run's files that are the same on every host."""
     names = {
         str(path.relative_to(run))
         for path in run.rglob("*")
@@ -112,7 +112,7 @@ def _bytes(path: Path) -> bytes | None:
 
 
 def difference_told(run: Path, differing: list[str]) -> str:
-    """What is said loudly of a second copy that is not the same run."""
+    """The warning about a second copy that differs."""
     shown = ", ".join(differing[:5]) + (", …" if len(differing) > 5 else "")
     return (
         f"WARNING: a second copy of {run} differs from it in {shown}. The first one counts. The "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""SIGINT, SIGTERM and SIGHUP as a wish to stop, of a command that has something to end first."""
+"""Handles SIGINT, SIGTERM and SIGHUP as a request to stop, for commands that have to clean up."""
 
 import contextlib
 import signal
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Stopped:
-    """Remembers that SIGINT, SIGTERM or SIGHUP came, from the moment it is armed."""
+    """Remembers whether SIGINT, SIGTERM or SIGHUP came while it was armed."""
 
     def __init__(self) -> None:
         self._came = False
@@ -18,7 +18,7 @@ class Stopped:
 
     @contextlib.contextmanager
     def armed(self) -> Iterator["Stopped"]:
-        """Within: the signals are a wish to stop; else SIGTERM and SIGHUP act as Ctrl-C does."""
+        """Within: these signals only request a stop; otherwise they act like Ctrl-C."""
         numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         before = [signal.signal(number, self._handle) for number in numbers]
         try:

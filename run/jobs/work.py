@@ -13,9 +13,9 @@ from vm.qemu import GUEST
 def do(
     job: Job, run: Path, screen: Display, stopped: Callable[[], bool], *, beside_others: bool
 ) -> tuple[str, str]:
-    """The run, in its folder, which is there: its (state, why), as status.json has them.
+    """Do the run in its folder, which must exist; returns (state, why) as in status.json.
 
-    beside_others: the lines that it says on the screen say whose they are.
+    beside_others: its lines on the screen begin with the run's name.
     """
     with View(
         job.title,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who does a campaign's runs: all that its runner knows of them."""
+"""The interface between a campaign's runner and the workers that do its runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ended:
-    """A job that is over. run: its folder in the campaign, which is there unless it was lost.
+    """An ended job. run: its folder in the campaign, which exists unless the job was lost.
 
-    seconds: that it took, if that says how long others take here. error: why it could not begin.
+    seconds: its duration, if estimates for other runs here can use it. error: why it could not
+    begin.
     """
 
     job: Job
@@ -29,11 +30,11 @@ class Ended:
 
 
 class Workers(Protocol):
-    """Does jobs, so many at a time (slots), here or elsewhere.
+    """Does jobs, at most `slots` at a time, here or elsewhere.
 
-    attempts: how often a run is begun that was cut short each time. here: its runs take this
-    machine's time, and their folders grow in the campaign. left: about how many runs the campaign
-    lacks, those included that go on; the runner sets it, for what is shown.
+    attempts: how often a run is begun if it is cut short each time. here: whether runs take this
+    machine's time, and write to their folders in the campaign. left: about how many runs the
+    campaign lacks, with the running ones; the runner sets it, for display.
     """
 
     slots: int
@@ -42,22 +43,22 @@ class Workers(Protocol):
     here: bool
 
     def submit(self, job: Job, run: Path, screen: Display, unwanted: Callable[[], bool]) -> None:
-        """Begin a job, whose results will be in the folder run; at most `slots` at a time.
+        """Start a job, whose results will be in the folder run; at most `slots` at a time.
 
-        unwanted: is asked while it goes on, by any thread: whether it is to be cut short.
+        unwanted: any thread may call it during the run: whether to cut the run short.
         """
 
     def look(self, wait_s: float) -> list[Ended]:
-        """The jobs that ended since the last look; waits so long for one, if there is none."""
+        """The jobs that ended since the last look; waits up to wait_s seconds for the first."""
 
     def cancel(self, job: Job) -> None:
-        """Have a job cut short; it ends as `aborted`, in a later look."""
+        """Cut a job short; a later look reports it as `aborted`."""
 
     def shown(self) -> "Shown | None":
-        """What is on the screen beside the runs."""
+        """What the screen shows beside the runs; None for nothing."""
 
     def end(self) -> None:
-        """Have all jobs cut short that go on, and wait until they are; what they came to is lost.
+        """Cut all running jobs short and wait until they have ended; their results are lost.
 
-        Called when the runner ends, whatever for.
+        Called when the runner ends, for whatever reason.
         """

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Plans, as asked for and as a campaign keeps them, and the file of a machine that they name."""
+"""Plans, a user's and a campaign's own, and the machine files that they name."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A plan.toml that is asked for: read as a command line, refused if it is bad.
+"""Reads a user's plan.toml like a command line, and refuses invalid plans.
 
-Each of its keys is an option of that name. The plan.toml in a campaign's own folder is such a file
-too, with what the suite noted in it (docs/reference/plan-toml.md).
+Each of its keys is the option of that name. The plan.toml in a campaign's folder is such a file,
+too, with further keys that the suite writes (docs/reference/plan-toml.md).
 """
 
 import re
@@ -25,7 +25,7 @@ from run.plans.machine_file import of_plan
 from workloads.registry import find
 from workloads.workload import Workload
 
-# How each key of a [[variant]] is read, and each line of a table in it.
+# How the keys of a [[variant]] are read, and the lines of its tables.
 OF_VARIANT: dict[str, Callable[[str], Any]] = {
     "kernel": str,
     "label": values.label,
@@ -42,10 +42,10 @@ TABLES_OF_VARIANT = {"knobs": values.knob, "slice": values.slice}
 
 @dataclass(frozen=True)
 class AskedPlan:
-    """A plan.toml: its options as a command line, its variants, and if resumed the looks due.
+    """A plan.toml: its options as a command line, its variants, and if resumed its looks.
 
-    edited: how its machine's file is no longer the one that its campaign began with. options: what
-    the command line gives, once it is read.
+    edited: how its machine file differs from the campaign's copy, as a message. options: the
+    parsed command line.
     """
 
     argv: tuple[str, ...] = ()
@@ -56,9 +56,9 @@ class AskedPlan:
 
 
 def read(path: Path, *, resumed: bool = False) -> AskedPlan:
-    """The plan in this file; ValueError, in one line, names the key that will not do.
+    """The plan in this file; ValueError, in one line, names an invalid key.
 
-    `resumed`: of the campaign's own folder.
+    `resumed`: whether it is the plan of the campaign that is resumed.
     """
     try:
         tables = toml_tables(path.read_text(encoding="utf-8"))
@@ -85,15 +85,15 @@ def parse(plan: Mapping[str, Any], *, resumed: bool = False) -> AskedPlan:
     for key in in_table(PLAN):
         value = plan.get(key)
         if key == "stop_when_sure" and isinstance(value, dict):
-            # Of a campaign's own folder: it goes on with these looks, another begins anew.
+            # A resumed campaign keeps these looks; a new one plans its own.
             looks = _looks(value)
             value = None if resumed else looks[-1]
         if value is not None:
             argv.append(_option(key, _text(key, value)))
-    asked = plan.get("variant", [])
-    if not isinstance(asked, list):
+    tables = plan.get("variant", [])
+    if not isinstance(tables, list):
         raise ValueError("write [[variant]], with two brackets")
-    variants = tuple(_variant(one) for one in asked)
+    variants = tuple(_variant(entry) for entry in tables)
     for table in TABLES:
         argv += _options(table, plan.get(table, {}))
     return AskedPlan(tuple(argv), variants, looks if resumed else ())
@@ -108,7 +108,7 @@ def _looks(value: dict[str, Any]) -> tuple[int, ...]:
 
 
 def _options(name: str, table: Any) -> list[str]:
-    """What one table of options says, as words of a command line."""
+    """The options in a table of the plan, as words of a command line."""
     if not isinstance(table, dict):
         raise ValueError(f"[{name}] is not a table")
     _only_known(table, name)
@@ -128,18 +128,20 @@ def _variant(table: Any) -> Variant:
     if not isinstance(table, dict):
         raise ValueError("[[variant]] is not a table")
     _only_known(table, "variant")
-    found: dict[str, Any] = {"kernel": "debian:stable"}
+    fields: dict[str, Any] = {"kernel": "debian:stable"}
     try:
         for key, read in OF_VARIANT.items():
             if key in table:
-                found[key] = read(_text(f"variant.{key}", table[key]))
+                fields[key] = read(_text(f"variant.{key}", table[key]))
         for key, read in TABLES_OF_VARIANT.items():
             inner = table.get(key, {})
             if not isinstance(inner, dict):
                 raise ValueError(f"[variant.{key}] is not a table")
-            found[key] = tuple(read(f"{name}={_text(name, one)}") for name, one in inner.items())
-        variant = Variant(**found)
-        # One that a campaign kept is what it was then, also if the remedy is another one now.
+            fields[key] = tuple(
+                read(f"{name}={_text(name, value)}") for name, value in inner.items()
+            )
+        variant = Variant(**fields)
+        # A variant kept by a campaign stays the same, even if the remedy has changed since.
         if not variant.remedy or "version" in table:
             return variant
         return remedy.find(variant.remedy).applied(variant)
@@ -156,7 +158,7 @@ def _only_known(table: Mapping[str, Any], name: str) -> None:
 
 
 def _option(key: str, value: str) -> str:
-    # In one word: a value that begins with a dash is no option.
+    # As one word, so that a value that begins with a dash is not taken for an option.
     return "=".join(spelled(key, value))
 
 
@@ -170,11 +172,11 @@ def _text(key: str, value: Any) -> str:
 
 
 def merged(stored: Iterable[Variant], asked: Iterable[Variant]) -> tuple[Variant, ...]:
-    """The stored variants, and those of the asked that are not among them."""
+    """The stored variants, followed by the asked ones that are not among them."""
     result = list(stored)
     left = list(result)
     for variant in asked:
-        same = next((one for one in left if one.same_machine(variant)), None)
+        same = next((known for known in left if known.same_machine(variant)), None)
         if same is None:
             result.append(variant)
         else:
@@ -183,10 +185,10 @@ def merged(stored: Iterable[Variant], asked: Iterable[Variant]) -> tuple[Variant
 
 
 def yielding(plan: AskedPlan, later: Mapping[str, Any]) -> AskedPlan:
-    """The plan without the values of its own machine and profile, if another is given later.
+    """The plan without the values from its machine and profile, if later options change these.
 
-    A campaign's plan holds them all, and would make of another machine the old one by another name.
-    What the plan changed stays.
+    A campaign's plan holds all values: without this another machine would get the old one's values.
+    Values that the plan itself changed stay.
     """
     own = {key: plan.options.get(key, ROWS[key].default) for key in ("machine", "profile")}
     same = all(later.get(key, value) == value for key, value in own.items())
@@ -205,18 +207,20 @@ def yielding(plan: AskedPlan, later: Mapping[str, Any]) -> AskedPlan:
         changed["load"] = load
     variants = [
         replace(
-            one,
-            load=_changed(find(one.workload), one.load, own["profile"]),
-            memory=0 if one.memory == find(one.workload).memory_of(memory) else one.memory,
+            variant,
+            load=_changed(find(variant.workload), variant.load, own["profile"]),
+            memory=0
+            if variant.memory == find(variant.workload).memory_of(memory)
+            else variant.memory,
         )
-        if one.workload
-        else one
-        for one in plan.variants
+        if variant.workload
+        else variant
+        for variant in plan.variants
     ]
     return replace(plan, options=changed, variants=tuple(variants))
 
 
 def _changed(workload: Workload, load: str, profile: str) -> str:
-    """What of a workload's parameters is not as the profile has it."""
+    """The parameters of a workload that differ from the profile's."""
     usual_words = workload.completed("", profile).split(",")
     return ",".join(word for word in load.split(",") if word not in usual_words)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A campaign's [[variant]] tables in its plan.toml: what each says of its variant and kernel."""
+"""A campaign's [[variant]] tables in plan.toml: the facts of each variant and its kernel."""
 
 import re
 from pathlib import Path
@@ -10,15 +10,15 @@ from contract.variant import Variant
 from errors import UserError
 from setup.kernels import Kernel
 
-OWN = ("workload", "load", "memory")  # what a variant has of its own, if its workload is
-# What makes a run another, of what plan.toml has of a variant.
+OWN = ("workload", "load", "memory")  # keys of a variant with its own workload
+# The keys of a variant's table that affect its runs.
 MEASURED = ("append", "swap", *OWN, "knobs", "daemon", "slice", "image_digest")
-# Names that a campaign's or a bundle's own files and folders have: no variant's.
+# Names of a campaign's or bundle's own files and folders, not allowed for variants.
 RESERVED = re.compile(r"report|manifest|redactions|.*\.(txt|toml|csv|json|html|png|gz)", re.I)
 
 
 def entry_of(variant: Variant, label: str, kernel: Kernel | None) -> dict[str, Any]:
-    """The table of a variant; UserError if it cannot be called so."""
+    """The table of a variant; UserError if the label is not allowed."""
     if RESERVED.fullmatch(label):
         raise UserError(f"a variant cannot be called {label!r}", hint="choose another --label")
     entry: dict[str, Any] = {"label": label, "kernel": variant.kernel}
@@ -46,7 +46,7 @@ def entry_of(variant: Variant, label: str, kernel: Kernel | None) -> dict[str, A
 
 
 def refuse_another(place: Path, before: dict[str, Any], entry: dict[str, Any]) -> None:
-    """UserError if the runs in place are of another variant than this one of their label."""
+    """UserError if the runs in place are of a different variant with the same label."""
     for key in MEASURED:
         old, new = before.get(key), entry.get(key)
         if old != new and (key != "image_digest" or None not in (old, new)):
@@ -62,9 +62,9 @@ def refuse_another(place: Path, before: dict[str, Any], entry: dict[str, Any]) -
 
 
 def times_before(entries: list[dict[str, Any]], label: str) -> int:
-    """How many of the variants before this one are the same by another label."""
-    place = next(n for n, one in enumerate(entries) if one["label"] == label)
+    """The number of earlier variants that are the same under another label."""
+    place = next(n for n, entry in enumerate(entries) if entry["label"] == label)
     asked, *earlier = (
-        [one.get(key) for key in MEASURED] for one in (entries[place], *entries[:place])
+        [entry.get(key) for key in MEASURED] for entry in (entries[place], *entries[:place])
     )
     return earlier.count(asked)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether more runs, as they are asked for, would fit those that a campaign has."""
+"""Checks that new runs can be compared with those that a campaign has."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,14 +13,14 @@ from run.run_folders import ELSEWHERE
 
 
 def refuse_misfits(place: Path, options: Options, plan: Mapping[str, Any]) -> None:
-    """UserError for what differs: it could not be compared. Better said now than after hours."""
+    """UserError if options differ from the campaign's so that runs could not be compared."""
     if options.resume is None and plan.get("variant"):
         _refuse_new_rules(place, options, plan)
     asked = options.parameters | ({} if options.device else options.in_machine)
     stored = {key: value for name in TABLES for key, value in plan.get(name, {}).items()}
     for key, value in asked.items():
         may_differ = key in ROWS and ROWS[key].may_differ
-        # What a machine's file says is in the other keys, wherever it lies.
+        # The values of a machine file are in the other keys: its path does not matter.
         may_differ |= key == "machine" and ".toml" in f"{value} {stored.get(key)}"
         if key in stored and stored[key] != value and not may_differ:
             raise UserError(
@@ -30,7 +30,7 @@ def refuse_misfits(place: Path, options: Options, plan: Mapping[str, Any]) -> No
 
 
 def _refuse_new_rules(place: Path, options: Options, plan: Mapping[str, Any]) -> None:
-    """When to stop, and what counts as equal, are of a campaign from its beginning."""
+    """UserError for a new stopping rule or margin: both are fixed when a campaign begins."""
     if options.looks or "stop_when_sure" in plan:
         raise UserError(
             f"{place} holds a campaign, and --out cannot stop when sure",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A file of JSON lines beside a larger one, which need not be written whole for each line more.
+"""A file of JSON lines beside a larger file, which then need not be rewritten for each entry.
 
-An entry is on disk when append() returns. The larger file takes them in now and then, and the
-journal is cleared after that: a process that is killed between leaves entries that are in both.
+An entry is on disk when append() returns. The larger file takes over the entries now and then, and
+then the journal is cleared: if the process is killed in between, both files have the entries.
 """
 
 import json
@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-SHARE = 0.02  # of the larger file's entries: so many are in the journal at the most
+SHARE = 0.02  # at most this share of the larger file's entries is in the journal
 
 
 class Journal:
-    """The journal in a folder. known: how many entries the larger file has."""
+    """The journal at a path. known: the number of entries in the larger file."""
 
     def __init__(self, path: Path, known: int = 0) -> None:
         self._path = path
@@ -23,21 +23,21 @@ class Journal:
         self._pending = len(self.read())
 
     def read(self) -> list[dict[str, Any]]:
-        """Its entries; a line that was cut short is none, and ends it."""
+        """Its entries, up to a line that was cut short."""
         try:
             lines = self._path.read_bytes().split(b"\n")
         except FileNotFoundError:
             return []
-        found = []
+        entries = []
         for line in lines[:-1]:
             try:
-                found.append(json.loads(line))
+                entries.append(json.loads(line))
             except ValueError:
                 break
-        return [one for one in found if isinstance(one, dict)]
+        return [entry for entry in entries if isinstance(entry, dict)]
 
     def append(self, entry: Mapping[str, Any]) -> bool:
-        """Keep an entry; False, and nothing is kept, if it is time for the larger file."""
+        """Keep an entry; returns False, and keeps nothing, if the larger file is due."""
         if self._pending + 1 > SHARE * self._known:
             return False
         with open(self._path, "ab") as file:
@@ -48,7 +48,7 @@ class Journal:
         return True
 
     def clear(self, known: int) -> None:
-        """The larger file has all entries now, known of them."""
+        """Remove all entries: the larger file now has them. known: its number of entries."""
         self._path.unlink(missing_ok=True)
         self._known, self._pending = known, 0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A machine's file of the user's: a campaign keeps a copy of it, and goes on without it."""
+"""The user's own machine file: a campaign keeps a copy, and can be resumed without the file."""
 
 import os
 from pathlib import Path
@@ -11,11 +11,11 @@ from run.run_folders import ELSEWHERE
 
 
 def of_plan(plan: Path, machine: str, *, kept: bool) -> tuple[str, str]:
-    """The file of the machine that a plan names; how it is not what it was, or nothing.
+    """The machine file of a plan, and a message if it was edited since, else "".
 
-    It is the copy beside the plan where the named one cannot be read. kept: by the suite, which
-    made that copy; then it is the copy, too, where the named one was edited since. ValueError, in
-    one line, if one of the files is no machine.
+    It is the copy beside the plan if the named file cannot be read. kept: whether the suite wrote
+    the plan and the copy; then it is the copy also if the named file was edited. ValueError, in one
+    line, if one of the files is not a machine file.
     """
     named = values.path(machine)
     copy = plan.absolute().parent / named.name
@@ -30,7 +30,7 @@ def of_plan(plan: Path, machine: str, *, kept: bool) -> tuple[str, str]:
 
 
 def keep(folder: Path, machine: str) -> None:
-    """Copy the file into a campaign's folder; UserError if another one is there."""
+    """Copy the file into a campaign's folder; UserError if the folder has a different one."""
     copy = folder / Path(machine).name
     try:
         if not copy.exists():
@@ -45,8 +45,8 @@ def keep(folder: Path, machine: str) -> None:
 
 
 def _difference(copy: Path, file: Path) -> str:
-    """The first field in which a machine's file is not as its copy; empty if there is none."""
-    before, now = (machine_model.read(str(one)) for one in (copy, file))
+    """The first field in which a machine file differs from its copy; empty if there is none."""
+    before, now = (machine_model.read(str(path)) for path in (copy, file))
     for key, was in before.items():
         if now[key] != was:
             return f"{key.replace('disk_', 'disk.')} was {was}, and is {now[key]}"

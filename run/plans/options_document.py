@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Print docs/reference/options.md, made from the option table."""
+"""Prints docs/reference/options.md, generated from the option table."""
 
 import argparse
 import re
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def page() -> Iterator[str]:
-    """Its lines: the table's options by group, those that other packages add, the profiles."""
+    """The page's lines: the table's options by group, other packages' options, the profiles."""
     yield HEAD
     group = ""
     for name, row in ROWS.items():
@@ -65,7 +65,7 @@ def _item(words: str, help: str | None) -> str:
 
 
 def _linked(text: str) -> str:
-    """Paths of other pages as links; this one is in docs/reference."""
+    """The text with paths of other pages as links; this page is in docs/reference."""
     return re.sub(r"docs/([\w/-]+\.md)", r"[docs/\1](../\1)", text)
 
 
@@ -78,7 +78,7 @@ def _value(name: str, row: Row) -> str:
 
 
 def _details(row: Row) -> str:
-    """What is known of an option beside its help, in brackets."""
+    """The default and the restriction of an option, in brackets."""
     words = []
     if "default" not in (row.help or ""):
         if row.default is PROFILED:
@@ -93,7 +93,7 @@ def _details(row: Row) -> str:
 
 
 def _added() -> Iterator[str]:
-    """The options that are in no row: of changed kernels, of a bisect, of hosts."""
+    """The options outside the option table: of changed kernels, bisects and hosts."""
     parser = Parser(prog="run_test.sh", add_help=False, allow_abbrev=False)
     change_options.add(parser)
     bisect.add_options(parser)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The plan.toml that a campaign keeps in its folder, as the one that goes on with it reads it."""
+"""Reads the plan.toml in a campaign's folder, to resume the campaign."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,11 +25,11 @@ def read_plan(place: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: {' '.join(str(error).split())}") from None
     variants = plan.get("variant", [])
-    if not isinstance(variants, list) or not all(_is_labelled(one) for one in variants):
+    if not isinstance(variants, list) or not all(_is_labelled(entry) for entry in variants):
         raise UserError(f"{path} is not a campaign's own", hint="start one with --plan")
     if is_older(plan):
         raise UserError(f"{path}: {OLDER}", hint=ELSEWHERE)
-    # Runs that are added by a plan of which a part is not believed would change what it says.
+    # With an invalid part replaced by a default, adding runs would change the plan.
     _, problems = parse_plan(raw)
     problems += [f"{name}: no table" for name in TABLES if not isinstance(plan.get(name, {}), dict)]
     if problems:
@@ -42,9 +42,9 @@ def _is_labelled(entry: object) -> bool:
 
 
 def by_workload(plan: Mapping[str, Any], entries: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """The labels of these [[variant]] tables by workload, in their order."""
+    """The labels of these [[variant]] tables, by workload, in their order."""
     campaigns = plan.get(PARAMETERS, {}).get("workload", DESKTOP)
-    found: dict[str, list[str]] = {}
+    labels: dict[str, list[str]] = {}
     for entry in entries:
-        found.setdefault(entry.get("workload", campaigns), []).append(entry["label"])
-    return found
+        labels.setdefault(entry.get("workload", campaigns), []).append(entry["label"])
+    return labels

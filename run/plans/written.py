@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The plan.toml that a campaign keeps in its folder, as it is written: whole, or not at all."""
+"""Writes the plan.toml in a campaign's folder, completely or not at all."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,9 +24,9 @@ def plan_of(
     variants: list[dict[str, Any]],
     begun: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Its tables; stored: the plan that was there. What began the campaign, its command, stays."""
+    """The plan's tables; stored: the previous plan, whose command (the first one's) stays."""
     parameters = {**options.parameters, **options.sources[PARAMETERS]}
-    # Those of the workloads of variants that this command did not name.
+    # Parameters of workloads whose variants this command does not name.
     parameters |= {k: v for k, v in stored.get(PARAMETERS, {}).items() if k not in parameters}
     in_machine = {
         **stored.get(IN_MACHINE, {}),
@@ -52,7 +52,7 @@ def plan_of(
 
 
 def write(place: Path, plan: Mapping[str, Any]) -> None:
-    """Put it into the campaign's folder, by a rename."""
+    """Write the plan into the campaign's folder, by a rename."""
     import tomli_w  # --dry-run reads plans too, and has no .venv yet
 
     write_whole(place / PLAN_FILE, tomli_w.dumps(plan).encode())

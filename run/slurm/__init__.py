@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A campaign's runs in Slurm's queue: sbatch, squeue and scancel, and a shared folder."""
+"""Does a campaign's runs in Slurm: with sbatch, squeue, scancel and a shared folder."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An array of jobs as it is given to sbatch: its folder, its script, its options."""
+"""Arrays of jobs for sbatch: their folders, scripts and options."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -13,8 +13,8 @@ from run.slurm.options import SlurmOptions
 from run.slurm.tasks import SlurmTask
 from vm.qemu import HOST
 
-OVERHEAD_MIB = 1024  # of QEMU and the worker, beside the guest's memory
-SLOWDOWN = 10  # seconds of the host's that a second of the guest's may take; sets --time
+OVERHEAD_MIB = 1024  # memory of QEMU and the worker, beside the guest's
+SLOWDOWN = 10  # host seconds that a guest second may take; sets --time
 MARGIN_MIN = 30
 SCRIPT = "job.sh"
 
@@ -22,8 +22,8 @@ SCRIPT = "job.sh"
 class Arrays:
     """Makes the submissions of a campaign.
 
-    folder: of the campaign. suite: where the nodes have the suite. proof: the short run by which a
-    node proves itself.
+    folder: the campaign's. suite: the suite's folder for the nodes. proof: the short run with which
+    a node proves itself.
     """
 
     def __init__(self, options: SlurmOptions, folder: Path, suite: Path, proof: Job) -> None:
@@ -33,15 +33,15 @@ class Arrays:
         self._shared = {"suite": suite.name, "proof": planned}
 
     def make(self, tasks: Sequence[SlurmTask]) -> Path:
-        """The folder of a submission of these tasks, which is not submitted yet."""
+        """Make the folder of a submission of these tasks, which is not submitted yet."""
         entries = [
             {
-                "identity": one.identity,
-                "where": str(one.run.parent.parent.relative_to(self._folder)),
-                "job": one.entry,
-                "links": _links(one.job),
+                "identity": task.identity,
+                "where": str(task.run.parent.parent.relative_to(self._folder)),
+                "job": task.entry,
+                "links": _links(task.job),
             }
-            for one in tasks
+            for task in tasks
         ]
         made = submission.make(self._folder, {**self._shared, "tasks": entries})
         program = ["run.slurm.on_node", str(made.absolute())]
@@ -51,19 +51,19 @@ class Arrays:
     def words(
         self, made: Path, tasks: Sequence[SlurmTask], excluded: Collection[str], node: str = ""
     ) -> list[str]:
-        """sbatch's options for these tasks, and the script.
+        """The options of sbatch for these tasks, and the script.
 
-        excluded: nodes that are left out. node: the only one that may do them, if there is one.
+        excluded: nodes that are left out. node: the only node that may do them; "": any node.
         """
         given = dict(self._options.sbatch) | ({"nodelist": node} if node else {})
         folder = made.absolute()
         words = ["--exclusive"] if self._exclusive else ["--cpus-per-task=1"]
         words += [f"--output={folder}/%a.log", f"--chdir={folder}"]
         if "mem" not in given:
-            largest = max(one.job.guest.memory for one in tasks) >> 20
+            largest = max(task.job.guest.memory for task in tasks) >> 20
             words.append(f"--mem={largest + OVERHEAD_MIB}")
         if "time" not in given:
-            limit_s = max(one.job.streams.limit_s for one in tasks)
+            limit_s = max(task.job.streams.limit_s for task in tasks)
             words.append(f"--time={MARGIN_MIN + int(limit_s * SLOWDOWN / 60)}")
         nodes = [*filter(None, [given.pop("exclude", "")]), *sorted(excluded)]
         words += [f"--{name}={value}" for name, value in given.items()]
@@ -72,7 +72,7 @@ class Arrays:
 
 
 def _links(job: Job) -> dict[str, tuple[str, str]]:
-    """By its place in a cache: the digest of each file that a job needs, and where it is shared."""
+    """The files that a job needs: place in the cache -> (digest, shared path)."""
     return {
         place: (digest, str(path.absolute()))
         for place, (digest, path) in sending.needed(job).items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Slurm's own commands. No accounting database is asked: a site may have none."""
+"""Calls Slurm's commands. Uses no accounting database, as a site may have none."""
 
 import re
 import shlex
@@ -11,7 +11,7 @@ from errors import UserError
 from run.jobs import programs
 from run.jobs.programs import NoAnswer
 
-ANSWER_S = 30.0  # within which a command has to answer; without one, the controller is away
+ANSWER_S = 30.0  # time limit of a command, after which the controller counts as away
 # What Slurm's commands print when the controller cannot be reached, or is too busy to answer.
 AWAY = re.compile(
     r"unable to contact slurm|socket timed out|connection refused|unable to connect|"
@@ -19,25 +19,25 @@ AWAY = re.compile(
     r"slurm backup controller|transport endpoint|temporarily unable",
     re.IGNORECASE,
 )
-# What it prints when the user has as many jobs in the queue as the site permits.
+# What Slurm prints when the user has as many jobs in the queue as the site permits.
 FULL = re.compile(
     r"submit(ted)? ?job ?limit|job violates accounting/qos|MaxJobCount", re.IGNORECASE
 )
 MAX_ARRAY = re.compile(r"^MaxArraySize\s*=\s*(\d+)", re.MULTILINE)
 SQUEUE_FIELDS = "%i|%k|%K|%T|%N|%r"
-# States of a job that is over, or ends without its result if it is not.
+# States of a job that has ended, or will end without a result.
 OVER = frozenset(
     ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY")
 ) | {"PREEMPTED", "TIMEOUT"}
 
 
 class QueueFull(Exception):
-    """Slurm takes no more jobs of this user's now, in one line."""
+    """Slurm accepts no more jobs of this user now: why, in one line."""
 
 
 @dataclass(frozen=True)
 class QueuedTask:
-    """A task of an array as squeue shows it. job_id: "12_3"; state: as Slurm spells it."""
+    """A task of an array, from squeue. job_id: "12_3"; state: in Slurm's spelling."""
 
     job_id: str
     state: str
@@ -49,17 +49,17 @@ class Controller:
     """Slurm's commands on this machine; each may raise NoAnswer."""
 
     def max_array(self) -> int:
-        """MaxArraySize of the site: how many tasks an array may have."""
-        found = MAX_ARRAY.search(_call(["scontrol", "show", "config"]))
-        return max(1, int(found[1])) if found else 1
+        """The site's MaxArraySize: the maximum number of tasks in an array."""
+        match = MAX_ARRAY.search(_call(["scontrol", "show", "config"]))
+        return max(1, int(match[1])) if match else 1
 
     def submit(self, name: str, comment: str, tasks: int, words: Sequence[str]) -> None:
-        """sbatch of so many tasks; QueueFull or UserError. words: more options, and the script."""
+        """Submit an array with sbatch; words: more options, the script. QueueFull or UserError."""
         command = ["sbatch", "--parsable", f"--job-name={name}", f"--comment={comment}"]
         _call([*command, f"--array=0-{tasks - 1}%{tasks}", "--no-requeue", *words])
 
     def tasks(self, name: str) -> dict[tuple[str, int], QueuedTask]:
-        """squeue by (comment, index), with those that ended within the site's MinJobAge."""
+        """The tasks in squeue by (comment, index), also those that ended within MinJobAge."""
         command = ["squeue", "--noheader", "--array", "--states=all", f"--name={name}"]
         tasks = {}
         for line in _call([*command, f"--format={SQUEUE_FIELDS}"]).splitlines():
@@ -69,12 +69,12 @@ class Controller:
         return tasks
 
     def cancel(self, job_ids: Sequence[str]) -> None:
-        """scancel; those that are over are ignored."""
+        """Cancel jobs with scancel; ended jobs are ignored."""
         _call(["scancel", "--quiet", *job_ids], may_fail=True)
 
 
 def batch_script(suite: Path, program: Sequence[str]) -> str:
-    """The script of a job; program: module of the suite and its arguments."""
+    """The script of a job; program: a module of the suite and its arguments."""
     words = shlex.join(program)
     return (
         "#!/bin/sh\n"
@@ -85,15 +85,15 @@ def batch_script(suite: Path, program: Sequence[str]) -> str:
 
 
 def _call(command: list[str], may_fail: bool = False) -> str:
-    """What the command printed."""
+    """Run a command of Slurm; returns its output."""
     done = programs.ask(command, ANSWER_S, "--on slurm needs Slurm's commands here")
     if done.status == 0:
         return done.output
     why = done.error[-1] if done.error else f"{command[0]} ended with status {done.status}"
-    said = "\n".join(done.error)
-    if AWAY.search(said):
+    message = "\n".join(done.error)
+    if AWAY.search(message):
         raise NoAnswer(why)
-    if FULL.search(said):
+    if FULL.search(message):
         raise QueueFull(why)
     if may_fail:
         return ""

@@ -34,34 +34,34 @@ from run.slurm.submission import TaskFolder
 from setup import cache
 
 BEAT_S = 5.0
-POLL_S = 1.0  # between two looks whether another task of this node has made the proof
+POLL_S = 1.0  # between two checks whether another task of this node has made the proof
 SCRATCH = "desktop-freeze-slurm"  # on the node's own disk
-PROOFS = "proofs"  # in .slurm of the campaign: a file for each node
+PROOFS = "proofs"  # folder in the campaign's .slurm: a file for each node
 REFERENCE = "first"
 
 
 def do(task: TaskFolder, stopped: Stopped) -> Exit:
-    """The task; the exit status of run.one."""
+    """Do the task; returns an exit status as run.one does."""
     node = os.environ.get("SLURMD_NODENAME") or run_copies.this_host()
     if not task.begin(node):
         print(f"task {task.index} was begun before, on {task.node}")
         return Exit.OK
-    found, shared = task.entry(), submission.plan(task.submission)["proof"]
-    with _beating(task.begun / submission.ALIVE), _own_cache({**shared["links"], **found["links"]}):
+    entry, shared = task.entry(), submission.plan(task.submission)["proof"]
+    with _beating(task.begun / submission.ALIVE), _own_cache({**shared["links"], **entry["links"]}):
         why = _refusal(task.submission, node, stopped)
         if why and not stopped():
             (task.begun / submission.REFUSED).write_text(why)
             print(why)
             return Exit.MISSING
-        job = jobs.from_json(found["job"])
-        results = task.submission.parent.parent / found["where"]
+        job = jobs.from_json(entry["job"])
+        results = task.submission.parent.parent / entry["where"]
         name = f"{task.submission.name}-{task.index}"
         return one.do(job, results, node, name, stopped)
 
 
 @contextlib.contextmanager
 def _beating(path: Path) -> Iterator[None]:
-    """Within: the file has another text each BEAT_S."""
+    """Within: a thread changes the file's text every BEAT_S."""
     ended = threading.Event()
 
     def beat() -> None:
@@ -83,7 +83,7 @@ def _beating(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _own_cache(linked: Mapping[str, tuple[str, str]]) -> Iterator[None]:
-    """Within: the cache is a folder of the node's own, with links to the files that are shared."""
+    """Within: the cache is a folder on the node's disk, with links to the shared files."""
     place = Path(tempfile.gettempdir())
     cache.sweep(SCRATCH, place)
     with cache.scratch(SCRATCH, place) as folder:
@@ -94,7 +94,7 @@ def _own_cache(linked: Mapping[str, tuple[str, str]]) -> Iterator[None]:
 
 
 def _refusal(folder: Path, node: str, stopped: Stopped) -> str:
-    """Why this node can do no runs of the campaign; empty if its proof is all others'."""
+    """Why this node cannot do runs of the campaign; empty if its proof equals all others'."""
     proofs = folder.parent / PROOFS
     proofs.mkdir(exist_ok=True)
     with _alone(proofs / f"node-{node}.lock", stopped):
@@ -103,7 +103,7 @@ def _refusal(folder: Path, node: str, stopped: Stopped) -> str:
 
 @contextlib.contextmanager
 def _alone(path: Path, stopped: Stopped) -> Iterator[None]:
-    """Within: no other task of this node makes the proof, where the file system has locks."""
+    """Within: no other task of this node makes the proof, if the file system has locks."""
     with open(path, "a") as file:
         while not stopped():
             try:
@@ -118,7 +118,7 @@ def _alone(path: Path, stopped: Stopped) -> Iterator[None]:
 
 
 def _proved(proofs: Path, wanted: Mapping[str, Any], node: str, stopped: Stopped) -> str:
-    """The same, from the proof that was made before, or that is made now."""
+    """The refusal from this node's earlier proof, or from a proof made now."""
     own = proofs / f"node-{node}.json"
     known = json_object(own.read_bytes()) if own.exists() else None
     if known is not None and known.get("suite") == wanted["suite"]:
@@ -147,7 +147,7 @@ def _proved(proofs: Path, wanted: Mapping[str, Any], node: str, stopped: Stopped
 
 
 def _proof(planned: Mapping[str, Any], stopped: Stopped) -> Proof | str:
-    """The proof of this node, or why there is none."""
+    """Make this node's proof; returns the reason as text if that fails."""
     with tempfile.TemporaryDirectory() as folder, stopped.armed():
         run = Path(folder) / "proof" / "1"
         run.mkdir(parents=True)

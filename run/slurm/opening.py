@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A campaign's runs in Slurm, from the first look at the queue to nothing being left in it."""
+"""Opens the workers of a campaign in Slurm, and cancels what is left in the queue."""
 
 import contextlib
 import io
@@ -24,7 +24,7 @@ PROGRAMS = ("sbatch", "scancel", "scontrol", "squeue")
 
 
 def name_of(campaign: str) -> str:
-    """What all jobs of a campaign are called in Slurm."""
+    """The name of all jobs of a campaign in Slurm."""
     return f"desktop-freeze-{campaign}"
 
 
@@ -37,16 +37,16 @@ def workers(
     done: Callable[[Path, str], None],
     blocks: Blocks | None,
 ) -> Iterator[SlurmWorkers]:
-    """Who does the runs of a campaign in the folder; job: the proof of the nodes."""
-    found = options.parse(where)
-    arrays = Arrays(found, folder, _suite(), job)
+    """The workers for a campaign's runs in the folder; job: the proof of the nodes."""
+    slurm = options.parse(where)
+    arrays = Arrays(slurm, folder, _suite(), job)
     name = name_of(now.campaign)
     try:
-        doing = SlurmWorkers(Controller(), found.slots, name, folder, arrays, done, blocks)
+        doing = SlurmWorkers(Controller(), slurm.slots, name, folder, arrays, done, blocks)
     except NoAnswer as error:
         raise UserError(f"Slurm's controller does not answer: {error}") from None
     how = ", each with a node of its own" if blocks else ""
-    say(f"in Slurm's queue: at most {found.slots} runs at a time{how}, as {name}")
+    say(f"in Slurm's queue: at most {slurm.slots} runs at a time{how}, as {name}")
     try:
         yield doing
     finally:
@@ -54,18 +54,18 @@ def workers(
 
 
 def leave(before: Kept) -> None:
-    """Cancel what a campaign has in Slurm's queue, which nobody will ask for any more."""
+    """Cancel a campaign's jobs in Slurm's queue, which nobody needs any more."""
     try:
         queue = Controller()
-        found = queue.tasks(name_of(before.campaign))
-        if found:
-            queue.cancel([one.job_id for one in found.values()])
+        tasks = queue.tasks(name_of(before.campaign))
+        if tasks:
+            queue.cancel([task.job_id for task in tasks.values()])
     except (NoAnswer, UserError) as error:
         say(f"what is in Slurm's queue of this campaign stays there: {error}")
 
 
 def _suite() -> Path:
-    """The suite as the nodes have it: unpacked in the shared cache, by its digest."""
+    """The suite's folder for the nodes: unpacked in the shared cache, named by its digest."""
     digest, packed = sending.suite()
 
     def unpack(place: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""--on slurm[:OPTIONS]: what sbatch is called with, and how many runs are in the queue."""
+"""--on slurm[:OPTIONS]: options of sbatch, and the number of runs in the queue."""
 
 import re
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 SLURM = "slurm"
 SLOTS = "slots"
 DEFAULT_SLOTS = 16
-# Options of sbatch that say where a run may be done; all others are the suite's to set.
+# Options of sbatch about where runs may be done; the suite sets all other options.
 OF_SBATCH = (
     *("account", "constraint", "exclude", "mem", "nice", "nodelist", "partition", "qos"),
     *("reservation", "time"),
@@ -19,21 +19,21 @@ COUNT = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
 
 @dataclass(frozen=True)
 class SlurmOptions:
-    """slots: at most so many runs wait or run in Slurm; sbatch: (option, value) pairs."""
+    """slots: maximum number of runs waiting or running in Slurm; sbatch: (option, value) pairs."""
 
     slots: int = DEFAULT_SLOTS
     sbatch: tuple[tuple[str, str], ...] = ()
 
 
 def is_slurm(where: str) -> bool:
-    """Whether an --on names Slurm."""
+    """Whether the value of --on names Slurm."""
     return where.partition(":")[0] == SLURM
 
 
 def parse(where: str) -> SlurmOptions:
-    """The options of `slurm[:NAME=VALUE,...]`; ValueError says what is wrong with them."""
+    """The options of `slurm[:NAME=VALUE,...]`; ValueError with a message if they are invalid."""
     _, colon, text = where.partition(":")
-    found: dict[str, str] = {}
+    given: dict[str, str] = {}
     for word in text.split(",") if colon else ():
         name, _, value = word.strip().partition("=")
         if name not in (SLOTS, *OF_SBATCH):
@@ -41,8 +41,8 @@ def parse(where: str) -> SlurmOptions:
             raise ValueError(f"--on {where}: unknown option {name!r}: use {known}")
         if not (COUNT if name == SLOTS else VALUE).fullmatch(value):
             raise ValueError(f"--on {where}: {value!r} is not valid for {name}")
-        if name in found:
+        if name in given:
             raise ValueError(f"--on {where}: {name} is given twice")
-        found[name] = value
-    slots = int(found.pop(SLOTS, DEFAULT_SLOTS))
-    return SlurmOptions(slots, tuple(found.items()))
+        given[name] = value
+    slots = int(given.pop(SLOTS, DEFAULT_SLOTS))
+    return SlurmOptions(slots, tuple(given.items()))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Slurm as who does jobs. The driver looks at folders and at squeue, in one thread.
+"""Workers in Slurm's queue. The driver polls folders and squeue, in one thread.
 
-A run is done when its folder is there. It is lost when squeue answers and does not have it, its
-node's heartbeat has stopped, and its folder has not come for SETTLE_S.
+A run is done when its folder exists. It is lost when squeue answers without listing it, its node's
+heartbeat has stopped, and its folder has not appeared for SETTLE_S.
 """
 
 import contextlib
@@ -28,22 +28,22 @@ from run.slurm.tasks import BLAMELESS, UNTOLD, SlurmTask
 from vm.results_memory import recover
 
 LOOK_S = 5.0  # between two calls of squeue
-SUBMIT_S = 5.0  # that runs are gathered for one array
-# In which a shared folder shows what a node has written: NFS may keep what it knew for 60 s.
+SUBMIT_S = 5.0  # for which runs are collected for an array
+# Delay until a shared folder shows what a node has written: NFS may cache for 60 s.
 SETTLE_S = 90.0
-FULL_S = 60.0  # until sbatch is tried again after it took no more
-# Reasons for waiting that pass by themselves; and one of a node that does no more runs.
+FULL_S = 60.0  # until sbatch is tried again after it accepted no more jobs
+# Normal reasons for waiting; and the reason if a node does no more runs.
 USUAL = frozenset(("None", "Resources", "Priority", "JobArrayTaskLimit", "Cleaning", "BeginTime"))
 NODE_AWAY = "ReqNodeNotAvail"
 
 
 class SlurmWorkers(Elsewhere[SlurmTask]):
-    """Jobs in Slurm's queue.
+    """Does jobs in Slurm's queue.
 
-    name: of all the campaign's jobs there. arrays: make its submissions.
+    name: of all the campaign's jobs there. arrays: makes its submissions.
     """
 
-    end_s = 90.0  # in which Slurm has to end what is cancelled
+    end_s = 90.0  # within which Slurm has to end cancelled jobs
     task_type = SlurmTask
 
     def __init__(
@@ -67,7 +67,7 @@ class SlurmWorkers(Elsewhere[SlurmTask]):
         self._told: set[str] = set()
 
     def look(self, wait_s: float) -> list[Ended]:
-        """The jobs that ended; UserError if Slurm refuses all."""
+        """The jobs that ended since the last look; UserError if Slurm refuses all jobs."""
         for task in list(self._tasks):
             if (state := ended(task.run)) not in (None, ABORTED):
                 self._taken_over(task, str(state))
@@ -82,25 +82,25 @@ class SlurmWorkers(Elsewhere[SlurmTask]):
         return super().look(0)
 
     def cancel(self, job: Job) -> None:
-        """Have it cut short, in the queue or on its node."""
+        """Cut the job short, in the queue or on its node."""
         if any(task.job is job and not task.cancelled for task in self._tasks):
             self._next_ask = 0.0
         super().cancel(job)
 
     def end(self) -> None:
-        """Cancel all jobs, and wait until they are over."""
+        """Cancel all jobs and wait until they have ended."""
         super().end()
         if self._tasks:
             self._say(f"Slurm has not ended all: scancel --name={self._name} does")
 
     def close(self) -> None:
-        """End all, and leave nothing in the queue that would begin."""
+        """End all jobs, and cancel those of an earlier driver that are still in the queue."""
         self.end()
         if self._known:
             self._drop_known()
 
     def _take_in(self, task: SlurmTask) -> None:
-        """Into the row for the next array; if the queue has it from before, that is followed."""
+        """Put the task into the next array; if it is in Slurm's queue already, follow it there."""
         if (folder := self._known.pop(task.identity, None)) is not None:
             task.folder, task.beat_at = folder, time.monotonic()
             self._tasks.append(task)
@@ -114,7 +114,7 @@ class SlurmWorkers(Elsewhere[SlurmTask]):
         return self._tasks
 
     def _rows(self) -> list[HostRow]:
-        """A row for each node, and one for what waits, and why."""
+        """A row for each node, and a row for the waiting runs and their reasons."""
         runs: dict[str, list[tuple[str, str]]] = {}
         reasons = {self._away} if self._away else set()
         for task in self._tasks:
@@ -126,19 +126,19 @@ class SlurmWorkers(Elsewhere[SlurmTask]):
         return [*self._hosts.doing(runs), queue]
 
     def _ask(self) -> None:
-        """Look at the queue: which tasks are over, which are to be cancelled."""
+        """Poll the queue: handle ended tasks, cancel unwanted ones."""
         try:
-            found = self._queue.tasks(self._name)
+            queued = self._queue.tasks(self._name)
             for task in list(self._tasks):
-                self._check(task, found)
+                self._check(task, queued)
             unwanted = [
-                one
-                for one in self._tasks
-                if one.queued and not one.cancel_sent and one.is_unwanted()
+                candidate
+                for candidate in self._tasks
+                if candidate.queued and not candidate.cancel_sent and candidate.is_unwanted()
             ]
             for task in unwanted:
                 task.cancelled = task.cancel_sent = True
-            if ids := [one.queued.job_id for one in unwanted if one.queued]:
+            if ids := [candidate.queued.job_id for candidate in unwanted if candidate.queued]:
                 self._queue.cancel(ids)
             if self._known and self._is_known_dropped:
                 self._drop_known()
@@ -152,7 +152,7 @@ class SlurmWorkers(Elsewhere[SlurmTask]):
         self._away = ""
 
     def _check(self, task: SlurmTask, found: Mapping[tuple[str, int], QueuedTask]) -> None:
-        """What the queue says of a task, and what its node."""
+        """Update a task from the queue and from its node's files."""
         assert task.folder is not None
         now = time.monotonic()
         task.queued = found.get(task.folder.key)
@@ -176,17 +176,17 @@ class SlurmWorkers(Elsewhere[SlurmTask]):
             return
         submitted = (task.folder.submission / submission.SUBMITTED).exists()
         if task.queued is None and not task.node and not submitted:
-            self._again(task)  # sbatch has not done it
+            self._again(task)  # sbatch did not submit it
             return
         task.over_at = task.over_at or now
-        # What the folder shows already needs no wait.
+        # If the folder shows the end already, do not wait.
         shown = task.node and (task.folder.refused or ended(task.partial) is not None)
         never_begun = state == "CANCELLED" and not (task.queued and task.queued.node)
         if shown or never_begun or now >= max(task.over_at, task.beat_at) + SETTLE_S:
             self._gone(task, state)
 
     def _again(self, task: SlurmTask) -> None:
-        """Back into the row; no attempt of it is lost."""
+        """Put a task back to be submitted again; this does not count as an attempt."""
         self._take(task)
         task.put_back()
         if task.cancelled:
@@ -195,11 +195,13 @@ class SlurmWorkers(Elsewhere[SlurmTask]):
             self._pending.append(task)
 
     def _taken_over(self, task: SlurmTask, state: str) -> None:
-        """Its run is there."""
+        """Report a task whose run has arrived."""
         node = task.node
         self._take(task)
         self._done(task.run, node)
-        if others := sorted(one.name for one in task.run.parent.glob(f"{task.run.name}.differs-*")):
+        if others := sorted(
+            copy.name for copy in task.run.parent.glob(f"{task.run.name}.differs-*")
+        ):
             task.screen.say(
                 f"WARNING: {task.run}: other copies of it differ: {', '.join(others)}. Compare "
                 f"them before you trust {node}"
@@ -208,9 +210,9 @@ class SlurmWorkers(Elsewhere[SlurmTask]):
         self._finished(task, node, state, why_of(task.run), took_s)
 
     def _gone(self, task: SlurmTask, state: str) -> None:
-        """It is over and left no result: its folder says why."""
+        """Handle a task that ended without a result: its folder says why."""
         assert task.folder is not None
-        # NFS shows what others have put into a folder once it is opened.
+        # Opening a folder makes NFS show what others have put into it.
         for folder in (task.run.parent, task.folder.submission):
             with contextlib.suppress(OSError):
                 list(folder.iterdir())
@@ -222,7 +224,7 @@ class SlurmWorkers(Elsewhere[SlurmTask]):
             self._again(task)
             return
         if node and ended(task.partial) not in (None, ABORTED):
-            # Its worker ended, or was ended, between the last file of the run and the rename.
+            # Its worker ended, or was killed, between the run's last file and the rename.
             with contextlib.suppress(FileNotFoundError):
                 run_copies.settle(task.partial, task.run)
             return
@@ -231,7 +233,7 @@ class SlurmWorkers(Elsewhere[SlurmTask]):
             made = task.partial
             with contextlib.suppress(UserError):
                 recover(made)
-            # A worker that was asked to end knows less of why than Slurm.
+            # If Slurm ended the worker, Slurm's reason is better than the worker's.
             if ended(made) is not None and state in UNTOLD:
                 why = why_of(made)
             else:
@@ -243,25 +245,25 @@ class SlurmWorkers(Elsewhere[SlurmTask]):
         self._aborted(task, why, node)
 
     def _take(self, task: SlurmTask) -> None:
-        """It is over for Slurm."""
+        """Forget a task that Slurm has ended."""
         assert task.folder is not None
         if task in self._tasks:
             self._tasks.remove(task)
         self._submissions.take(task.folder)
 
     def _drop_known(self) -> None:
-        """Cancel what nobody has asked for again."""
+        """Cancel an earlier driver's jobs that were not submitted again."""
         with contextlib.suppress(NoAnswer):
-            found = self._queue.tasks(self._name)
-            keys = [one.key for one in self._known.values()]
-            if ids := [found[key].job_id for key in keys if key in found]:
+            queued = self._queue.tasks(self._name)
+            keys = [known.key for known in self._known.values()]
+            if ids := [queued[key].job_id for key in keys if key in queued]:
                 self._queue.cancel(ids)
             for folder in self._known.values():
                 self._submissions.take(folder)
             self._known = {}
 
     def _submit_pending(self) -> None:
-        """The row as arrays, as long as the site permits."""
+        """Submit the waiting tasks as arrays, as long as the site permits."""
         while True:
             tasks, node = self._next_array()
             if not tasks:
@@ -271,7 +273,7 @@ class SlurmWorkers(Elsewhere[SlurmTask]):
             try:
                 self._queue.submit(self._name, folder.name, len(tasks), words)
             except NoAnswer as error:
-                # Whether it has taken them is seen when it answers: they are found by the comment.
+                # Once it answers, the comment shows whether it accepted them.
                 self._away = self._away or str(error)
                 self._say(f"Slurm's controller does not answer: {error}; what runs goes on")
                 self._follow(folder, tasks)
@@ -290,14 +292,14 @@ class SlurmWorkers(Elsewhere[SlurmTask]):
             self._most = min(self._max_array, 2 * self._most)
 
     def _next_array(self) -> tuple[list[SlurmTask], str]:
-        """What is submitted next, and the node that has to do it ("": any)."""
+        """The tasks to submit next, and the node that has to do them ("": any)."""
         if self._blocks is None:
             return self._pending[: self._most], ""
         for node in map(self._held_by, self._pending):
             if node:
                 tasks = [task for task in self._pending if self._held_by(task) == node]
                 return tasks[: self._most], node
-        # Which node begins the next block is known before another one is in the queue.
+        # Submit a block only when the previous block's node is known.
         waits = any(not task.node and not self._held_by(task) for task in self._tasks)
         return ([] if waits else self._pending[:1]), ""
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The folder of one array of jobs: what each task is to do, and what is known of it.
+"""The folder of an array of jobs: its plan, and the state of its tasks.
 
-It is in `.slurm` of the campaign, which driver and nodes share. Who dies leaves all that others
-need to go on: `plan.json` is there before sbatch is called, `K.begun` before task K does anything.
+It is in the campaign's `.slurm`, which driver and nodes share. After any process died the others
+can continue: `plan.json` exists before sbatch is called, `K.begun` before task K does anything.
 """
 
 import contextlib
@@ -22,46 +22,46 @@ from run.run_folders import ended
 
 FOLDER = ".slurm"  # in the campaign's folder
 PLAN = "plan.json"
-SUBMITTED = "submitted"  # there once sbatch has answered
+SUBMITTED = "submitted"  # exists once sbatch has answered
 NODE, WORKER, ALIVE, REFUSED = "node", "worker", "alive", "refused"  # in K.begun
 
 
 @dataclass(frozen=True)
 class TaskFolder:
-    """Task `index` of a submission."""
+    """The files of task `index` of a submission."""
 
     submission: Path
     index: int
 
     @property
     def key(self) -> tuple[str, int]:
-        """What Slurm knows it by: the comment, and the index in the array."""
+        """Its key in Slurm: the comment, and the index in the array."""
         return self.submission.name, self.index
 
     @property
     def begun(self) -> Path:
-        """Made by the node that does it; a second one does nothing."""
+        """A folder that the node makes which does the task; a second node does nothing."""
         return self.submission / f"{self.index}.begun"
 
     @property
     def taken(self) -> Path:
-        """Made by the driver when it has taken over what the task left."""
+        """A file that the driver makes when it has taken over the task's result."""
         return self.submission / f"{self.index}.taken"
 
     @property
     def log(self) -> Path:
-        """What the task printed."""
+        """The output of the task."""
         return self.submission / f"{self.index}.log"
 
     @property
     def node(self) -> str:
-        """The node that began it, empty if none did."""
+        """The node that began the task, empty if none did."""
         return _text(self.begun / NODE)
 
     def begin(self, node: str) -> bool:
-        """Have this process do it on that node; False if another one does it already.
+        """Claim the task for this process on that node; False if another process has claimed it.
 
-        By a rename, of which NFS may lose the answer: what counts is what is there then.
+        Uses a rename. NFS may lose its answer: what counts is the folder that exists afterwards.
         """
         token = secrets.token_hex(8)
         aside = self.submission / f".{self.index}-{token}"
@@ -75,29 +75,29 @@ class TaskFolder:
 
     @property
     def refused(self) -> str:
-        """Why its node did not do it, empty if it did."""
+        """Why its node did not do the task, empty if it did."""
         return _text(self.begun / REFUSED)
 
     @property
     def heartbeat(self) -> str:
-        """Another text each few seconds as long as the node does it; clocks are not compared."""
+        """A text that changes every few seconds while the node does the task; no time stamp."""
         return _text(self.begun / ALIVE)
 
     @property
     def last_line(self) -> str:
-        """The last line that it printed."""
+        """The last line of the task's output."""
         lines = _text(self.log).splitlines()
         return lines[-1] if lines else ""
 
     def entry(self) -> dict[str, Any]:
         """Its part of the plan; KeyError if the plan has none, ValueError if it is damaged."""
         tasks = plan(self.submission)["tasks"]
-        found: dict[str, Any] = tasks[self.index]
-        return found
+        entry: dict[str, Any] = tasks[self.index]
+        return entry
 
 
 def make(campaign: Path, planned: Mapping[str, Any]) -> Path:
-    """A new submission with this plan, not submitted yet."""
+    """Make the folder of a new submission with this plan, not submitted yet."""
     folder = campaign / FOLDER / secrets.token_hex(6)
     folder.mkdir(parents=True)
     write_json(folder / PLAN, {"format": plan_file.FORMAT, **planned})
@@ -105,28 +105,28 @@ def make(campaign: Path, planned: Mapping[str, Any]) -> Path:
 
 
 def plan(submission: Path) -> dict[str, Any]:
-    """Its plan; ValueError if it is damaged."""
-    found = json.loads((submission / PLAN).read_bytes())
-    if not isinstance(found, dict) or found.get("format") != plan_file.FORMAT:
+    """The plan of a submission; ValueError if it is damaged."""
+    content = json.loads((submission / PLAN).read_bytes())
+    if not isinstance(content, dict) or content.get("format") != plan_file.FORMAT:
         raise ValueError(f"{submission / PLAN} is no plan of format {plan_file.FORMAT}")
-    return found
+    return content
 
 
 class Submissions:
-    """The submissions of a campaign of which tasks were not taken over."""
+    """The submissions of a campaign with tasks that were not taken over yet."""
 
     def __init__(self, campaign: Path) -> None:
         self._campaign = campaign
         self._left: dict[Path, set[int]] = {}
 
     def add(self, folder: Path, tasks: int) -> None:
-        """One of so many tasks was submitted."""
+        """Add a submission; tasks: its number of tasks."""
         self._left[folder] = set(range(tasks))
 
     def recover(self, done: Callable[[Path, str], None]) -> dict[str, TaskFolder]:
-        """What a driver before us has submitted and not taken over, by the jobs' identities.
+        """The tasks that an earlier driver submitted and did not take over, by job identity.
 
-        done: called with each run that has a result, and with the node that did it.
+        done: called with each run that has a result, and the node that did it.
         """
         known = {}
         for path in sorted((self._campaign / FOLDER).glob(f"*/{PLAN}")):
@@ -144,7 +144,7 @@ class Submissions:
         return known
 
     def take(self, task: TaskFolder) -> None:
-        """It is over for Slurm; a submission of which nothing is left goes."""
+        """Mark a task as taken over; removes the submission after its last task."""
         with contextlib.suppress(OSError):
             task.taken.touch()
         left = self._left.get(task.submission, set())
@@ -155,7 +155,7 @@ class Submissions:
 
 
 def remove(submission: Path) -> None:
-    """Remove it: all its tasks are over."""
+    """Remove a submission's folder."""
     shutil.rmtree(submission, ignore_errors=True)
 
 

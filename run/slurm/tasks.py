@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the driver knows of each job that is in Slurm's queue, and why one has no result."""
+"""The driver's state of each job in Slurm's queue, and the reason if it has no result."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,18 +21,18 @@ WHY = {
     "": "neither Slurm's queue nor a heartbeat knows it",
 }
 NO_WORD = "it printed nothing: is its folder on a file system that all nodes share, at this path?"
-# States that say nothing of why a worker did not end its run.
+# States that do not explain why a worker did not finish its run.
 UNTOLD = ("FAILED", "COMPLETED", "")
-# Ends that are no fault of the node's.
+# States that are not the node's fault.
 BLAMELESS = ("CANCELLED", "PREEMPTED", "TIMEOUT", "DEADLINE")
 
 
 @dataclass
 class SlurmTask(Task):
-    """A job that was given to us. folder: its place in a submission, once it has one.
+    """A submitted job. folder: its task in a submission, once it is in one.
 
-    over_at: when squeue first had it no more; beat_at: when its heartbeat changed last; both, and
-    began_at, by the driver's monotonic clock, in seconds.
+    over_at: when squeue first no longer had it; beat_at: when its heartbeat last changed; these and
+    began_at are seconds of the driver's monotonic clock.
     """
 
     folder: TaskFolder | None = None
@@ -45,23 +45,23 @@ class SlurmTask(Task):
 
     @property
     def node(self) -> str:
-        """The node that began it, empty if none did."""
+        """The node that began the task, empty if none did."""
         return self.folder.node if self.folder else ""
 
     @property
     def partial(self) -> Path:
-        """The folder in which its run grows; it has to be in a submission."""
+        """The folder of its run in progress; the task has to be in a submission."""
         assert self.folder is not None
         name = f"{self.folder.submission.name}-{self.folder.index}"
         return self.run.with_name(run_copies.partial_name(self.job.number, self.node, name))
 
     def put_back(self) -> None:
-        """It is in no submission any more, and will be in another one."""
+        """Reset it, so that it can be put into another submission."""
         self.folder, self.queued, self.over_at, self.began_at = None, None, None, None
         self.cancel_sent, self.progress = False, Progress()
 
     def why_cut(self, state: str) -> str:
-        """Why it ended without a result, in one line; state: as squeue had it last."""
+        """Why it ended without a result, in one line; state: its last state in squeue."""
         assert self.folder is not None
         if not self.node and state in ("FAILED", "COMPLETED"):
             return f"its worker ended before it began: {self.folder.last_line or NO_WORD}"
