@@ -172,11 +172,14 @@ def _history(options: Options) -> list[str]:
 
 
 def _load(options: Options) -> str:
-    gitks = (
-        f"{options.gitk} gitk's, {options.passes} pass(es), a line every {options.every} commits, "
-        f"touch {options.touch:g}, step {options.step}"
+    workload = registry.find(options.workload)
+    lines = f"a line every {options.every} commits"
+    gitks = f"{options.gitk} gitk's, " + (
+        lines
+        if workload.real_gitks
+        else f"{options.passes} pass(es), {lines}, touch {options.touch:g}, step {options.step}"
     )
-    summary = registry.find(options.workload).describe(options).summary
+    summary = workload.describe(options).summary
     described = f"{summary} ({options.load})" if options.load else summary
     own = [described] if options.load or not options.gitks else []
     return "; ".join([*([gitks] if options.gitks else []), *own])

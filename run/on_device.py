@@ -84,7 +84,7 @@ def _run(
     if options.gitks:
         repo = history.use(Path(options.repo)) if options.repo else history.build(options.commits)
     source = music_source(options)
-    commits = 0 if repo is None else options.commits
+    commits = 0 if repo is None else chosen.reads(options)
     label = options.variants[0].name(os.uname().release, ())
     campaign = Campaign(options, argv)
     campaign.enter([(replace(options.variants[0], label=label), None)])

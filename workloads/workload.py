@@ -79,6 +79,8 @@ class Workload:
     parameters: tuple[Parameter, ...] = ()
     kills: bool = False  # the kernel's kill of a program without a stream is no failure
     gitks: bool = False  # includes the desktop's gitk's: their options hold, the history is made
+    real_gitks: bool = False  # these are gitk itself, not fake_gitk
+    reads: Callable[[Options], int] = lambda options: options.commits  # by each gitk
     memory: int | None = None  # bytes of its VM without --memory; None: those of the profile
     more_memory: int = 0  # bytes added to the profile's, for what its own programs hold
     fs: str | None = None  # its file system, if the user names none

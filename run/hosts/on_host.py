@@ -82,9 +82,8 @@ def start(asked: dict[str, Any]) -> dict[str, Any]:
     command += [asked["label"], str(asked["number"]), "--host", asked["host"]]
     command += ["--job", asked["job"]]
     # The worker inherits this lock: it is held as long as the worker lives.
-    held = os.open(
-        folder / PLAN, os.O_RDWR | os.O_CLOEXEC
-    )  # over NFS an exclusive lock needs a file open for writing
+    # Over NFS an exclusive lock needs a file that is open for writing.
+    held = os.open(folder / PLAN, os.O_RDWR | os.O_CLOEXEC)
     fcntl.flock(held, fcntl.LOCK_EX)
     with open(folder / LOG, "wb") as log:
         process = subprocess.Popen(

@@ -17,6 +17,7 @@ from setup.kernels import Kernel
 from vm import disk_model, emulator
 from vm.disk_spec import DiskModel
 from vm.guest import Errand, Guest
+from workloads import registry
 
 GUEST_FILES = ("initrd", "root_image", "suite", "history_image", "music_image")
 KERNEL_FILES = ("image", "config")
@@ -36,7 +37,7 @@ class Streams:
     @classmethod
     def of(cls, options: Options, names: list[str]) -> "Streams":
         """The streams of a variant's runs; options: the variant's; names: of its streams."""
-        commits = options.commits if options.gitks else 0
+        commits = registry.find(options.workload).reads(options) if options.gitks else 0
         return cls(tuple(names), commits, options.passes, options.timeout)
 
 

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The desktop with the real gitk's: Tcl/Tk in windows of an X server without a screen (Xvfb).
+
+It needs some nine times the memory a commit that fake_gitk does, which the default workload uses
+(docs/developer/fake-gitk.md). The lines have the same form.
+"""
+
+import contextlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from contract.option_rows import PROFILES
+from contract.options import Options, flag
+from contract.options import defaults as usual_options
+from contract.values import up_to
+from contract.workload import Description
+from errors import Exit, UserError
+from monitors.streams import Stream
+from workloads import desktop
+from workloads.workload import Parameter, Workload, WorkloadEnvironment, defaults
+
+NAME = "gitk"
+SCRIPT = Path(__file__).resolve().parent / "gitk.tcl"
+# One that no other X server has.
+DISPLAY = ":2009"
+SCREEN = "1280x800x24"
+# What only fake_gitk has: the real one decides by itself what it reads again.
+OF_FAKE_GITK = ("passes", "touch", "step")
+# The X server takes 23 MiB, and each window 9 MiB before it reads a commit.
+MORE_MEMORY = 64 << 20
+
+
+def check(options: Options) -> None:
+    """UserError (2) if an option is for fake_gitk, or the history is shorter than what is read."""
+    usual = usual_options(PROFILES[options.profile], {})
+    for name in OF_FAKE_GITK:
+        if getattr(options, name) != usual[name]:
+            raise UserError(
+                f"{flag(name)} is for fake_gitk, not for --workload {NAME}", status=Exit.USAGE
+            )
+    if options.commits and read(options) > options.commits:
+        raise UserError(
+            f"--load commits={read(options)}: the history has {options.commits} (--commits)",
+            status=Exit.USAGE,
+        )
+
+
+def read(options: Options) -> int:
+    """How many commits each gitk reads."""
+    return WORKLOAD.values(options)["commits"]
+
+
+@contextlib.contextmanager
+def prepared(options: Options, environment: WorkloadEnvironment) -> Iterator[None]:
+    """Clone the history, and start the X server, which ends with this process or with the run."""
+    with desktop.prepared(options, environment), x_server():
+        yield
+
+
+@contextlib.contextmanager
+def x_server() -> Iterator[None]:
+    """An X server at DISPLAY, which answers; UserError if it does not start."""
+    answer, ready = os.pipe()
+    errors = os.memfd_create("x-server")
+    # -noreset: without it the server starts anew when its last window is closed.
+    argv = ["setpriv", "--pdeathsig", "KILL", "Xvfb", DISPLAY, "-displayfd", str(ready)]
+    argv += ["-screen", "0", SCREEN, "-nolisten", "tcp", "-nolisten", "local", "-noreset"]
+    server = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=errors, pass_fds=[ready])
+    os.close(ready)
+    try:
+        with open(answer) as display:
+            if not display.readline():
+                words = os.pread(errors, 65_536, 0).decode(errors="replace").split("\n")
+                why = next((line for line in reversed(words) if line.strip()), "no word from it")
+                raise UserError(f"the X server did not start: {why.strip()}")
+        yield
+    finally:
+        server.terminate()
+        server.wait()
+        os.close(errors)
+
+
+def programs(options: Options, environment: WorkloadEnvironment) -> list[Stream]:
+    """The gitk's."""
+    gitk = shutil.which("gitk") or "gitk"
+    command = ["sh", "-c", 'cd "$1" && shift && exec wish "$@"', "sh"]
+    command += [str(environment.scratch / desktop.CLONE), str(SCRIPT), gitk]
+    command += [str(options.every), str(read(options))]
+    env = {
+        "PATH": os.environ["PATH"],
+        "HOME": os.environ.get("HOME", "/"),
+        "LC_ALL": "C.UTF-8",
+        "DISPLAY": DISPLAY,
+    }
+    return [Stream(name, command, env, waits=True) for name in desktop.streams(options)]
+
+
+def describe(options: Options) -> Description:
+    """The desktop's description, of the real gitk's."""
+    return Description(
+        name=NAME,
+        summary="music and real gitk's that read a history",
+        subject="gitk",
+        subjects=tuple(desktop.streams(options)),
+    )
+
+
+WORKLOAD = Workload(
+    name=NAME,
+    describe=describe,
+    streams=desktop.streams,
+    programs=programs,
+    finite=lambda options: set(desktop.streams(options)),
+    done="every gitk read its history",
+    late="the gitk's",
+    gitks=True,
+    real_gitks=True,
+    reads=read,
+    more_memory=MORE_MEMORY,
+    check=check,
+    parameters=(
+        Parameter(
+            "commits",
+            "number of the newest commits that each gitk reads",
+            up_to(1_000_000),
+            defaults("4000", "16000", "16000"),
+        ),
+    ),
+    packages={"gitk": "gitk", "xvfb": "Xvfb"},
+    prepared=prepared,
+)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Runs the real gitk in the repository of the current folder, and prints how many commits it has.
+#
+# usage: wish gitk.tcl GITK EVERY COMMITS
+#
+# GITK is the program itself, whose last line begins to read commits. This one prints `ready` when
+# gitk's window is there, reads them when a line is read, and prints `pass 1 commits N` whenever N
+# has passed a multiple of EVERY. It ends when all are in the window.
+
+lassign $argv program every commits
+set argv [list --max-count=$commits]
+set argc 1
+set argv0 gitk
+
+set file [open $program]
+fconfigure $file -encoding utf-8
+set script [read $file]
+close $file
+# Nobody would close a window with an error.
+set script [string map {{tkwait window $top} {puts stderr $msg; exit 1}} $script]
+set begin "\ngetcommits {}\n"
+set end [string first $begin $script]
+if {$end < 0 || $end != [string last $begin $script]} {
+    puts stderr "$program does not begin to read commits where this suite expects it"
+    exit 1
+}
+uplevel #0 [string range $script 0 $end]
+
+fconfigure stdout -buffering line
+set printed 0
+
+proc print_commits {call code result op} {
+    global commitidx curview every printed
+    if {$commitidx($curview) / $every > $printed / $every} {
+        set printed $commitidx($curview)
+        puts "pass 1 commits $printed"
+    }
+}
+
+proc end_when_complete {call code result op} {
+    global commitidx curview printed viewcomplete
+    if {!$viewcomplete($curview)} return
+    # The rows are drawn before the last line is printed.
+    update
+    if {$commitidx($curview) != $printed} {
+        puts "pass 1 commits $commitidx($curview)"
+    }
+    exit 0
+}
+
+trace add execution getcommitlines leave print_commits
+trace add execution chewcommits leave end_when_complete
+# The clone has no files, which gitk would show as changes.
+set showlocalchanges 0
+puts ready
+# The end of standard input alone: the recorder is gone.
+if {[gets stdin] eq "" && [eof stdin]} {exit 1}
+getcommits {}
