@@ -3,6 +3,7 @@
 
 import os
 import tempfile
+from collections import Counter
 
 import pytest
 from hypothesis import settings
@@ -27,7 +28,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Move tests marked vm behind all others; those marked clock are tried again if they fail."""
+    """Order the tests; those marked clock are tried again if they fail.
+
+    Those marked vm come behind all others. Workers share them by file, and none shall wait for a
+    long file at the end: files with slow tests come first, then those with many tests.
+    """
     if not config.getoption("--all"):
         slow = [item for item in items if item.get_closest_marker("slow")]
         config.hook.pytest_deselected(items=slow)
@@ -35,7 +40,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("clock"):
             item.add_marker(pytest.mark.flaky(reruns=2, only_rerun=["."]))
-    items.sort(key=lambda item: item.get_closest_marker("vm") is not None)
+    count = Counter(item.path for item in items)
+    slow_files = {item.path for item in items if item.get_closest_marker("slow")}
+
+    def place(item: pytest.Item) -> tuple[int, int]:
+        if item.get_closest_marker("vm") is None:
+            return 0, 0
+        many = count[item.path]
+        return (1, many) if item.path in slow_files else (2, -many)
+
+    items.sort(key=place)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
