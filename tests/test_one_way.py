@@ -191,7 +191,7 @@ def test_a_guest_has_what_runs_there_and_nothing_else() -> None:
     python = {path for path in guest_suite.files() if path.suffix == ".py"}
     assert python == {modules()[name] for name in closure({"measure.one_run"})}
     others = {str(path.relative_to(SUITE)) for path in {*guest_suite.files()} - python}
-    assert others == {"run_test.sh", "vm/guest_init.sh"}
+    assert others == {"run_test.sh", "vm/guest_init.sh", "workloads/gitk.tcl"}
 
 
 def test_the_files_of_a_folder_can_be_overseen() -> None:
