@@ -77,12 +77,13 @@ def measure(commits: int) -> dict[str, list[Kept]]:
     words = ["--profile", "quick", "--gitk", "1", "--commits"]
     fake = parse([*words, str(commits)])
     real = parse([*words, str(HISTORY), "--workload", "gitk", "--load", f"commits={commits}"])
-    with tempfile.TemporaryDirectory() as folder, gitk.x_server():
+    with tempfile.TemporaryDirectory() as folder:
         environment = WorkloadEnvironment(Path(folder), "", Path(folder, "figures"))
         desktop.fill(environment.scratch, str(history.build(HISTORY)))
         (fake_gitk,) = desktop.programs(fake, environment)
         (real_gitk,) = gitk.programs(real, environment)
-        return {"gitk": follow(real_gitk), "fake_gitk": follow(fake_gitk)}
+        with gitk.x_server(gitk.key_file(environment)):
+            return {"gitk": follow(real_gitk), "fake_gitk": follow(fake_gitk)}
 
 
 def table(name: str, samples: list[Kept]) -> list[str]:

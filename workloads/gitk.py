@@ -8,6 +8,7 @@ It needs some nine times the memory a commit that fake_gitk does, which the defa
 import contextlib
 import os
 import shutil
+import struct
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,18 +57,35 @@ def read(options: Options) -> int:
 @contextlib.contextmanager
 def prepared(options: Options, environment: WorkloadEnvironment) -> Iterator[None]:
     """Clone the history, and start the X server, which ends with this process or with the run."""
-    with desktop.prepared(options, environment), x_server():
+    with desktop.prepared(options, environment), x_server(key_file(environment)):
         yield
 
 
+def key_file(environment: WorkloadEnvironment) -> Path:
+    """The file with the X server's key: other users of a machine (--device) cannot connect."""
+    return environment.figures.with_name("xauthority")
+
+
+def write_key(path: Path) -> None:
+    """A new key for DISPLAY, in the format of Xau(3): for every host (FamilyWild)."""
+    fields = (b"", DISPLAY.removeprefix(":").encode(), b"MIT-MAGIC-COOKIE-1", os.urandom(16))
+    data = b"".join(struct.pack(">H", len(field)) + field for field in fields)
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "wb") as file:
+        file.write(struct.pack(">H", 0xFFFF) + data)
+
+
 @contextlib.contextmanager
-def x_server() -> Iterator[None]:
-    """An X server at DISPLAY, which answers; UserError if it does not start."""
+def x_server(key: Path) -> Iterator[None]:
+    """An X server at DISPLAY that answers who has this file's key; UserError if it cannot start."""
+    write_key(key)
     answer, ready = os.pipe()
     errors = os.memfd_create("x-server")
     # -noreset: without it the server starts anew when its last window is closed.
     argv = ["setpriv", "--pdeathsig", "KILL", "Xvfb", DISPLAY, "-displayfd", str(ready)]
     argv += ["-screen", "0", SCREEN, "-nolisten", "tcp", "-nolisten", "local", "-noreset"]
+    argv += ["-auth", str(key)]
     server = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=errors, pass_fds=[ready])
     os.close(ready)
     try:
@@ -81,6 +99,7 @@ def x_server() -> Iterator[None]:
         server.terminate()
         server.wait()
         os.close(errors)
+        key.unlink()
 
 
 def programs(options: Options, environment: WorkloadEnvironment) -> list[Stream]:
@@ -94,6 +113,9 @@ def programs(options: Options, environment: WorkloadEnvironment) -> list[Stream]
         "HOME": os.environ.get("HOME", "/"),
         "LC_ALL": "C.UTF-8",
         "DISPLAY": DISPLAY,
+        "XAUTHORITY": str(key_file(environment)),
+        # Not the user's own settings; gitk would also make a folder for them.
+        "XDG_CONFIG_HOME": str(environment.figures.parent),
     }
     return [Stream(name, command, env, waits=True) for name in desktop.streams(options)]
 

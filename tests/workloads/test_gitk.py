@@ -58,6 +58,7 @@ def test_each_window_reads_what_was_asked_and_progress_counts_that() -> None:
     assert [stream.name for stream in programs] == ["gitk-1", "gitk-2", "gitk-3"]
     for stream in programs:
         assert stream.waits and stream.env["DISPLAY"] == gitk.DISPLAY
+        assert stream.env["XAUTHORITY"] == str(gitk.key_file(environment))
         assert stream.argv[-2:] == ["50", "700"]
     assert Streams.of(options, []).commits == 700
     assert options.memory == (230 << 20) + gitk.MORE_MEMORY
@@ -118,9 +119,10 @@ def test_an_x_server_that_does_not_start_is_told(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with (
         pytest.raises(UserError, match=re.escape("did not start: (EE) no display for you")),
-        gitk.x_server(),
+        gitk.x_server(tmp_path / "key"),
     ):
         pass
+    assert not (tmp_path / "key").exists()
 
 
 def test_the_x_server_ends_with_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +131,8 @@ def test_the_x_server_ends_with_the_run(tmp_path: Path, monkeypatch: pytest.Monk
     server.write_text(f"#!/bin/sh\n{answer}exec sleep 100\n")
     server.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    with gitk.x_server():
+    with gitk.x_server(tmp_path / "key"):
+        assert (tmp_path / "key").stat().st_mode & 0o777 == 0o600
         pid = int((tmp_path / "pid").read_text())
         assert Path(f"/proc/{pid}").exists()
     assert not Path(f"/proc/{pid}").exists()
