@@ -66,10 +66,10 @@ class Summary:
     def text(self, name: str) -> Iterator[str]:
         """The lines of the summary; name: the log's file name."""
         yield f"{plain(name, 200)}:"
-        if not any(self.log.found.values()):
+        if not any(self.log.by_kind.values()):
             yield "  no record"
         for kind, noun in kinds.KINDS.items():
-            if count := self.log.found[kind]:
+            if count := self.log.by_kind[kind]:
                 yield f"  {self._at_least(kind)}{plural(count, noun)}"
         if self.log.suppressed:
             left = plural(self.log.suppressed, "page allocation failure")

@@ -3,8 +3,8 @@
 
 Each reads the newest commits of the made history on this machine, one after the other, with memory
 to spare. Output: after so many commits the anonymous and the resident memory (MiB, of
-/proc/PID/smaps_rollup), the minor faults (of /proc/PID/stat) and the CPU time (s), each since it
-said `ready`, and at the end the KiB that one commit takes. It needs the packages gitk and xvfb.
+/proc/PID/smaps_rollup), the minor faults (of /proc/PID/stat) and the CPU time (s) since it printed
+`ready`, and at the end the KiB that one commit takes. It needs the packages gitk and xvfb.
 """
 
 import argparse
@@ -95,17 +95,22 @@ def table(name: str, samples: list[Kept]) -> list[str]:
             f"{kept.commits:10,}{kept.anonymous / 1024:10.1f}{kept.resident / 1024:10.1f}"
             f"{kept.faults - first.faults:10,}{kept.cpu - first.cpu:8.2f}"
         )
-    each = (last.anonymous - first.anonymous) / last.commits
-    return [*lines, f"{each:.2f} KiB of anonymous memory a commit, of {last.commits:,} commits", ""]
+    per_commit = (last.anonymous - first.anonymous) / last.commits
+    return [
+        *lines,
+        f"{per_commit:.2f} KiB of anonymous memory a commit, of {last.commits:,} commits",
+        "",
+    ]
 
 
 def draw(samples: dict[str, list[Kept]], path: Path) -> None:
     """Anonymous memory over commits."""
     figure, axes = plt.subplots(figsize=(7, 4))
-    for name, each in samples.items():
-        axes.plot(
-            [kept.commits for kept in each], [kept.anonymous / 1024 for kept in each], label=name
+    for name, curve in samples.items():
+        commits, memory = zip(
+            *((kept.commits, kept.anonymous / 1024) for kept in curve), strict=True
         )
+        axes.plot(commits, memory, label=name)
     axes.set(xlabel="commits read", ylabel="anonymous memory (MiB)", ylim=(0, None))
     axes.legend(frameon=False)
     figure.tight_layout()
@@ -119,8 +124,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("-o", type=Path, metavar="PNG", dest="picture", help="draw it, too")
     options = parser.parse_args(argv)
     samples = measure(options.commits)
-    for name, each in samples.items():
-        print("\n".join(table(name, each)))
+    for name, rows in samples.items():
+        print("\n".join(table(name, rows)))
     if options.picture is not None:
         draw(samples, options.picture)
     return 0

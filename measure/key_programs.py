@@ -10,6 +10,7 @@ import shutil
 
 from monitors.streams import TerminalProgram
 from setup.observers import busybox
+from workloads import companions
 
 
 def here() -> list[TerminalProgram]:
@@ -25,5 +26,4 @@ def here() -> list[TerminalProgram]:
 
 
 def _environment() -> dict[str, str]:
-    path, home = os.environ["PATH"], os.environ.get("HOME", "/")
-    return {"PATH": path, "HOME": home, "LC_ALL": "C.UTF-8", "TERM": "dumb", "HISTFILE": ""}
+    return {**companions.environment(), "TERM": "dumb", "HISTFILE": ""}

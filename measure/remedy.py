@@ -21,6 +21,7 @@ from errors import UserError
 from monitors.streams import AnyProgram
 from setup.crypt_lvm import mapper
 from workloads import memcg
+from workloads.companions import DIES_WITH_US
 
 LOG = mapper.RUN / "daemon.log"
 SLICE = "desktop-freeze-slice"
@@ -28,7 +29,6 @@ STARTED_S = 1.0  # a daemon that cannot run has ended by then
 GRACE_S = 10.0
 MOST_LINES, MOST_LENGTH = 40, 300  # lines and characters a line of the log in meta.json
 MEMINFO = Path("/proc/meminfo")
-DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 
 
 def group() -> memcg.Memcg:

@@ -14,6 +14,8 @@ MUSIC_BYTES_PER_S = 40_000  # 320 kbit/s
 MUSIC_BWLIMIT_KIB = 100
 MUSIC = "music"  # a folder of the file system under test
 HEARTBEAT_WORKING_SET = "8M"
+# The first words of a command that ends with the process that starts it.
+DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 
 
 def names(options: Options) -> list[str]:
@@ -40,12 +42,16 @@ def heartbeat(
     return program(name, argv, before)
 
 
+def environment() -> dict[str, str]:
+    """The variables that every program of a run has."""
+    path, home = os.environ["PATH"], os.environ.get("HOME", "/")
+    return {"PATH": path, "HOME": home, "LC_ALL": "C.UTF-8"}
+
+
 def program(name: str, argv: list[str], before: tuple[str, ...] = ()) -> Stream:
     """A stream of one of the suite's own programs, which waits until the workload begins."""
     env = {
-        "PATH": os.environ["PATH"],
-        "HOME": os.environ.get("HOME", "/"),
-        "LC_ALL": "C.UTF-8",
+        **environment(),
         "PYTHONPATH": str(SUITE),
         "PYTHONSAFEPATH": "1",
         "PYTHONDONTWRITEBYTECODE": "1",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The desktop with the real gitk's: Tcl/Tk in windows of an X server without a screen (Xvfb).
 
-It needs some nine times the memory a commit that fake_gitk does, which the default workload uses
-(docs/developer/fake-gitk.md). The lines have the same form.
+It takes six to fourteen times the memory a commit that fake_gitk takes, which the default workload
+uses (docs/developer/fake-gitk.md). The lines have the same form.
 """
 
 import contextlib
@@ -11,6 +11,7 @@ import shutil
 import struct
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from contract.option_rows import PROFILES
@@ -20,8 +21,8 @@ from contract.values import up_to
 from contract.workload import Description
 from errors import Exit, UserError
 from monitors.streams import Stream
-from workloads import desktop
-from workloads.workload import Parameter, Workload, WorkloadEnvironment, defaults
+from workloads import companions, desktop
+from workloads.workload import Parameter, WorkloadEnvironment, defaults
 
 NAME = "gitk"
 SCRIPT = Path(__file__).resolve().parent / "gitk.tcl"
@@ -83,7 +84,7 @@ def x_server(key: Path) -> Iterator[None]:
     answer, ready = os.pipe()
     errors = os.memfd_create("x-server")
     # -noreset: without it the server starts anew when its last window is closed.
-    argv = ["setpriv", "--pdeathsig", "KILL", "Xvfb", DISPLAY, "-displayfd", str(ready)]
+    argv = [*companions.DIES_WITH_US, "Xvfb", DISPLAY, "-displayfd", str(ready)]
     argv += ["-screen", "0", SCREEN, "-nolisten", "tcp", "-nolisten", "local", "-noreset"]
     argv += ["-auth", str(key)]
     server = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=errors, pass_fds=[ready])
@@ -109,9 +110,7 @@ def programs(options: Options, environment: WorkloadEnvironment) -> list[Stream]
     command += [str(environment.scratch / desktop.CLONE), str(SCRIPT), gitk]
     command += [str(options.every), str(read(options))]
     env = {
-        "PATH": os.environ["PATH"],
-        "HOME": os.environ.get("HOME", "/"),
-        "LC_ALL": "C.UTF-8",
+        **companions.environment(),
         "DISPLAY": DISPLAY,
         "XAUTHORITY": str(key_file(environment)),
         # Not the user's own settings; gitk would also make a folder for them.
@@ -122,23 +121,16 @@ def programs(options: Options, environment: WorkloadEnvironment) -> list[Stream]
 
 def describe(options: Options) -> Description:
     """The desktop's description, of the real gitk's."""
-    return Description(
-        name=NAME,
-        summary="music and real gitk's that read a history",
-        subject="gitk",
-        subjects=tuple(desktop.streams(options)),
+    return replace(
+        desktop.describe(options), name=NAME, summary="music and real gitk's that read a history"
     )
 
 
-WORKLOAD = Workload(
+WORKLOAD = replace(
+    desktop.WORKLOAD,
     name=NAME,
     describe=describe,
-    streams=desktop.streams,
     programs=programs,
-    finite=lambda options: set(desktop.streams(options)),
-    done="every gitk read its history",
-    late="the gitk's",
-    gitks=True,
     real_gitks=True,
     reads=read,
     more_memory=MORE_MEMORY,

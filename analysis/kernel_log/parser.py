@@ -31,7 +31,7 @@ class Log:
     suppressed: int = 0  # page allocation failures that the kernel did not print
     hung_tasks_suppressed: bool = False
     missed: bool = False  # records that the kernel's ring lost (kern.log's <missed>)
-    found: Counter[str] = field(default_factory=Counter)  # number of records of each kind
+    by_kind: Counter[str] = field(default_factory=Counter)  # number of records
 
 
 class Parser:
@@ -197,7 +197,7 @@ class Parser:
         if self._last is record:
             self._last = None
         if record.kind != kinds.OTHER:
-            self.log.found[record.kind] += 1
+            self.log.by_kind[record.kind] += 1
             heapq.heappush(self._closed, (record.number, record.whole()))
         first = min((other.number for other in self.open), default=self._begun + 1)
         while self._closed and self._closed[0][0] < first:

@@ -48,9 +48,9 @@ def count_failures(
             of_key[record.order or 0, int(record.mode, 16)] += 1
         # If the OOM killer was invoked but named no victim, nothing was killed yet.
         count.oom_kills += record.kind in (kinds.OOM, kinds.MEMCG_OOM) and record.task is not None
-    count.page_allocation_failures = log.found[kinds.FAILURE]
-    count.hung_tasks = log.found[kinds.HUNG_TASK]
-    count.soft_lockups = log.found[kinds.SOFT_LOCKUP]
+    count.page_allocation_failures = log.by_kind[kinds.FAILURE]
+    count.hung_tasks = log.by_kind[kinds.HUNG_TASK]
+    count.soft_lockups = log.by_kind[kinds.SOFT_LOCKUP]
     count.suppressed, count.missed = log.suppressed, log.missed
     if log.missed:
         count.at_least |= {"page_allocation_failures", "oom_kills", "hung_tasks", "soft_lockups"}
@@ -77,7 +77,7 @@ def as_json(record: Record, *, full: bool = False) -> dict[str, Any]:
 
 
 def hung_tasks_at_least(log: Log) -> bool:
-    return log.hung_tasks_suppressed or log.found[kinds.HUNG_TASK] >= HUNG_TASK_WARNINGS
+    return log.hung_tasks_suppressed or log.by_kind[kinds.HUNG_TASK] >= HUNG_TASK_WARNINGS
 
 
 def _chunks(lines: Iterable[str]) -> Iterator[bytes]:

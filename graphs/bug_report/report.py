@@ -149,7 +149,7 @@ def _symptom(compared: Compared, clean: Clean) -> Iterator[str]:
 def _scene(run: Run, where: str) -> str:
     """A sentence about the workload and the machine."""
     if run.workload.name != DESKTOP:
-        summary = run.workload.summary or "a workload that nothing is told of"
+        summary = run.workload.summary or "a workload without a description"
         return f"{run.workload.name}: {summary}; on {where}."
     gitks = number(run.fact("parameters", "gitk"))
     programs = f"{number_word(int(gitks))} gitk's" if gitks else "gitk's"

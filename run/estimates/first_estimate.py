@@ -90,8 +90,8 @@ def sentence(each: Sequence[Options], accel: str, jobs: int, clock: str, qemu: s
         whole = words(in_all(estimates, jobs))
         if not is_first(estimates):
             return whole
-        one = f"{words(a_run(estimates))} a run, " if len(estimates) > 1 else ""
-        return f"{one}{whole}{' in all' if one else ''} ({FIRST})"
+        a_single = f"{words(a_run(estimates))} a run, " if len(estimates) > 1 else ""
+        return f"{a_single}{whole}{' in all' if a_single else ''} ({FIRST})"
     there = [seconds(one, accel, jobs, clock, REFERENCE) for one in each]
     usual = [one for one in there if one]
     if len(usual) < len(each):
