@@ -2,11 +2,11 @@
 """The command line of run_test.sh, generated from the option table (contract.option_table)."""
 
 import argparse
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from contract import machine_model, values
-from contract.option_rows import CAMPAIGN, DEVICE, PROFILES, VM, Row
+from contract.option_rows import CAMPAIGN, DEVICE, GITKS, PROFILES, VM, Row
 from contract.option_table import ROWS
 from contract.options import MADE, Options, defaults, flag
 from contract.swap import ON_DISK
@@ -95,17 +95,17 @@ def given(parsed: argparse.Namespace) -> dict[str, Any]:
 def check(
     parser: Parser,
     options: Mapping[str, Any],
-    with_gitks: Collection[str],
+    with_gitks: Mapping[str, str],
     variants: Sequence[Variant] = (),
 ) -> None:
     """Exit with a usage error if options contradict each other.
 
-    options: those given; with_gitks: names of the workloads that have gitk's; variants: the
+    options: those given; with_gitks: the workloads that have gitk's, and their kind; variants: the
     variants that the options apply to.
     """
     default = options.get("workload", DESKTOP)
     workloads = list(dict.fromkeys(item.workload or default for item in variants)) or [default]
-    gitks = any(item in with_gitks for item in workloads)
+    gitks = {with_gitks[name] for name in workloads if name in with_gitks}
     on_device = "device" in options
     for name, row in ROWS.items():
         if name not in options:
@@ -121,7 +121,8 @@ def check(
             )
         if not row.heeded(gitks):
             others = " or ".join(workloads)
-            parser.error(f"{flag(name)} is for a workload with gitk's, not for {others}")
+            kind = "gitk's" if row.of_gitks == GITKS else " or ".join(row.of_gitks)
+            parser.error(f"{flag(name)} is for a workload with {kind}, not for {others}")
         if row.needs and row.needs not in options:
             parser.error(f"{flag(name)} goes with {flag(row.needs)}")
     for name in ("swap", "remedy"):
@@ -158,10 +159,10 @@ def filled(options: Mapping[str, Any], **more: Any) -> Options:
     )
 
 
-def parse_measured(argv: list[str], with_gitks: frozenset[str]) -> Options:
+def parse_measured(argv: list[str], with_gitks: Mapping[str, str]) -> Options:
     """Parse the command line of a test of this machine itself (--bare, --device).
 
-    with_gitks: names of the workloads that have gitk's.
+    with_gitks: the workloads that have gitk's, and their kind.
     """
     parser = build_parser()
     options = given(parser.parse_args(argv))

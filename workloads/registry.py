@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import workloads
+from contract.option_rows import FAKE_GITKS, REAL_GITKS
 from contract.options import Options
 from errors import Exit, UserError
 from workloads import companions
@@ -33,9 +34,13 @@ def find(name: str) -> Workload:
     return every()[name]
 
 
-def with_gitks() -> frozenset[str]:
-    """The names of the workloads that include the desktop's gitk's."""
-    return frozenset(name for name, workload in every().items() if workload.gitks)
+def with_gitks() -> dict[str, str]:
+    """The workloads that include the desktop's gitk's, and the kind of these."""
+    return {
+        name: REAL_GITKS if workload.real_gitks else FAKE_GITKS
+        for name, workload in every().items()
+        if workload.gitks
+    }
 
 
 def resolved(options: Options, *, memory_said: bool = True) -> Options:

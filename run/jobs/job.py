@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from contract.option_rows import FAKE_GITKS
 from contract.options import Options
 from errors import UserError
 from setup import cache
@@ -38,7 +39,8 @@ class Streams:
     def of(cls, options: Options, names: list[str]) -> "Streams":
         """The streams of a variant's runs; options: the variant's; names: of its streams."""
         commits = registry.find(options.workload).reads(options) if options.gitks else 0
-        return cls(tuple(names), commits, options.passes, options.timeout)
+        passes = options.passes if FAKE_GITKS in options.gitks else 1
+        return cls(tuple(names), commits, passes, options.timeout)
 
 
 @dataclass(frozen=True)
