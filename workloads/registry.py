@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import workloads
-from contract.option_rows import FAKE_GITKS, REAL_GITKS
-from contract.options import Options
+from contract import machine_model
+from contract.option_rows import FAKE_GITKS, PROFILES, REAL_GITKS
+from contract.options import Options, defaults
 from errors import Exit, UserError
 from workloads import companions
 from workloads.workload import Workload
@@ -58,6 +59,12 @@ def resolved(options: Options, *, memory_said: bool = True) -> Options:
     complete = replace(options, load=load, memory=memory)
     chosen.check(complete)
     return complete
+
+
+def memory_unless_given(options: Options) -> int:
+    """Bytes of its VM's memory without --memory."""
+    usual = defaults(PROFILES[options.profile], machine_model.read(options.machine))
+    return find(options.workload).memory_of(usual["memory"])
 
 
 def disk_bytes(options: Options) -> int:
