@@ -23,16 +23,16 @@ from analysis.text.causes import card_lines, totals_lines
 from errors import UserError, run_command
 
 
-def _print(run: Run, found: RunCauses, worst: int) -> Iterator[str]:
+def _print(run: Run, causes: RunCauses, worst: int) -> Iterator[str]:
     subject = run.workload.subject
     of_all = added_up(run.workload)
     yield (
-        f"{plain(run.label, 60)} run {run.number}: {found.total:.1f} s of stalls"
+        f"{plain(run.label, 60)} run {run.number}: {causes.total:.1f} s of stalls"
         f"{of_all and f', {of_all}'}"
     )
-    yield from totals_lines(found, subject)
-    yield from (f"  {note}" for note in found.notes)
-    for card in (*found.cards[:worst], *found.others[:worst]):
+    yield from totals_lines(causes, subject)
+    yield from (f"  {note}" for note in causes.notes)
+    for card in (*causes.cards[:worst], *causes.others[:worst]):
         yield ""
         yield from card_lines(card)
     yield ""

@@ -2,11 +2,11 @@
 """The command line of run_test.sh, generated from the option table (contract.option_table)."""
 
 import argparse
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from contract import machine_model, values
-from contract.option_rows import CAMPAIGN, DEVICE, PROFILES, VM, Row
+from contract.option_rows import CAMPAIGN, DEVICE, GITKS, PROFILES, VM, Row
 from contract.option_table import ROWS
 from contract.options import MADE, Options, defaults, flag
 from contract.swap import ON_DISK
@@ -87,28 +87,28 @@ def _how(row: Row) -> dict[str, Any]:
     return {key: value for key, value in how.items() if value is not None}
 
 
-def given(said: argparse.Namespace) -> dict[str, Any]:
+def given(parsed: argparse.Namespace) -> dict[str, Any]:
     """The options of the option table that a command line gave."""
-    return {name: value for name in ROWS if (value := getattr(said, name)) is not None}
+    return {name: value for name in ROWS if (value := getattr(parsed, name)) is not None}
 
 
 def check(
     parser: Parser,
-    said: Mapping[str, Any],
-    with_gitks: Collection[str],
+    options: Mapping[str, Any],
+    with_gitks: Mapping[str, str],
     variants: Sequence[Variant] = (),
 ) -> None:
     """Exit with a usage error if options contradict each other.
 
-    said: the given options; with_gitks: names of the workloads that have gitk's; variants: the
+    options: those given; with_gitks: the workloads that have gitk's, and their kind; variants: the
     variants that the options apply to.
     """
-    default = said.get("workload", DESKTOP)
+    default = options.get("workload", DESKTOP)
     workloads = list(dict.fromkeys(item.workload or default for item in variants)) or [default]
-    gitks = any(item in with_gitks for item in workloads)
-    on_device = "device" in said
+    gitks = {with_gitks[name] for name in workloads if name in with_gitks}
+    on_device = "device" in options
     for name, row in ROWS.items():
-        if name not in said:
+        if name not in options:
             continue
         if row.only == DEVICE and not on_device:
             parser.error(f"{flag(name)} goes with --device")
@@ -121,47 +121,48 @@ def check(
             )
         if not row.heeded(gitks):
             others = " or ".join(workloads)
-            parser.error(f"{flag(name)} is for a workload with gitk's, not for {others}")
-        if row.needs and row.needs not in said:
+            kind = "gitk's" if row.of_gitks == GITKS else " or ".join(row.of_gitks)
+            parser.error(f"{flag(name)} is for a workload with {kind}, not for {others}")
+        if row.needs and row.needs not in options:
             parser.error(f"{flag(name)} goes with {flag(row.needs)}")
     for name in ("swap", "remedy"):
-        if on_device and len(said.get(name, ())) > 1:
+        if on_device and len(options.get(name, ())) > 1:
             parser.error(
                 f"{flag(name)} may be given once with --device: a run on a machine is one variant's"
             )
-    if ("bare" in said) != ("run_dir" in said):
+    if ("bare" in options) != ("run_dir" in options):
         parser.error("--bare and --run-dir go together")
-    if "bare" in said and "dry_run" in said:
+    if "bare" in options and "dry_run" in options:
         parser.error("--bare and --dry-run do not go together")
     needed = [name for name in ("repo", "music") if ROWS[name].heeded(gitks)]
-    if "bare" in said and not all(name in said for name in needed):
+    if "bare" in options and not all(name in options for name in needed):
         parser.error(f"--bare needs {' and '.join(map(flag, needed))}")
 
 
-def usual(said: Mapping[str, Any]) -> dict[str, Any]:
+def usual(options: Mapping[str, Any]) -> dict[str, Any]:
     """The default of each option, from the given profile and machine."""
-    profile, machine = (said.get(name, ROWS[name].default) for name in ("profile", "machine"))
-    return defaults(PROFILES[profile], {} if "device" in said else machine_model.read(machine))
+    profile, machine = (options.get(name, ROWS[name].default) for name in ("profile", "machine"))
+    return defaults(PROFILES[profile], {} if "device" in options else machine_model.read(machine))
 
 
-def filled(said: Mapping[str, Any], **more: Any) -> Options:
+def filled(options: Mapping[str, Any], **more: Any) -> Options:
     """The given options, with defaults for the rest; more: fields derived from the options."""
-    known = {name: value for name, value in said.items() if name not in IN_VARIANTS}
+    known = {name: value for name, value in options.items() if name not in IN_VARIANTS}
     unneeded = {name: 0 for name, row in ROWS.items() if row.needs and row.needs not in known}
     no_memory = {"memory": 0} if "device" in known else {}
     return Options(
-        **{**usual(said), **known, **unneeded, **no_memory},
-        hang_after=PROFILES[said.get("profile", ROWS["profile"].default)].hang_after,
+        **{**usual(options), **known, **unneeded, **no_memory},
+        hang_after=PROFILES[options.get("profile", ROWS["profile"].default)].hang_after,
         history="repo" if "repo" in known else MADE,
         music_kind="own" if "music" in known else "made",
         **more,
     )
 
 
-def parse_measured(argv: list[str], with_gitks: frozenset[str]) -> Options:
+def parse_measured(argv: list[str], with_gitks: Mapping[str, str]) -> Options:
     """Parse the command line of a test of this machine itself (--bare, --device).
 
-    with_gitks: names of the workloads that have gitk's.
+    with_gitks: the workloads that have gitk's, and their kind.
     """
     parser = build_parser()
     options = given(parser.parse_args(argv))
@@ -169,15 +170,15 @@ def parse_measured(argv: list[str], with_gitks: frozenset[str]) -> Options:
     return filled(options, variants=(running(options),), with_gitks=with_gitks)
 
 
-def running(said: Mapping[str, Any]) -> Variant:
+def running(options: Mapping[str, Any]) -> Variant:
     """The only variant of a test of this machine."""
     return Variant(
         RUNNING,
-        said.get("label", [""])[0],
+        options.get("label", [""])[0],
         "",
-        tuple(said.get("knob", ())),
-        said.get("swap", [ON_DISK])[0],
-        remedy=said.get("remedy", [""])[0],
-        daemon=said.get("daemon", ""),
-        slice=tuple(said.get("slice", ())),
+        tuple(options.get("knob", ())),
+        options.get("swap", [ON_DISK])[0],
+        remedy=options.get("remedy", [""])[0],
+        daemon=options.get("daemon", ""),
+        slice=tuple(options.get("slice", ())),
     )

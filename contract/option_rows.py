@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The rows of the option table (contract.option_table), and the profiles."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,9 @@ REST = "the rest"
 # The tables of plan.toml that keep options; PLAN: the top level of plan.toml.
 PLAN, PARAMETERS, IN_MACHINE = "plan", "parameters", "machine"
 VM, DEVICE, CAMPAIGN = "VM", "device", "campaign"
+# The kinds of gitk's that a workload can have: the stand-in, and the real program.
+FAKE_GITKS, REAL_GITKS = "fake_gitk's", "real gitk's"
+GITKS = (FAKE_GITKS, REAL_GITKS)
 PROFILED = object()  # the profile sets the default
 MODELLED = object()  # the machine model sets the default (contract.machine_model)
 
@@ -58,11 +61,11 @@ class Row:
     needs: str = ""  # an option that it requires; without that option it is 0
     none: Any = None  # the value in a stored plan that means "not given" (0 for --disk-iops)
     may_differ: bool = False  # with --resume: it may differ from the campaign's (--accel)
-    of_gitks: bool = False  # only workloads with gitk's use it
+    of_gitks: tuple[str, ...] = ()  # only workloads with gitk's of these kinds use it; (): all do
 
-    def heeded(self, gitks: bool) -> bool:
-        """Whether the option applies to a workload; gitks: whether the workload has gitk's."""
-        return gitks or not self.of_gitks
+    def heeded(self, gitks: Collection[str]) -> bool:
+        """Whether the option applies to workloads; gitks: the kinds of gitk's that they have."""
+        return not self.of_gitks or any(kind in gitks for kind in self.of_gitks)
 
     def was_given(self, value: Any) -> bool:
         """Whether this value was given, and does not mean "not given" in a stored plan."""

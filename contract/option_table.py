@@ -12,6 +12,8 @@ from contract import machine_model, swap, values
 from contract.option_rows import (
     CAMPAIGN,
     DEVICE,
+    FAKE_GITKS,
+    GITKS,
     IN_MACHINE,
     MANY,
     MODELLED,
@@ -192,38 +194,38 @@ class OptionTable:
         none="",
     )
     # At most 16: each stream needs a port of the guest's virtio-serial bus.
-    gitk: int = parameter("how many gitk's", values.up_to(16), "4", default=4, of_gitks=True)
+    gitk: int = parameter("how many gitk's", values.up_to(16), "4", default=4, of_gitks=GITKS)
     commits: int = parameter(
         "length of the history; how far a real one (--repo) is read, from its newest commit",
         values.count,
         "N",
         default=PROFILED,
         none=0,
-        of_gitks=True,
+        of_gitks=GITKS,
     )
-    every: int = parameter("commits per line", values.count, "100", default=100, of_gitks=True)
+    every: int = parameter("commits per line", values.count, "100", default=100, of_gitks=GITKS)
     passes: int = parameter(
-        "times that each gitk reads it", values.count, "N", default=PROFILED, of_gitks=True
+        "times that each gitk reads it", values.count, "N", default=PROFILED, of_gitks=(FAKE_GITKS,)
     )
     touch: float = parameter(
         "earlier commits looked up for each one loaded",
         values.touch,
         "F",
         default=PROFILED,
-        of_gitks=True,
+        of_gitks=(FAKE_GITKS,),
     )
     step: int = parameter(
         "commits loaded between two of its looks back, on average (default: 512)",
         values.step,
         "N",
         default=512,
-        of_gitks=True,
+        of_gitks=(FAKE_GITKS,),
     )
     repo: str | None = parameter(
         "a real git repository instead of a made one, of which --commits are read",
         metavar="PATH",
         source=True,
-        of_gitks=True,
+        of_gitks=GITKS,
     )
     music: str | None = parameter(
         "the music (default: made, incompressible)", metavar="PATH|rsync://…", source=True

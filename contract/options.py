@@ -2,10 +2,18 @@
 """The options of a command: their values, given or derived, and their spelling."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from contract.option_rows import IN_MACHINE, MODELLED, PARAMETERS, PROFILED, Profile, Row
+from contract.option_rows import (
+    FAKE_GITKS,
+    IN_MACHINE,
+    MODELLED,
+    PARAMETERS,
+    PROFILED,
+    Profile,
+    Row,
+)
 from contract.option_table import NOTED, ROWS, OptionTable
 from contract.variant import Variant
 from contract.workload import DESKTOP
@@ -25,7 +33,8 @@ class Options(OptionTable):
     variants: tuple[Variant, ...] = ()
     looks: tuple[int, ...] = ()
     hang_after: int = 0
-    with_gitks: frozenset[str] = frozenset({DESKTOP})  # names of the workloads that have gitk's
+    # The names of the workloads that have gitk's, and the kind of their gitk's.
+    with_gitks: Mapping[str, str] = field(default_factory=lambda: {DESKTOP: FAKE_GITKS})
     history: str = MADE  # or "repo" and its commit (run.identity)
     music_kind: str = "made"  # or "own" and its digest
 
@@ -58,9 +67,10 @@ class Options(OptionTable):
         return self._compared(PARAMETERS) | noted
 
     @property
-    def gitks(self) -> bool:
-        """Whether a workload has gitk's, which read a history."""
-        return any(workload in self.with_gitks for workload in self.workloads)
+    def gitks(self) -> frozenset[str]:
+        """The kinds of gitk's, which read a history, that the workloads have; empty: no gitk's."""
+        kinds = self.with_gitks
+        return frozenset(kinds[workload] for workload in self.workloads if workload in kinds)
 
     @property
     def in_machine(self) -> dict[str, Any]:

@@ -1,28 +1,41 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The report of results: verdicts, pictures, a page to explore and a bundle to attach.
+"""Makes the report of results: verdicts, pictures, an interactive page and a bundle to attach.
 
 usage: python3 -m graphs DIR|BUNDLE [-o REPORT] [--baseline LABEL] [--force] [--timelines few|all]
                           [--fail-on WORD,…]
        python3 -m graphs --trend DIR|BUNDLE... [-o REPORT] [--by version|date] [--metric KEY]
        python3 -m graphs --check BUNDLE
 
-Reads a campaign or one run from a folder, or from a bug-report.tar.gz, and writes into DIR/report
-(beside BUNDLE: NAME-report): summary.txt and details.txt; compare.txt, .csv and .json; junit.xml;
-meanwhile.txt of a workload that tells its tables' figures while it runs; comparison.png; of a
-workload that lets something be drawn over-time.png, over-time-2.png …; causes.json, if there is
-evidence, and causes.png, if somebody stalled; timeline-VARIANT-N.png; gitk-latency.png and
-gitk-latency-smooth.png with their .gp and .dat (change them, then `gnuplot gitk-latency.gp` there;
-of other workloads than the desktop they are called sawtooth; of several workloads all but the
-timelines have the workload's name, too); index.html; bug-report.tar.gz; where a newer kernel
-regressed mail.txt (docs/guides/report-upstream.md). Prints the paths that it wrote.
-Into each run's folder of DIR goes allocation-failures.log: the page allocations that failed
-there, those included that the kernel does not log.
---trend writes trend.png, trend.txt and trend.json of all these campaigns together
-(docs/reference/trend.md); of several, into the folder that -o names.
---check compares a bundle's files with its manifest: status 3 and a line for each that differs.
+The input is a campaign's folder, a run's folder or a bug-report.tar.gz. The report is written to
+DIR/report (for a bundle: to NAME-report beside it), and the paths of its files are printed:
+  summary.txt, details.txt            the results as text
+  compare.txt, .csv, .json            the comparison of the variants
+  junit.xml                           the verdicts, for a CI system
+  meanwhile.txt                       figures that the workload printed during the runs
+  comparison.png                      the verdicts as a picture
+  over-time.png, over-time-2.png …    diagrams over time that the workload defines
+  causes.json, causes.png             the causes of the stalls, if evidence was recorded
+  timeline-VARIANT-N.png              one run's stalls and counters over time
+  gitk-latency.png                    the gap before each line; also as gitk-latency-smooth.png.
+                                      To change these pictures, edit the .gp and .dat files and run
+                                      `gnuplot gitk-latency.gp` in the folder.
+  index.html                          the interactive page
+  bug-report.tar.gz                   the bundle
+  mail.txt                            a report for linux-mm, if a newer kernel regressed
+                                      (docs/guides/report-upstream.md)
+For other workloads than the desktop, gitk-latency is called sawtooth. If there are several
+workloads, all names except those of the timelines also contain the workload's name. In each run's
+folder of DIR, allocation-failures.log lists the failed page allocations, including those that the
+kernel does not log.
 
-exit status: 0 the report is whole, 2 usage, 3 something is missing or cannot be compared, 5 a
-verdict or a failed run that --fail-on names, 130 interrupted (docs/reference/exit-statuses.md).
+--trend writes only trend.png, trend.txt and trend.json, for all DIRs together
+(docs/reference/trend.md). For several DIRs, name the folder with -o.
+--check compares the files of a bundle with its manifest. If files differ, it prints a line for each
+of them, and the exit status is 3.
+
+exit status: 0 the report is complete, 2 usage error, 3 something is missing or cannot be compared,
+5 there is a verdict or a failed run that --fail-on names, 130 interrupted
+(docs/reference/exit-statuses.md).
 """
 
 import argparse

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from setup import meminfo
 from setup.devices.device import number_of, sys_folder
 
 
@@ -22,9 +23,9 @@ def facts() -> dict[str, Any]:
         "cpus": os.cpu_count(),
         "anchor": {"monotonic_s": time.monotonic(), "realtime_s": time.time()},
     }
-    total = re.search(r"MemTotal:\s+(\d+) kB", _text("/proc/meminfo"))
-    if total:
-        known["mem_total_kib"] = int(total[1])
+    total = meminfo.in_bytes()
+    if total is not None:
+        known["mem_total_kib"] = total >> 10
     model = re.search(r"model name\s*:\s*(.+)", _text("/proc/cpuinfo"))
     if model:
         known["cpu_model"] = model[1].strip()

@@ -7,7 +7,6 @@ settings; its log is kept in memory, and the log's last lines go to meta.json.
 
 import contextlib
 import os
-import re
 import shutil
 import subprocess
 import time
@@ -19,6 +18,7 @@ from typing import Any
 from contract.variant import Variant
 from errors import UserError
 from monitors.streams import AnyProgram
+from setup import meminfo
 from setup.crypt_lvm import mapper
 from workloads import memcg
 from workloads.companions import DIES_WITH_US
@@ -65,9 +65,9 @@ def absolute(value: str) -> str:
     """The bytes for a value in percent of the memory; any other value unchanged."""
     if not value.endswith("%"):
         return value
-    total = re.search(r"MemTotal:\s+(\d+) kB", MEMINFO.read_text())
-    assert total
-    return str((int(total[1]) << 10) * int(value[:-1]) // 100)
+    memory = meminfo.in_bytes(file=MEMINFO)
+    assert memory is not None
+    return str(memory * int(value[:-1]) // 100)
 
 
 def _read_back(settings: Mapping[str, str]) -> dict[str, str]:

@@ -108,11 +108,11 @@ def _yielding(parser: Parser, plan: AskedPlan, later: Mapping[str, Any]) -> Aske
     return yielding(plan, later)
 
 
-def _unsaid_memory(said: Said) -> int | None:
+def _unsaid_memory(command_line: Said) -> int | None:
     """Bytes of memory for a workload that needs no more; None if this command sets the memory."""
-    if "memory" in said.now or "device" in said.in_all:
+    if "memory" in command_line.now or "device" in command_line.in_all:
         return None
-    return int(usual(said.in_all)["memory"])
+    return int(usual(command_line.in_all)["memory"])
 
 
 def _check_machine(parser: Parser, options: Options) -> None:
@@ -152,13 +152,13 @@ def _read(parser: Parser, path: Path, *, resumed: bool = False) -> AskedPlan:
     return replace(plan, options=options)
 
 
-def _check_on(parser: Parser, said: Said) -> None:
+def _check_on(parser: Parser, command_line: Said) -> None:
     """A usage error for options that runs on other hosts do not allow."""
-    if (said.words.on or host_list.LOCAL) == host_list.LOCAL:
+    if (command_line.words.on or host_list.LOCAL) == host_list.LOCAL:
         return
-    if "device" in said.in_all:
+    if "device" in command_line.in_all:
         parser.error("--on is for VMs, not for --device")
-    if "jobs" in said.alone:
+    if "jobs" in command_line.alone:
         parser.error("--jobs is of this machine: with --on give each host its slots, HOST=SLOTS")
 
 
@@ -177,15 +177,15 @@ def _check_fail_on(parser: Parser, options: Options) -> None:
         )
 
 
-def _looks(parser: Parser, said: Said, options: Options) -> tuple[int, ...]:
+def _looks(parser: Parser, command_line: Said, options: Options) -> tuple[int, ...]:
     """The looks for the limit given now, else those that the campaign planned."""
-    limit = said.in_all.get("stop_when_sure")
-    if "runs" in said.alone and "stop_when_sure" in said.alone:
+    limit = command_line.in_all.get("stop_when_sure")
+    if "runs" in command_line.alone and "stop_when_sure" in command_line.alone:
         parser.error("--runs and --stop-when-sure do not go together")
-    if "runs" in said.alone and said.stored.looks:
+    if "runs" in command_line.alone and command_line.stored.looks:
         parser.error("--runs: this campaign stops when sure (raise --stop-when-sure)")
-    if "runs" in said.alone or limit is None:
-        return said.stored.looks
+    if "runs" in command_line.alone or limit is None:
+        return command_line.stored.looks
     # Each workload has a baseline of its own.
     comparisons = len(options.variants) - len(options.workloads)
     if comparisons < 1:

@@ -105,14 +105,14 @@ class Campaign:
                 return specs.pinned(variant.kernel, package)
         return variant.kernel
 
-    def enter(self, found: Sequence[tuple[Variant, Kernel | None]]) -> list[Variant]:
+    def enter(self, resolved_variants: Sequence[tuple[Variant, Kernel | None]]) -> list[Variant]:
         """Enter variants with their resolved kernels; returns the variants with their labels.
 
         UserError if a stored variant's kernel is not the kernel of its earlier runs.
         """
         labelled: list[Variant] = []
-        explicit = {variant.label for variant, _ in found}
-        for variant, kernel in found:
+        explicit = {variant.label for variant, _ in resolved_variants}
+        for variant, kernel in resolved_variants:
             taken = explicit | {entered.label for entered in labelled}
             label = variant.label or self._free_label(kernel, variant, taken)
             labelled.append(replace(variant, label=label))
@@ -120,7 +120,7 @@ class Campaign:
         labels = [variant.label for variant in labelled]
         self._options = replace(self._options, baseline=self._baseline())
         self.make_folders(labels)
-        for label, (_, kernel) in zip(labels, found, strict=True):
+        for label, (_, kernel) in zip(labels, resolved_variants, strict=True):
             if kernel is not None:
                 self._keep_source(label, kernel)
         if self._options.machine.endswith(".toml") and not self._options.device:

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Checks that there is enough memory and disk for the runs, before anything is made."""
 
-import re
 from dataclasses import replace
-from pathlib import Path
 
 from contract.options import Options
 from errors import Exit, UserError
+from setup import meminfo
 from setup.crypt_lvm import stack_build
 from setup.devices.device import size_of, stat_of
 from vm.room import WORK_DISK_BYTES
@@ -18,8 +17,7 @@ MIB = 1 << 20
 
 def host_memory(which: str = "MemTotal") -> int:
     """This machine's memory in bytes (a key of /proc/meminfo); 0 if it is unknown."""
-    match = re.search(rf"^{which}: +(\d+) kB", Path("/proc/meminfo").read_text(), re.M)
-    return int(match[1]) << 10 if match else 0
+    return meminfo.in_bytes(which) or 0
 
 
 def check(options: Options) -> None:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""python3 -m run.one PLAN VARIANT NUMBER: does one run of a plan of jobs, on this machine.
+"""python3 -m run.one PLAN VARIANT NUMBER: does one run of a plan of jobs on this machine.
 
-Needs nothing but this suite, python3, and the cache's files that the plan names. The run grows in
-`VARIANT/NUMBER.partial-HOST-JOB`, beside PLAN, and is renamed to `VARIANT/NUMBER` when it is over.
-A run that was cut short keeps the name of its partial folder, with its status.json.
+It needs only this suite, python3 and the files of the cache that the plan names. The results are
+written to the folder `VARIANT/NUMBER.partial-HOST-JOB` beside PLAN. When the run has ended, this
+folder is renamed to `VARIANT/NUMBER`. If the run was cut short, the folder keeps its name, and
+status.json in it says why.
 """
 
 import argparse

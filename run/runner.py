@@ -13,6 +13,7 @@ from typing import Any
 from contract import checkout
 from contract.options import Options
 from contract.run_files import ABORTED
+from contract.workload import DESKTOP
 from run.campaign import Campaign
 from run.estimates import durations, first_estimate
 from run.jobs.job import Job, Streams
@@ -21,7 +22,7 @@ from run.measure_command import errand
 from run.preparation import Ready, say
 from run.screen import Screen, Shown
 from vm.guest import Guest
-from workloads.registry import stream_names
+from workloads.registry import memory_unless_given, stream_names
 
 LOOK_S = 0.5  # between two checks whether a run ended, or Ctrl-C came
 
@@ -208,6 +209,8 @@ class Runner:
             "order": order,
             "parameters": options.parameters,
         }
+        if options.workload != DESKTOP:
+            facts["memory_of_workload"] = memory_unless_given(options)
         if guest is not made:
             facts["memory_of_vm"] = guest.memory
         seed = self._campaign.seed(label, number)

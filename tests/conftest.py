@@ -2,16 +2,12 @@
 """Selects and orders the tests, and reports why tests were tried again."""
 
 import os
-import tempfile
 from collections import Counter
 
 import pytest
 from hypothesis import settings
 
-# The tests have their own locks, which child processes inherit: runs of others do not disturb.
-if "DESKTOP_FREEZE_LOCKS" not in os.environ:
-    LOCKS = tempfile.TemporaryDirectory(prefix="desktop-freeze-locks-")
-    os.environ["DESKTOP_FREEZE_LOCKS"] = LOCKS.name
+from analysis.reading.archive import remove_unpacked
 
 MEASURED = "measured"  # a property in which tests record figures that no test asserts
 
@@ -25,6 +21,26 @@ settings.load_profile("suite")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option --all: also the slow tests."""
     parser.addoption("--all", action="store_true", help="also the tests marked slow")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def locks(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The tests' own locks, which child processes inherit: runs of others do not disturb.
+
+    All workers of xdist share them. pytest removes the folder, even if this session is killed.
+    """
+    if "DESKTOP_FREEZE_LOCKS" in os.environ:
+        return
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    (folder / "locks").mkdir(exist_ok=True)
+    os.environ["DESKTOP_FREEZE_LOCKS"] = str(folder / "locks")
+
+
+def pytest_sessionfinish() -> None:
+    """Remove unpacked bundles here: a worker of xdist ends without its atexit functions."""
+    remove_unpacked()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

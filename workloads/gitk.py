@@ -14,9 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from contract.option_rows import PROFILES
-from contract.options import Options, flag
-from contract.options import defaults as usual_options
+from contract.options import Options
 from contract.values import up_to
 from contract.workload import Description
 from errors import Exit, UserError
@@ -29,20 +27,12 @@ SCRIPT = Path(__file__).resolve().parent / "gitk.tcl"
 # One that no other X server has.
 DISPLAY = ":2009"
 SCREEN = "1280x800x24"
-# What only fake_gitk has: the real one decides by itself what it reads again.
-OF_FAKE_GITK = ("passes", "touch", "step")
 # The X server takes 23 MiB, and each window 9 MiB before it reads a commit.
 MORE_MEMORY = 64 << 20
 
 
 def check(options: Options) -> None:
-    """UserError (2) if an option is for fake_gitk, or the history is shorter than what is read."""
-    usual = usual_options(PROFILES[options.profile], {})
-    for name in OF_FAKE_GITK:
-        if getattr(options, name) != usual[name]:
-            raise UserError(
-                f"{flag(name)} is for fake_gitk, not for --workload {NAME}", status=Exit.USAGE
-            )
+    """UserError (2) if the history is shorter than what is read."""
     if options.commits and read(options) > options.commits:
         raise UserError(
             f"--load commits={read(options)}: the history has {options.commits} (--commits)",

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import workloads
-from contract.options import Options
+from contract import machine_model
+from contract.option_rows import FAKE_GITKS, PROFILES, REAL_GITKS
+from contract.options import Options, defaults
 from errors import Exit, UserError
 from workloads import companions
 from workloads.workload import Workload
@@ -33,9 +35,13 @@ def find(name: str) -> Workload:
     return every()[name]
 
 
-def with_gitks() -> frozenset[str]:
-    """The names of the workloads that include the desktop's gitk's."""
-    return frozenset(name for name, workload in every().items() if workload.gitks)
+def with_gitks() -> dict[str, str]:
+    """The workloads that include the desktop's gitk's, and the kind of these."""
+    return {
+        name: REAL_GITKS if workload.real_gitks else FAKE_GITKS
+        for name, workload in every().items()
+        if workload.gitks
+    }
 
 
 def resolved(options: Options, *, memory_said: bool = True) -> Options:
@@ -53,6 +59,12 @@ def resolved(options: Options, *, memory_said: bool = True) -> Options:
     complete = replace(options, load=load, memory=memory)
     chosen.check(complete)
     return complete
+
+
+def memory_unless_given(options: Options) -> int:
+    """Bytes of its VM's memory without --memory."""
+    usual = defaults(PROFILES[options.profile], machine_model.read(options.machine))
+    return find(options.workload).memory_of(usual["memory"])
 
 
 def disk_bytes(options: Options) -> int:

@@ -159,9 +159,9 @@ def look(run: Run) -> Found:
     return _known[run]
 
 
-def keep(run: Run, found: Found) -> None:
+def keep(run: Run, failures: Found) -> None:
     """Keep the result that another process computed for this run."""
-    _known[run] = found
+    _known[run] = failures
 
 
 def _look(run: Run) -> Found:
@@ -187,12 +187,12 @@ def _look(run: Run) -> Found:
     )
 
 
-def attachment(run: Run, found: Found) -> Iterator[str]:
+def attachment(run: Run, failures: Found) -> Iterator[str]:
     """The text of allocation-failures.log, in pieces: a log can be larger than memory."""
-    yield f"page allocation failures: {found.words()}\n"
-    if found.happened is None:
+    yield f"page allocation failures: {failures.words()}\n"
+    if failures.happened is None:
         yield "Those that the kernel does not log were not counted in this run.\n"
-    for kind in sorted(found.silent, key=lambda kind: kind.fall_back is not None):
+    for kind in sorted(failures.silent, key=lambda kind: kind.fall_back is not None):
         count = (
             f"{kind.count:,}"
             if kind.count == kind.happened
@@ -207,9 +207,9 @@ def attachment(run: Run, found: Found) -> Iterator[str]:
             until = max(row.at for row in more)
             yield f"{sum(row.count for row in more):>7} more, until {until:.3f} s\n"
         yield "".join(f" {plain(frame, 200)}\n" for frame in kind.stack) or " (no stack)\n"
-    if found.unknown:
-        yield f"\n=== not in the kernel's log: {found.unknown:,} of which no more is known\n"
-    for record in of_lines(_lines(run)) if found.logged else ():
+    if failures.unknown:
+        yield f"\n=== not in the kernel's log: {failures.unknown:,} of which no more is known\n"
+    for record in of_lines(_lines(run)) if failures.logged else ():
         if record.kind == kinds.FAILURE:
             yield "\n" + attach([record])
 

@@ -52,21 +52,21 @@ def _share(keys: tuple[Key, ...], threshold: float) -> float | None:
     return 100 * sum(known) / len(known) if known else None
 
 
-def words(found: KeyFigures) -> str:
+def words(figures: KeyFigures) -> str:
     """Clauses for the summary."""
     shares = [
         f"{share:.0f} % took at least {took:g} s"
-        for took, share in found.shares.items()
+        for took, share in figures.shares.items()
         if share is not None
     ]
-    least = "" if found.worst.shown else "at least "
-    text = f"{plural(found.count, 'key')}: {', '.join(shares)}; "
-    text += f"the worst {least}{seconds(found.worst.late)} ({plain(found.worst.program, 20)})"
-    if found.first is not None:
-        text += f"; the first after {IDLE_S:.0f} s of idleness {seconds(found.first)} on average"
-    if found.open:
-        text += f"; {found.open:,} never shown"
-    for program in found.ended:
+    least = "" if figures.worst.shown else "at least "
+    text = f"{plural(figures.count, 'key')}: {', '.join(shares)}; "
+    text += f"the worst {least}{seconds(figures.worst.late)} ({plain(figures.worst.program, 20)})"
+    if figures.first is not None:
+        text += f"; the first after {IDLE_S:.0f} s of idleness {seconds(figures.first)} on average"
+    if figures.open:
+        text += f"; {figures.open:,} never shown"
+    for program in figures.ended:
         text += (
             f"; {plain(program.name, 20)} ended with status {program.status} "
             f"at {seconds(program.at)}"

@@ -74,10 +74,10 @@ def over_runs(runs: Sequence[Run], tables: Sequence[FigureTable]) -> list[Means]
     ]
 
 
-def _means(table: FigureTable, each: Sequence[Mapping[str, float]]) -> Means:
+def _means(table: FigureTable, run_figures: Sequence[Mapping[str, float]]) -> Means:
     means: dict[str, Mean] = {}
     for key in keys([table]):
-        values = [figures[key] for figures in each if key in figures]
+        values = [figures[key] for figures in run_figures if key in figures]
         if values:
             means[key] = Mean(math.fsum(values) / len(values), len(values))
-    return Means(len(each), means)
+    return Means(len(run_figures), means)

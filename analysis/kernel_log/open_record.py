@@ -64,10 +64,15 @@ class Open:
     """A record whose lines are still arriving."""
 
     def __init__(
-        self, number: int, line: int, message: Message, found: kinds.Beginning, release: str | None
+        self,
+        number: int,
+        line: int,
+        message: Message,
+        beginning: kinds.Beginning,
+        release: str | None,
     ) -> None:
         self.number = number
-        self.kind = found.kind
+        self.kind = beginning.kind
         self.caller = message.caller
         self.count = 0  # messages of the log up to the record's last line
         self.last_time: float | str | None = None
@@ -75,7 +80,7 @@ class Open:
         self.suppressed = 0
         self.cut = self.interrupted = self.mixed = False
         self._line, self._time = line, message.time
-        self._facts = dict(found.facts)
+        self._facts = dict(beginning.facts)
         self._release = release
         self._reached = kinds.DETAIL
         self._seen: set[int] = set()
@@ -84,16 +89,16 @@ class Open:
         self.complete = False
         # Whether the memory state (Mem-Info) belongs to it; a failed vmalloc() shows it, too.
         self.allocates = (
-            self.kind in (kinds.FAILURE, kinds.STALL, kinds.OOM) or "mode" in found.facts
+            self.kind in (kinds.FAILURE, kinds.STALL, kinds.OOM) or "mode" in beginning.facts
         )
-        if found.kind == kinds.OOM:
-            self.oom(found)
+        if beginning.kind == kinds.OOM:
+            self.oom(beginning)
 
-    def oom(self, found: kinds.Beginning) -> None:
+    def oom(self, beginning: kinds.Beginning) -> None:
         """Add a further line of an OOM kill."""
-        self.step = found.step
-        self._facts |= found.facts
-        self.complete = found.step == kinds.KILLED
+        self.step = beginning.step
+        self._facts |= beginning.facts
+        self.complete = beginning.step == kinds.KILLED
         if "memcg" in self._facts:
             self.kind = kinds.MEMCG_OOM
 

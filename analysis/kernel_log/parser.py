@@ -112,8 +112,8 @@ class Parser:
         self.log.suppressed += count
         self._suppressed += count
 
-    def _begin(self, number: int, message: Message, found: kinds.Beginning, text: str) -> None:
-        stops = found.kind in kinds.LOCKUPS or text.startswith("Kernel panic")
+    def _begin(self, number: int, message: Message, beginning: kinds.Beginning, text: str) -> None:
+        stops = beginning.kind in kinds.LOCKUPS or text.startswith("Kernel panic")
         for record in list(self.open):
             record.interrupted |= stops and record.allocates and self._printing(record)
             if record.caller == message.caller and (message.caller or record.ended()):
@@ -121,8 +121,8 @@ class Parser:
         while len(self.open) >= (MOST_OPEN if message.caller else MOST_OPEN_UNNAMED):
             self._close(self.open[0])
         self._begun += 1
-        record = Open(self._begun, number, message, found, self.log.release)
-        if found.kind == kinds.FAILURE:
+        record = Open(self._begun, number, message, beginning, self.log.release)
+        if beginning.kind == kinds.FAILURE:
             if self._suppressed_by_any:
                 self._count_suppressed(self._suppressed_by_any)
             record.suppressed, self._suppressed = self._suppressed, 0
@@ -131,15 +131,15 @@ class Parser:
         self._put(record, message, text.strip(), kinds.DETAIL)
         self.open.append(record)
 
-    def _further(self, found: kinds.Beginning, message: Message, text: str) -> bool:
+    def _further(self, beginning: kinds.Beginning, message: Message, text: str) -> bool:
         """Whether the line continues an OOM kill; if so, it is added."""
         for record in reversed(self.open):
             if (
                 record.kind in (kinds.OOM, kinds.MEMCG_OOM)
                 and record.caller == message.caller
-                and record.step < found.step
+                and record.step < beginning.step
             ):
-                record.oom(found)
+                record.oom(beginning)
                 self._put(record, message, text.strip(), kinds.DETAIL)
                 if record.complete:
                     self._close(record)

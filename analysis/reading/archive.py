@@ -30,6 +30,8 @@ LONGEST_PART = 255  # bytes; the limit of common file systems
 LONGEST_HEADER = 1 << 20  # bytes of an extended header, which tarfile reads as a whole
 CHUNK = 1 << 16  # bytes
 
+_unpacked: list[Path] = []  # the folders of bundles
+
 
 class Damaged(UserError):
     """The archive, or one of its members, is nothing that a bundle holds."""
@@ -168,7 +170,7 @@ def unpacked(path: Path) -> Path:
     write outside the folder.
     """
     folder = Path(tempfile.mkdtemp(prefix="desktop-freeze-bundle-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    _unpacked.append(folder)
     try:
         for member in members(path):
             _extract(member, folder)
@@ -176,6 +178,13 @@ def unpacked(path: Path) -> Path:
         raise UserError(f"{path}: {error}", hint="no bundle that this suite made") from None
     entries = list(folder.iterdir())
     return entries[0] if len(entries) == 1 and entries[0].is_dir() else folder
+
+
+@atexit.register
+def remove_unpacked() -> None:
+    """Remove the folders of all bundles that this process unpacked."""
+    while _unpacked:
+        shutil.rmtree(_unpacked.pop(), ignore_errors=True)
 
 
 def _extract(member: Member, folder: Path) -> None:

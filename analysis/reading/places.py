@@ -72,22 +72,22 @@ def find_runs(folder: Path) -> Found:
     return listing
 
 
-def _variant(variant: str, folder: Path, found: Found) -> None:
+def _variant(variant: str, folder: Path, listing: Found) -> None:
     """Add a variant's runs, its kernel's .config and patch, runs that were set aside, links."""
     folders, files, links, strange = names_in(folder)
-    found.problems.extend(_no_name(f"{variant}/{name}") for name in strange)
+    listing.problems.extend(_no_name(f"{variant}/{name}") for name in strange)
     numbers = sorted(filter(_is_number, folders), key=int)
-    found.runs.extend(Place(variant, int(name), folder / name) for name in numbers)
-    found.links.extend(f"{variant}/{name}" for name in sorted(filter(_is_number, links), key=int))
+    listing.runs.extend(Place(variant, int(name), folder / name) for name in numbers)
+    listing.links.extend(f"{variant}/{name}" for name in sorted(filter(_is_number, links), key=int))
     for name in sorted(filter(CUT_RUN.fullmatch, folders), key=natural):
         status = json_object(read_file(folder / name / STATUS, [], LARGEST_FACTS) or b"")
         state = "no status.json" if status is None else str(status.get("state", "unknown"))
-        found.set_aside.append(f"{variant}/{name} ({state[:20]})")
+        listing.set_aside.append(f"{variant}/{name} ({state[:20]})")
     for name in sorted(filter(OTHER_COPY.fullmatch, folders), key=natural):
-        found.problems.append(f"{variant}/{name}: a second copy of a run, and not the same bytes")
-    for name, known in ((CONFIG, found.configs), (CHANGES, found.changes)):
+        listing.problems.append(f"{variant}/{name}: a second copy of a run, and not the same bytes")
+    for name, known in ((CONFIG, listing.configs), (CHANGES, listing.changes)):
         if name in files:
-            content = read_file(folder / name, found.problems, LARGEST_FACTS) or b""
+            content = read_file(folder / name, listing.problems, LARGEST_FACTS) or b""
             known[variant] = content.decode("utf-8", "replace")
 
 

@@ -20,32 +20,38 @@ REACH_S = 1.0  # s after the last row up to which that row still counts
 
 
 def recorded(
-    evidence: Evidence, wanted: Sequence[Recorded], told: Mapping[str, float], t0: float | None
+    evidence: Evidence,
+    wanted: Sequence[Recorded],
+    own_figures: Mapping[str, float],
+    t0: float | None,
 ) -> dict[str, float]:
     """Key -> figure, in the figure's unit.
 
-    told: the run's own figures; moments among them, like t0, are seconds of CLOCK_MONOTONIC.
+    own_figures: of the run; moments among them, like t0, are seconds of CLOCK_MONOTONIC.
     """
     trace = evidence.trace if wanted and t0 is not None else None
     if trace is None or t0 is None:
         return {}
-    figures = {figure.key: _figure(trace, figure, told, t0) for figure in wanted}
+    figures = {figure.key: _figure(trace, figure, own_figures, t0) for figure in wanted}
     return {key: value for key, value in figures.items() if value is not None}
 
 
 def answered(
-    streams: Iterable[Stream], wanted: Sequence[Late], told: Mapping[str, float], t0: float | None
+    streams: Iterable[Stream],
+    wanted: Sequence[Late],
+    own_figures: Mapping[str, float],
+    t0: float | None,
 ) -> dict[str, float]:
     """Key -> seconds from a moment until streams were late by STALL for the last time (`again`).
 
-    A stream that stalls at its end counts as late until then. 0: no stream was late. told, t0: see
-    `recorded`.
+    A stream that stalls at its end counts as late until then. 0: no stream was late. own_figures,
+    t0: see `recorded`.
     """
     seconds = {}
     for figure in wanted:
-        if figure.of != "again" or figure.since not in told or t0 is None:
+        if figure.of != "again" or figure.since not in own_figures or t0 is None:
             continue
-        begin = told[figure.since] - t0
+        begin = own_figures[figure.since] - t0
         last = [begin]
         for stream in streams:
             if stream.name.partition("-")[0] != figure.stream or stream.late is None:
@@ -56,15 +62,17 @@ def answered(
     return seconds
 
 
-def _figure(trace: Table, one: Recorded, told: Mapping[str, float], t0: float) -> float | None:
-    if any(key and key not in told for key in (one.since, one.until)):
+def _figure(
+    trace: Table, figure: Recorded, own_figures: Mapping[str, float], t0: float
+) -> float | None:
+    if any(key and key not in own_figures for key in (figure.since, figure.until)):
         return None
-    begin = told[one.since] - t0 if one.since else 0.0
-    end = told[one.until] - t0 if one.until else float(trace.columns[STAMP][-1])
-    grown = _grown(trace, one.columns, begin, end)
-    if not one.share_of or grown is None:
-        return None if grown is None else grown / one.divisor
-    whole = _grown(trace, one.share_of, begin, end)
+    begin = own_figures[figure.since] - t0 if figure.since else 0.0
+    end = own_figures[figure.until] - t0 if figure.until else float(trace.columns[STAMP][-1])
+    grown = _grown(trace, figure.columns, begin, end)
+    if not figure.share_of or grown is None:
+        return None if grown is None else grown / figure.divisor
+    whole = _grown(trace, figure.share_of, begin, end)
     return 100 * grown / whole if whole else None
 
 

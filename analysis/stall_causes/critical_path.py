@@ -140,14 +140,14 @@ class CriticalPath:
         return done
 
     def _name(
-        self, shares: Shares, seconds: Seconds, one: Witness, begin: float, end: float
+        self, shares: Shares, seconds: Seconds, witness: Witness, begin: float, end: float
     ) -> None:
         """Turn kinds into causes, with the machine's counters of the span (elapsed s)."""
-        compacted = self._compacted(seconds, one, begin, end)
+        compacted = self._compacted(seconds, witness, begin, end)
         named = []
         for (kind, amid), amount in seconds.of.items():
             if kind == "cpu_running":
-                shares.add("compaction", one.comm, amid, compacted)
+                shares.add("compaction", witness.comm, amid, compacted)
                 amount -= compacted
             named += [(amid, *pair) for pair in self._causes(kind, amount, begin, end)]
         waits = FILE_WAITS if self.machine.on_zram else DISK_WAITS
@@ -155,14 +155,14 @@ class CriticalPath:
         crypt = self.machine.crypt_alone(begin, end, waited) / waited if waited else 0.0
         for amid, cause, part in named:
             if cause == "lock":
-                self._holders(shares, one, part, begin, end)
+                self._holders(shares, witness, part, begin, end)
             elif cause in waits:
-                shares.add("dm_crypt", one.comm, AMID[cause], part * crypt)
-                shares.add(cause, one.comm, amid, part * (1 - crypt))
+                shares.add("dm_crypt", witness.comm, AMID[cause], part * crypt)
+                shares.add(cause, witness.comm, amid, part * (1 - crypt))
             else:
-                shares.add(cause, one.comm, amid, part)
+                shares.add(cause, witness.comm, amid, part)
 
-    def _compacted(self, seconds: Seconds, one: Witness, begin: float, end: float) -> float:
+    def _compacted(self, seconds: Seconds, witness: Witness, begin: float, end: float) -> float:
         """Seconds on a CPU in compaction that no clock of the task counts.
 
         Before 5.17 no clock counts compaction; compaction through /proc is never counted. The
@@ -175,9 +175,9 @@ class CriticalPath:
         if not whole or not running:
             return 0.0
         compacting = whole / 1e6 - seconds.sum(("compaction",))
-        clocked = one.clocks is not None and "compact_us" in one.clocks.has
+        clocked = witness.clocks is not None and "compact_us" in witness.clocks.has
         kinds = ("asked",) if clocked else ("asked", "direct")
-        near = one.seen_in(begin - NEAR, end + NEAR)
+        near = witness.seen_in(begin - NEAR, end + NEAR)
         seen = any(look.told.compacts in kinds for look in near)
         daemon = self.machine.moved("compact_daemon_migrate_scanned", begin, end, "vmstat")
         most = MOST * (end - begin)
@@ -206,17 +206,17 @@ class CriticalPath:
         return [(kind, amount)]
 
     def _holders(
-        self, shares: Shares, one: Witness, seconds: float, begin: float, end: float
+        self, shares: Shares, witness: Witness, seconds: float, begin: float, end: float
     ) -> None:
         """Divide the seconds spent waiting for a lock by what its likely holder was doing."""
         held: dict[str, int] = {}
-        for look in _Looks(one.looks).within(begin - AT_ONCE, end + AT_ONCE)[:MOST_AT_ONCE]:
+        for look in _Looks(witness.looks).within(begin - AT_ONCE, end + AT_ONCE)[:MOST_AT_ONCE]:
             if told(look.stack, look.wchan, look.state).kind == "lock":
                 amid = self._holder(look)
                 held[amid] = held.get(amid, 0) + 1
         total = sum(held.values())
         for amid, number in held.items() or [("", 1)]:
-            shares.add("lock", one.comm, amid, seconds * number / max(1, total))
+            shares.add("lock", witness.comm, amid, seconds * number / max(1, total))
 
     def _holder(self, look: Look) -> str:
         """What another task was doing at that moment; tasks of the same stream take precedence."""

@@ -148,20 +148,20 @@ def _pids(run: Run) -> dict[str, int]:
     return pids
 
 
-def as_json(run: Run, found: RunCauses) -> dict[str, Any]:
+def as_json(run: Run, causes: RunCauses) -> dict[str, Any]:
     """A run's causes as JSON values: seconds, and `unexplained` as a share (0 to 1)."""
     return {
         "variant": run.variant,
         "number": run.number,
         "label": run.label,
         "kernel": run.fact("kernel", "release"),
-        "total_s": _rounded(found.total),
-        "unexplained": round(found.unexplained, 4),
-        "seconds": found.seconds,
-        "apart": found.apart,
-        "notes": found.notes,
-        "cards": [_card_as_json(card) for card in found.cards],
-        "others": [_card_as_json(card) for card in found.others],
+        "total_s": _rounded(causes.total),
+        "unexplained": round(causes.unexplained, 4),
+        "seconds": causes.seconds,
+        "apart": causes.apart,
+        "notes": causes.notes,
+        "cards": [_card_as_json(card) for card in causes.cards],
+        "others": [_card_as_json(card) for card in causes.others],
     }
 
 

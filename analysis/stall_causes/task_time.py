@@ -120,22 +120,22 @@ def split(witness: Witness, begin: float, end: float) -> Seconds:
     return seconds
 
 
-def _by_looks(found: Seconds, witness: Witness, begin: float, end: float) -> None:
+def _by_looks(by_kind: Seconds, witness: Witness, begin: float, end: float) -> None:
     """Without clocks: the samples, runnable ones included, divide the whole span."""
     left = end - begin
     for seen, seconds in _within(witness, begin, end):
         left -= seconds
         if seen.state != RUNNABLE:
-            found.add(_kind(seen), seconds)
+            by_kind.add(_kind(seen), seconds)
         elif seen.readable:  # no task on a CPU shows its stack
-            found.add("cpu_starved", seconds, _amid(seen))
+            by_kind.add("cpu_starved", seconds, _amid(seen))
         else:
-            found.add("cpu_running" if witness.readable else "unexplained", seconds)
+            by_kind.add("cpu_running" if witness.readable else "unexplained", seconds)
     if left > 0:
-        _by_states(found, witness, begin, end, left)
+        _by_states(by_kind, witness, begin, end, left)
 
 
-def _by_both(found: Seconds, witness: Witness, begin: float, end: float, spent: Spent) -> None:
+def _by_both(by_kind: Seconds, witness: Witness, begin: float, end: float, spent: Spent) -> None:
     local = _within(witness, begin, end)
     asleep = Seconds()
     _asleep(asleep, witness, local, begin, end, spent)
@@ -148,17 +148,17 @@ def _by_both(found: Seconds, witness: Witness, begin: float, end: float, spent: 
     scale = min(1.0, running / (compacting + reclaiming)) if compacting + reclaiming > 0 else 1.0
     compacting, reclaiming = compacting * scale, reclaiming * scale
     share = spent.cpu / running if running > 0 else 0.0
-    found.add("compaction", compacting * share)
-    found.add("reclaim_scan", reclaiming * share)
-    _on_cpu(found, local, spent.cpu - (compacting + reclaiming) * share)
-    found.add("cpu_starved", compacting * (1 - share), "compaction")
-    found.add("cpu_starved", reclaiming * (1 - share), "reclaim")
-    _starved(found, local, spent.runnable - (compacting + reclaiming) * (1 - share))
+    by_kind.add("compaction", compacting * share)
+    by_kind.add("reclaim_scan", reclaiming * share)
+    _on_cpu(by_kind, local, spent.cpu - (compacting + reclaiming) * share)
+    by_kind.add("cpu_starved", compacting * (1 - share), "compaction")
+    by_kind.add("cpu_starved", reclaiming * (1 - share), "reclaim")
+    _starved(by_kind, local, spent.runnable - (compacting + reclaiming) * (1 - share))
     for (kind, amid), seconds in asleep.of.items():
-        found.add(kind, seconds, amid)
+        by_kind.add(kind, seconds, amid)
 
 
-def _on_cpu(found: Seconds, local: list[tuple[Seen, float]], seconds: float) -> None:
+def _on_cpu(by_kind: Seconds, local: list[tuple[Seen, float]], seconds: float) -> None:
     """The rest of the time on a CPU.
 
     Only direct compaction and reclaim have clocks. A write to a file of /proc or of a cgroup can
@@ -169,12 +169,12 @@ def _on_cpu(found: Seconds, local: list[tuple[Seen, float]], seconds: float) -> 
     left = seconds
     for seen, weight in runnable:
         if seen.told.kind in ("compaction", "reclaim_scan"):
-            found.add(seen.told.kind, seconds * weight / total)
+            by_kind.add(seen.told.kind, seconds * weight / total)
             left -= seconds * weight / total
-    found.add("cpu_running", left)
+    by_kind.add("cpu_running", left)
 
 
-def _starved(found: Seconds, local: list[tuple[Seen, float]], seconds: float) -> None:
+def _starved(by_kind: Seconds, local: list[tuple[Seen, float]], seconds: float) -> None:
     """Divide the wait for a CPU by what runnable samples were doing; reclaim is counted apart."""
     waiting = [
         (_amid(seen), weight)
@@ -184,11 +184,11 @@ def _starved(found: Seconds, local: list[tuple[Seen, float]], seconds: float) ->
     looks = [(amid if amid not in ("reclaim", "compaction") else "", w) for amid, w in waiting]
     total = sum(weight for _, weight in looks)
     for amid, weight in looks or [("", 1.0)]:
-        found.add("cpu_starved", seconds * (weight / total if total > 0 else 1.0), amid)
+        by_kind.add("cpu_starved", seconds * (weight / total if total > 0 else 1.0), amid)
 
 
 def _asleep(
-    found: Seconds,
+    by_kind: Seconds,
     witness: Witness,
     local: list[tuple[Seen, float]],
     begin: float,
@@ -213,13 +213,13 @@ def _asleep(
         groups = [(blkio, lambda stack: stack.io, SOME_IO)]
     near = _within(witness, begin - NEAR, end + NEAR)
     for seconds, fits, otherwise in groups:
-        _divide(found, seconds, [local, near], fits, otherwise)
+        _divide(by_kind, seconds, [local, near], fits, otherwise)
     rest = sleep - swapin - blkio
     if rest <= 0:
         return
     sleeping = [(seen, weight) for seen, weight in local if seen.state != RUNNABLE]
     if not sleeping:
-        _by_states(found, witness, begin, end, rest)
+        _by_states(by_kind, witness, begin, end, rest)
         return
     # The rest was no IO, unless a delay has not ended: its clock then stands, only samples show it.
     other = [(seen, weight) for seen, weight in sleeping if not seen.told.io]
@@ -227,12 +227,12 @@ def _asleep(
     due_other = sleep * sum(weight for _, weight in other) / whole
     due_io = max(0.0, sleep - due_other - swapin - blkio)
     share = due_other / (due_other + due_io) if due_other + due_io > 0 else 0.0
-    _divide(found, rest * share, [other], lambda _: True, "unexplained")
-    _divide(found, rest * (1 - share), [sleeping], lambda stack: stack.io, "unexplained")
+    _divide(by_kind, rest * share, [other], lambda _: True, "unexplained")
+    _divide(by_kind, rest * (1 - share), [sleeping], lambda stack: stack.io, "unexplained")
 
 
 def _divide(
-    found: Seconds,
+    by_kind: Seconds,
     seconds: float,
     choices: list[list[tuple[Seen, float]]],
     fits: Callable[[Told], bool],
@@ -248,28 +248,30 @@ def _divide(
             for seen, weight in fitting:
                 kind = _kind(seen)
                 amid = "reclaim" if seen.told.reclaiming and kind not in RECLAIM else ""
-                found.add(kind, seconds * weight / total, amid)
+                by_kind.add(kind, seconds * weight / total, amid)
             return
-    found.add(otherwise, seconds)
+    by_kind.add(otherwise, seconds)
 
 
-def _by_states(found: Seconds, witness: Witness, begin: float, end: float, seconds: float) -> None:
+def _by_states(
+    by_kind: Seconds, witness: Witness, begin: float, end: float, seconds: float
+) -> None:
     """Divide seconds by states only; always runnable without clocks means starved of a CPU."""
     states = witness.states(begin, end)
     sleeping = [state for state in states if state != RUNNABLE]
     if not states:
-        found.add("unexplained", seconds)
+        by_kind.add("unexplained", seconds)
         return
     if not sleeping:
-        found.add("cpu_starved" if len(states) > 1 else "unexplained", seconds)
+        by_kind.add("cpu_starved" if len(states) > 1 else "unexplained", seconds)
         return
     for state in sleeping:
         share = seconds / len(sleeping)
         if state in STOPPED:
-            found.add("stopped", share)
+            by_kind.add("stopped", share)
         else:
             # Interruptible: usually it waits for another program (critical_path.py finds which).
-            found.add(FOLLOW if state == "S" else "unexplained", share)
+            by_kind.add(FOLLOW if state == "S" else "unexplained", share)
 
 
 def _kind(seen: Seen) -> str:

@@ -25,14 +25,14 @@ TOLD = "that ended and have evidence"
 NO_EVIDENCE = "no evidence was recorded: why it stalled is not known"
 
 
-def totals_lines(found: RunCauses, subject: str) -> list[str]:
+def totals_lines(causes: RunCauses, subject: str) -> list[str]:
     """A line for each cause of a run's stalls, its share (%) and its seconds, largest first."""
-    total = found.total
+    total = causes.total
     if total <= 0:
         return [f"  no {subject} was silent for so long"]
     return [
-        f"  {seconds / total * 100:3.0f} % {seconds:8.1f} s  {words(key, found.swap)}"
-        for key, seconds in found.seconds.items()
+        f"  {seconds / total * 100:3.0f} % {seconds:8.1f} s  {words(key, causes.swap)}"
+        for key, seconds in causes.seconds.items()
         if key == UNEXPLAINED or seconds / total >= SMALLEST
     ]
 
@@ -80,23 +80,23 @@ def _wrapped(text: str, width: int, indent: str) -> list[str]:
     )
 
 
-def in_a_line(found: RunCauses) -> str:
+def in_a_line(causes: RunCauses) -> str:
     """A run's stalled seconds by cause, largest first and unexplained last.
 
     'dm-crypt 12.1 s (44 %), swap-in 9.0 s (33 %), unexplained 0.2 s (1 %)'
     """
-    total = found.total
+    total = causes.total
     if not total:
         return "no stall"
-    keys = [key for key in found.seconds if key != UNEXPLAINED]
+    keys = [key for key in causes.seconds if key != UNEXPLAINED]
     large = sorted(
-        (key for key in keys if found.seconds[key] > SMALL * total),
-        key=lambda key: -found.seconds[key],
+        (key for key in keys if causes.seconds[key] > SMALL * total),
+        key=lambda key: -causes.seconds[key],
     )
-    parts = [(SHORT[key], found.seconds[key]) for key in large]
-    rest = sum(found.seconds[key] for key in keys if key not in large)
+    parts = [(SHORT[key], causes.seconds[key]) for key in large]
+    rest = sum(causes.seconds[key] for key in keys if key not in large)
     parts += [(OTHER, rest)] if rest >= LEAST else []
-    parts.append((SHORT[UNEXPLAINED], found.seconds.get(UNEXPLAINED, 0.0)))
+    parts.append((SHORT[UNEXPLAINED], causes.seconds.get(UNEXPLAINED, 0.0)))
     return ", ".join(f"{name} {value:.1f} s ({100 * value / total:.0f} %)" for name, value in parts)
 
 

@@ -13,6 +13,7 @@ from contract import values
 from contract.option_table import ROWS
 from contract.options import flag
 from contract.swap import DISK, NONE, ZRAM
+from contract.workload import DESKTOP, named
 
 SHOWN = 6  # variants that are named for each kind of swap
 
@@ -145,14 +146,20 @@ def memory(runs: Sequence[Run]) -> str:
 
 
 def _set_by(run: Run, given: float) -> str:
-    """' (profile quick; the laptop has 512)', ' (as the laptop)', ' (--memory)'."""
+    """' (profile quick; the laptop has 512)', ' (as the laptop)', ' (the workload's own)'."""
     profile, name = run.fact("parameters", "profile"), run.fact("machine", "name")
     own = model_of(name).get("memory")
     of_profile = as_set(profile, "").get("memory")
     if given == of_profile:
         machines = f"; the {name} has {own >> 20:,}" if own and own != given else ""
         return f" (profile {profile}{machines})"
-    return f" (as the {name})" if given == own else " (--memory)"
+    if given == own:
+        return f" (as the {name})"
+    of_workload = run.fact("memory_of_workload")
+    if given == of_workload:
+        return " (the workload's own)"
+    recorded = named(run.meta) == DESKTOP or of_workload is not None
+    return " (--memory)" if recorded else " (--memory, or the workload's own)"
 
 
 def workload(run: Run) -> list[str]:

@@ -58,33 +58,34 @@ def sentences(track: Track) -> list[str]:
     return lines
 
 
-def change_sentence(track: Track, one: Change) -> str:
+def change_sentence(track: Track, change: Change) -> str:
     """'6.14 regressed: 612.0 s a run from 6.14 on, against 468.1 s before (1.31 times, ...'."""
     labels = [point.label for point in track.points]
     words = {"regressed": "regressed", "improved": "improved"}
-    verb = words.get(one.verdict, "changed by less than the margin")
-    interval = interval_cell(one)
+    verb = words.get(change.verdict, "changed by less than the margin")
+    interval = interval_cell(change)
     ratio = (
-        f" ({AT[one.bound]}{times(one.ratio)} times{interval and f', {interval}'})"
-        if one.ratio
+        f" ({AT[change.bound]}{times(change.ratio)} times{interval and f', {interval}'})"
+        if change.ratio
         else ""
     )
-    where = f"With {labels[one.earliest]}"
-    if one.earliest != one.latest:
-        where = f"With one of {labels[one.earliest]} to {labels[one.latest]}"
-    when = "at once" if one.found == one.at else f"when {labels[one.found]} came"
+    where = f"With {labels[change.earliest]}"
+    if change.earliest != change.latest:
+        where = f"With one of {labels[change.earliest]} to {labels[change.latest]}"
+    when = "at once" if change.found == change.at else f"when {labels[change.found]} came"
     return (
-        f"{labels[one.at]} {verb}: {_mean(track, one.after)} a run from there on, against "
-        f"{_mean(track, one.before)} before{ratio}; found {when} (p = {one.p:.1e}, "
-        f"needed {one.needed:.1e}). {where} it began, in 95 %."
+        f"{labels[change.at]} {verb}: {_mean(track, change.after)} a run from there on, against "
+        f"{_mean(track, change.before)} before{ratio}; found {when} (p = {change.p:.1e}, "
+        f"needed {change.needed:.1e}). {where} it began, in 95 %."
     )
 
 
-def interval_cell(one: Change) -> str:
+def interval_cell(change: Change) -> str:
     """'95 % interval 1.18 to 1.44', of the ratio after to before; empty without bounds."""
-    if one.low is None and one.high is None:
+    if change.low is None and change.high is None:
         return ""
-    return f"95 % interval {times(one.low or 0.0)} to {times(one.high) if one.high else 'inf'}"
+    low, high = times(change.low or 0.0), times(change.high) if change.high else "inf"
+    return f"95 % interval {low} to {high}"
 
 
 def _mean(track: Track, sample: Sample) -> str:

@@ -183,28 +183,36 @@ def metric_cell(compared: Compared, metric: Metric, variant: str) -> tuple[str, 
     return value, sd, change, "" if same else direction_word(comparison)
 
 
-def _change(one: Comparison) -> str:
+def _change(comparison: Comparison) -> str:
     """'3.31x', 'from 0', 'to 0'; empty if there is no ratio because runs failed."""
-    if one.ratio and math.isfinite(one.ratio):
-        return f"{times(one.ratio)}x"
-    if one.sample.failed or one.base.failed or one.sample.mean == one.base.mean:
+    if comparison.ratio and math.isfinite(comparison.ratio):
+        return f"{times(comparison.ratio)}x"
+    if (
+        comparison.sample.failed
+        or comparison.base.failed
+        or comparison.sample.mean == comparison.base.mean
+    ):
         return ""
-    return FROM_NOTHING if not one.base.median else TO_NOTHING
+    return FROM_NOTHING if not comparison.base.median else TO_NOTHING
 
 
-def direction_word(one: Comparison) -> str:
+def direction_word(comparison: Comparison) -> str:
     """'worse', 'better'; with a ? if that is not established; empty if there is no change.
 
     It goes by the ratio (the median over pairs of runs), or by the means if there is no ratio.
     """
-    more = (one.sample.mean or 0.0) - (one.base.mean or 0.0)
-    worse = more * one.metric.sign
-    if one.ratio is not None and one.ratio != 1:
-        worse = (one.ratio - 1) * one.metric.sign
-    if one.differs and one.delta and more * one.metric.sign * one.delta < 0:
+    more = (comparison.sample.mean or 0.0) - (comparison.base.mean or 0.0)
+    worse = more * comparison.metric.sign
+    if comparison.ratio is not None and comparison.ratio != 1:
+        worse = (comparison.ratio - 1) * comparison.metric.sign
+    if (
+        comparison.differs
+        and comparison.delta
+        and more * comparison.metric.sign * comparison.delta < 0
+    ):
         return "mixed"  # most runs went one way, their mean the other
     word = "worse" if worse > 0 else "better" if worse < 0 else ""
-    return word if one.differs or not word else f"{word}?"
+    return word if comparison.differs or not word else f"{word}?"
 
 
 def _mean(metric: Metric, sample: Sample) -> str:
@@ -220,14 +228,15 @@ def _number(metric: Metric, value: float) -> str:
     return f"{value:.{metric.digits}f}" if abs(value) < 1e5 else f"{value:.3g}"
 
 
-def ratio_cell(one: Comparison) -> str:
+def ratio_cell(comparison: Comparison) -> str:
     """'0.67 (0.63-0.71)': the median ratio over pairs of runs, and its interval."""
-    if one.ratio is None:
+    if comparison.ratio is None:
         return "-"
-    figure = one.bound + times(one.ratio)
-    if one.low is None and one.high is None:
+    figure = comparison.bound + times(comparison.ratio)
+    if comparison.low is None and comparison.high is None:
         return figure
-    return f"{figure} ({_bound(one.low or 0.0)}-{'inf' if one.high is None else _bound(one.high)})"
+    high = "inf" if comparison.high is None else _bound(comparison.high)
+    return f"{figure} ({_bound(comparison.low or 0.0)}-{high})"
 
 
 def _bound(value: float) -> str:

@@ -86,20 +86,20 @@ def sentences(compared: Compared, variant: str, rows: int = ROWS) -> Iterator[st
         yield _listed(differences, rows)
 
 
-def _listed(one: Differences, rows: int) -> str:
+def _listed(differences: Differences, rows: int) -> str:
     """Which counters the table has; it begins with the separate ones."""
     least = f"{100 * (LEAST - 1):.0f} %"
-    if not one.told:
+    if not differences.told:
         return f"None differs by {least} or more."
-    apart = sum(difference.separate for difference in one.told)
-    which = "separate ones" if max(one.runs) > 1 else "ones"
+    apart = sum(difference.separate for difference in differences.told)
+    which = "separate ones" if max(differences.runs) > 1 else "ones"
     if apart > rows:
         return f"The {rows} {which} that differ most:"
     first = f"All {which} that differ by {least} or more" if apart else ""
-    if len(one.told) == apart:
+    if len(differences.told) == apart:
         return f"{first}:"
-    overlap = f"that overlap, with p <= {one.level:.2g} before Holm"
-    if len(one.told) > rows:
+    overlap = f"that overlap, with p <= {differences.level:.2g} before Holm"
+    if len(differences.told) > rows:
         return (
             f"{first}, then those {overlap}, that differ most:"
             if first
@@ -118,26 +118,28 @@ def _lengths(compared: Compared, variant: str) -> str:
     return f" Its runs took {took}: what happens at a steady pace differs by as much."
 
 
-def _found(one: Differences) -> str:
+def _found(differences: Differences) -> str:
     """How many counters are separate, how many chance would separate, and what is established."""
-    tested = plural(len(one.tested), "counter")
-    runs = runs_word(*one.runs)
-    if not one.tested:
+    tested = plural(len(differences.tested), "counter")
+    runs = runs_word(*differences.runs)
+    if not differences.tested:
         return f"no counter differs between any two runs ({runs})."
-    if max(one.runs) == 1:
-        verb = "differs" if len(one.tested) == 1 else "differ"
+    if max(differences.runs) == 1:
+        verb = "differs" if len(differences.tested) == 1 else "differ"
         return f"{tested} {verb}, by 1 run each: a sign, not a finding."
-    apart = len(one.separate)
-    digits = ".2g" if one.by_chance < 0.95 else ".1f" if one.by_chance < 9.95 else ",.0f"
-    chance = f"{one.by_chance:{digits}}"
+    apart = len(differences.separate)
+    digits = (
+        ".2g" if differences.by_chance < 0.95 else ".1f" if differences.by_chance < 9.95 else ",.0f"
+    )
+    chance = f"{differences.by_chance:{digits}}"
     text = (
         f"{apart:,} of {tested} {'is' if apart == 1 else 'are'} separate ({runs}; chance alone "
         f"would separate {chance} on the average). "
     )
-    after = f"p {one.level:.2g} after Holm over {tested}"
-    if not one.too_few:
-        return text + f"{one.established or 'None'} reached {after}."
-    more = least_more_runs(1, 1, one.level / len(one.tested))
+    after = f"p {differences.level:.2g} after Holm over {tested}"
+    if not differences.too_few:
+        return text + f"{differences.established or 'None'} reached {after}."
+    more = least_more_runs(1, 1, differences.level / len(differences.tested))
     enough = "" if more is None else f"; {1 + more} runs of each could"
     return text + f"None can reach {after}, whatever was counted{enough}."
 
@@ -169,9 +171,9 @@ def name(counter: str) -> str:
     return f"{counter} (level)" if is_level(counter) else counter
 
 
-def ratio_cell(one: Difference) -> str:
+def ratio_cell(difference: Difference) -> str:
     """'10.4', '0.0031', 'from 0', 'to 0': the ratio of the means."""
-    ratio = one.ratio
+    ratio = difference.ratio
     if ratio is None:
         return "from 0"
     if not ratio:

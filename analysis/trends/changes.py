@@ -126,14 +126,14 @@ def _test(
 
 
 def _moved(
-    points: Sequence[Point], found: Sequence[Alarm], change: Alarm, alpha: float
+    points: Sequence[Point], alarms: Sequence[Alarm], change: Alarm, alpha: float
 ) -> Alarm | None:
     """The last change moved elsewhere, if that explains what would be a further change like it.
 
     A change that was found early may have been placed next to its true place, which would then look
     like a second change.
     """
-    before, changes = found[-1], len(found)
+    before, changes = alarms[-1], len(alarms)
     at, higher = place(points, before.begin, change.found + 1)
     if at == before.at or not before.higher == change.higher == higher:
         return None

@@ -51,17 +51,17 @@ def _track(track: Track) -> dict[str, Any]:
     }
 
 
-def _change(track: Track, one: Change) -> dict[str, Any]:
+def _change(track: Track, change: Change) -> dict[str, Any]:
     def label(place: int) -> str:
         return track.points[place].label
 
     return {
-        "verdict": one.verdict,
-        "at": label(one.at),
-        "earliest": label(one.earliest),
-        "latest": label(one.latest),
-        "found": label(one.found),
-        **fields(one, ("ratio", "bound", "low", "high", "p", "needed")),
-        "before": fields(one.before, SAMPLE),
-        "after": fields(one.after, SAMPLE),
+        "verdict": change.verdict,
+        "at": label(change.at),
+        "earliest": label(change.earliest),
+        "latest": label(change.latest),
+        "found": label(change.found),
+        **fields(change, ("ratio", "bound", "low", "high", "p", "needed")),
+        "before": fields(change.before, SAMPLE),
+        "after": fields(change.after, SAMPLE),
     }

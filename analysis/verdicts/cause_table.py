@@ -116,31 +116,31 @@ def _explained(run: Run) -> tuple[RunCauses | None, failed_allocations.Found]:
 
 
 def cause_table(
-    campaign: Campaign, variants: list[str], labels: dict[str, str], found: Causes
+    campaign: Campaign, variants: list[str], labels: dict[str, str], causes: Causes
 ) -> CauseTable:
     """The table of these variants; without samples if no run has evidence."""
-    if not found:
-        return CauseTable(found)
+    if not causes:
+        return CauseTable(causes)
     samples: dict[str, dict[str, Sample]] = {cause.key: {} for cause in CAUSES}
     apart: dict[str, frozenset[bool]] = {}
     by_variant = campaign.variants()
     for variant in variants:
         known = [run for run in by_variant.get(variant, []) if counted(run)]
         explained = [
-            found[run.path] if run.path in found and whole(run) and not lost(run) else None
+            causes[run.path] if run.path in causes and whole(run) and not lost(run) else None
             for run in known
         ]
         apart[variant] = frozenset(why.apart for why in explained if why)
         for key, of_variants in samples.items():
             seconds = [None if why is None else why.seconds.get(key, 0.0) for why in explained]
             of_variants[variant] = Sample.over(known, seconds)
-    return CauseTable(found, variants, labels, samples, apart)
+    return CauseTable(causes, variants, labels, samples, apart)
 
 
-def notes(campaign: Campaign, found: Causes, labels: dict[str, str]) -> Iterator[str]:
+def notes(campaign: Campaign, causes: Causes, labels: dict[str, str]) -> Iterator[str]:
     """Notes on the runs that have no evidence, and on what the evidence of others lacks."""
     runs = [run for run in campaign.runs if counted(run) and run.subjects]
-    without = [run for run in runs if run.path not in found]
+    without = [run for run in runs if run.path not in causes]
     if len(without) == len(runs):
         if runs:
             yield "No evidence was recorded: why the programs stood still is not known."
@@ -151,7 +151,7 @@ def notes(campaign: Campaign, found: Causes, labels: dict[str, str]) -> Iterator
             f"No evidence in {len(without)} of {plural(len(runs), 'run')}, which are in no figure "
             f"of a cause: {some(names, SHOWN, 1000)}."
         )
-    kept = sum(found[run.path].stored for run in runs if run.path in found)
+    kept = sum(causes[run.path].stored for run in runs if run.path in causes)
     if kept:
         yield (
             f"Causes of {plural(kept, 'run')} are those of the bundle's {stored_causes.NAME}: it "
@@ -159,10 +159,10 @@ def notes(campaign: Campaign, found: Causes, labels: dict[str, str]) -> Iterator
         )
     lacking: dict[str, list[tuple[Run, str]]] = {}
     for run in runs:
-        for note in found[run.path].notes if run.path in found else ():
+        for note in causes[run.path].notes if run.path in causes else ():
             text = plain(note, 300).rstrip(".")
             lacking.setdefault(FIGURE.sub("N", text), []).append((run, text))
-    every = Counter(run.variant for run in runs if run.path in found)
+    every = Counter(run.variant for run in runs if run.path in causes)
     for cases in lacking.values():
         whose = Counter(run.variant for run, _ in cases)
         text = cases[0][1]

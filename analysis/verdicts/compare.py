@@ -99,7 +99,7 @@ def _baselines(parts: Sequence[Campaign], asked: Sequence[str]) -> list[str | No
 
 
 def _group(
-    campaign: Campaign, differing: list[str], baseline: str | None, found: cause_table.Causes
+    campaign: Campaign, differing: list[str], baseline: str | None, causes: cause_table.Causes
 ) -> _Group:
     runs = [run for run in campaign.runs if counted(run)]
     notes = notes_of.of_runs(campaign, runs)
@@ -111,8 +111,8 @@ def _group(
     named = display_labels(campaign)
     labels = {variant: named[variant] for variant in variants}
     notes += notes_of.in_blocks(by_variant, variants)
-    notes += cause_table.notes(campaign, found, labels)
-    why = cause_table.cause_table(judged, variants, labels, found)
+    notes += cause_table.notes(campaign, causes, labels)
+    why = cause_table.cause_table(judged, variants, labels, causes)
     of_base = [run for run in runs if run.variant == variants[0]]
     workload = first_described([*of_base, *campaign.runs]).workload
     metrics = metrics_of(workload)
@@ -301,25 +301,26 @@ def _with_disturbed(
     bad = [
         [
             f"{run.variant}/{run.number} ({', '.join(why)})"
-            for runs in one.campaign.variants().values()
+            for runs in group.campaign.variants().values()
             for run in runs
             if (why := observer_faults.of_run(run))
         ]
-        for one in groups
+        for group in groups
     ]
     again: dict[str, Comparison] = {}
     if any(bad):
-        pairs = [pair for one in groups for pair in _whole(one).pairs(one.metrics[0])]
-        again = {one.variant: one for one in judge(pairs, level=plan.level, margin=plan.margin)}
+        pairs = [pair for group in groups for pair in _whole(group).pairs(group.metrics[0])]
+        comparisons = judge(pairs, level=plan.level, margin=plan.margin)
+        again = {comparison.variant: comparison for comparison in comparisons}
     for group, names in zip(groups, bad, strict=True):
         if not names:
             yield []
             continue
         text = f"Observers disturbed, in no verdict: {plain(', '.join(names), 1000)}."
         others = [
-            f"{plain(group.labels[one], 60)} would be {again[one].verdict}"
-            for one in group.others
-            if again[one].verdict != primary[one].verdict
+            f"{plain(group.labels[variant], 60)} would be {again[variant].verdict}"
+            for variant in group.others
+            if again[variant].verdict != primary[variant].verdict
         ]
         if group.others:
             changed = f"{', '.join(others)}." if others else "every verdict would be the same."

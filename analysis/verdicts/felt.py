@@ -115,14 +115,14 @@ def is_idle(plan: Plan, variant: str, runs: Sequence[Run]) -> bool:
 
 
 def with_losses(
-    one: Comparison, plan: Plan, runs: Sequence[Run], base: Sequence[Run]
+    comparison: Comparison, plan: Plan, runs: Sequence[Run], base: Sequence[Run]
 ) -> Comparison:
     """The comparison with the programs lost (mean of a run), and the verdict that follows."""
     if not any(variant.remedy for variant in plan.variants):
-        return one
-    comparison = replace(one, lost=lost_a_run(runs), base_lost=lost_a_run(base))
-    if is_idle(plan, one.variant, runs):
+        return comparison
+    comparison = replace(comparison, lost=lost_a_run(runs), base_lost=lost_a_run(base))
+    if is_idle(plan, comparison.variant, runs):
         return replace(comparison, verdict="idle", more_runs=None, least_runs=None)
-    if one.verdict == "improved" and comparison.lost > comparison.base_lost:
+    if comparison.verdict == "improved" and comparison.lost > comparison.base_lost:
         return replace(comparison, verdict="trades")
     return comparison

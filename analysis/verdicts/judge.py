@@ -207,49 +207,57 @@ def _failures_p(sample: Sample, base: Sample) -> tuple[float, bool]:
     return fisher_p(*count, *against), count[0] * against[1] > against[0] * count[1]
 
 
-def _verdict(one: Comparison) -> Word:
-    inside = one.low is not None and one.high is not None
-    inside = inside and 1 / (1 + one.margin) <= (one.low or 0) and (one.high or 0) <= 1 + one.margin
-    nothing = not any(one.base.most) and not any(one.sample.most)
-    if nothing and one.p_equivalent is not None:
-        inside = not one.too_few and one.p_equivalent <= one.level
+def _verdict(comparison: Comparison) -> Word:
+    inside = comparison.low is not None and comparison.high is not None
+    inside = (
+        inside
+        and 1 / (1 + comparison.margin) <= (comparison.low or 0)
+        and (comparison.high or 0) <= 1 + comparison.margin
+    )
+    nothing = not any(comparison.base.most) and not any(comparison.sample.most)
+    if nothing and comparison.p_equivalent is not None:
+        inside = not comparison.too_few and comparison.p_equivalent <= comparison.level
     if inside:
         return "equivalent"
-    if one.differs and one.delta:
-        return "regressed" if one.delta > 0 else "improved"
+    if comparison.differs and comparison.delta:
+        return "regressed" if comparison.delta > 0 else "improved"
     return "undecided"
 
 
-def _with_prospect(one: Comparison) -> Comparison:
+def _with_prospect(comparison: Comparison) -> Comparison:
     """The comparison with the number of runs that would decide it, or the fewest that could."""
-    if one.needed is None or one.delta is None:
-        return one
-    size, others = len(one.sample.values), len(one.base.values)
+    if comparison.needed is None or comparison.delta is None:
+        return comparison
+    size, others = len(comparison.sample.values), len(comparison.base.values)
     if min(size, others) >= FEWEST:
-        return replace(one, more_runs=_more_runs(one, one.delta, one.needed))
-    hosts = {number for row in hosts_of(one.sample, one.base) for number in row}
+        return replace(
+            comparison, more_runs=_more_runs(comparison, comparison.delta, comparison.needed)
+        )
+    hosts = {number for row in hosts_of(comparison.sample, comparison.base) for number in row}
     first = [np.array([*hosts])] * 2 if hosts else []  # a run of both variants on every host
-    least = least_more_runs(1, 1, one.needed, 0, *first)
+    least = least_more_runs(1, 1, comparison.needed, 0, *first)
     runs = None if least is None else max(FEWEST, max(1, len(hosts)) + least)
-    return replace(one, least_runs=runs)
+    return replace(comparison, least_runs=runs)
 
 
-def _more_runs(one: Comparison, delta: float, needed: float) -> int:
+def _more_runs(comparison: Comparison, delta: float, needed: float) -> int:
     """About how many more runs of both variants would decide, if they were like the existing."""
-    size, others = len(one.sample.values), len(one.base.values)
+    size, others = len(comparison.sample.values), len(comparison.base.values)
     enough = runs_to_differ(delta, needed)
     relative = [
         (sample.sd / sample.mean) ** 2
-        for sample in (one.sample, one.base)
+        for sample in (comparison.sample, comparison.base)
         if sample.sd is not None and sample.mean
     ]
-    whole = not any(sample.failed or sample.cut for sample in (one.sample, one.base))
-    if one.ratio and len(relative) == 2 and whole:
-        alike = runs_to_be_equivalent(math.log(one.ratio), sum(relative), one.margin, needed)
+    whole = not any(sample.failed or sample.cut for sample in (comparison.sample, comparison.base))
+    if comparison.ratio and len(relative) == 2 and whole:
+        alike = runs_to_be_equivalent(
+            math.log(comparison.ratio), sum(relative), comparison.margin, needed
+        )
         enough = min(enough, alike)
-    if not any(one.sample.most) and not any(one.base.most):
+    if not any(comparison.sample.most) and not any(comparison.base.most):
         enough = math.log2(1 / needed)  # runs without a stall: see equivalence_p
-    hosts = map(np.array, hosts_of(one.sample, one.base))
+    hosts = map(np.array, hosts_of(comparison.sample, comparison.base))
     more = least_more_runs(size, others, needed, enough, *hosts)
     return MANY if more is None else max(1, more)
 

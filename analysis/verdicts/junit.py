@@ -117,13 +117,13 @@ def _run(case: Element, run: Run) -> None:
         _end(case, "skipped", "disturbed", f"in no verdict, observers were disturbed: {why}")
 
 
-def _judged(case: Element, one: Comparison, sentence: str, fail_on: Sequence[str]) -> None:
+def _judged(case: Element, comparison: Comparison, sentence: str, fail_on: Sequence[str]) -> None:
     """Adds the result: undecided counts as skipped; exploratory metrics never fail."""
-    why = sentence or one.verdict
-    if one.metric.primary and one.verdict in fail_on:
-        _end(case, "failure", one.verdict, why)
-    elif one.verdict == "undecided":
-        _end(case, "skipped", one.verdict, why)
+    why = sentence or comparison.verdict
+    if comparison.metric.primary and comparison.verdict in fail_on:
+        _end(case, "failure", comparison.verdict, why)
+    elif comparison.verdict == "undecided":
+        _end(case, "skipped", comparison.verdict, why)
 
 
 def _end(case: Element, end: str, kind: str, message: str) -> None:

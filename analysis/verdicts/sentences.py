@@ -61,29 +61,31 @@ def more_word(more: int) -> str:
     return f"about {more} more run{'' if more == 1 else 's'} of each"
 
 
-def why(one: Comparison, *, spread: bool = False) -> str:
+def why(comparison: Comparison, *, spread: bool = False) -> str:
     """The figures behind a verdict, and what would decide it if it is undecided."""
-    size, others = len(one.sample.values), len(one.base.values)
-    if not (size and others) or one.p_adjusted is None:
-        return _nothing(one, spread)
-    parts = [_spread(one) if spread else _figures(one)]
-    if one.verdict == "equivalent":
-        parts += _equivalent(one)
-    parts.append(f"{p_equals(one.p_adjusted)} after Holm")
+    size, others = len(comparison.sample.values), len(comparison.base.values)
+    if not (size and others) or comparison.p_adjusted is None:
+        return _nothing(comparison, spread)
+    parts = [_spread(comparison) if spread else _figures(comparison)]
+    if comparison.verdict == "equivalent":
+        parts += _equivalent(comparison)
+    parts.append(f"{p_equals(comparison.p_adjusted)} after Holm")
     parts.append(runs_word(size, others))
     text = ", ".join(parts)
-    if one.verdict == "undecided" and not one.none_ended:
-        text += _undecided(one, size, others)
+    if comparison.verdict == "undecided" and not comparison.none_ended:
+        text += _undecided(comparison, size, others)
     return text
 
 
-def _nothing(one: Comparison, spread: bool) -> str:
+def _nothing(comparison: Comparison, spread: bool) -> str:
     if spread:
-        if one.within_hosts:
+        if comparison.within_hosts:
             return "no spread: the runs are of several hosts"
         return "no spread: it takes two runs of each that ended"
-    who = "the baseline" if one.sample.values else "the variant"
-    return f"{who} has {none_word(one.base if one.sample.values else one.sample)}"
+    who = "the baseline" if comparison.sample.values else "the variant"
+    return (
+        f"{who} has {none_word(comparison.base if comparison.sample.values else comparison.sample)}"
+    )
 
 
 def none_word(sample: Sample) -> str:
@@ -94,21 +96,21 @@ def none_word(sample: Sample) -> str:
     return f"{plural(sample.missing, 'run')}, {none} with this figure (the notes say why)"
 
 
-def _figures(one: Comparison) -> str:
-    sample, base = one.sample, one.base
-    if one.all_failed:
+def _figures(comparison: Comparison) -> str:
+    sample, base = comparison.sample, comparison.base
+    if comparison.all_failed:
         return "all runs of both failed"
     if sample.mean is None or base.mean is None:
         bad, who = (sample, "its") if sample.mean is None else (base, "the baseline's")
         return f"{who} only run failed" if bad.runs == 1 else f"all of {who} runs failed"
-    text = f"{_mean(one.metric, sample)} a run against {_mean(one.metric, base)}"
+    text = f"{_mean(comparison.metric, sample)} a run against {_mean(comparison.metric, base)}"
     text += " of the runs that ended" if sample.failed or base.failed else ""
-    if one.ratio is None:
+    if comparison.ratio is None:
         return text
-    text += f" ({AT[one.bound]}{times(one.ratio)} times"
-    if one.low is not None or one.high is not None:
-        low = times(one.low) if one.low is not None else "0"
-        high = f"to {times(one.high)}" if one.high is not None else "and more"
+    text += f" ({AT[comparison.bound]}{times(comparison.ratio)} times"
+    if comparison.low is not None or comparison.high is not None:
+        low = times(comparison.low) if comparison.low is not None else "0"
+        high = f"to {times(comparison.high)}" if comparison.high is not None else "and more"
         text += f", interval {low} {high}"
     return f"{text})"
 
@@ -119,8 +121,8 @@ def _mean(metric: Metric, sample: Sample) -> str:
     return least + amount(metric, sample.mean or 0.0)
 
 
-def _spread(one: Comparison) -> str:
-    texts = [_sd(one.metric, sample) for sample in (one.sample, one.base)]
+def _spread(comparison: Comparison) -> str:
+    texts = [_sd(comparison.metric, sample) for sample in (comparison.sample, comparison.base)]
     return "sd {} against {}".format(*texts) if all(texts) else "spread between runs not known"
 
 
@@ -132,26 +134,29 @@ def _sd(metric: Metric, sample: Sample) -> str:
     return text + (f" ({100 * sample.sd / sample.mean:.0f} % of the mean)" if sample.mean else "")
 
 
-def _equivalent(one: Comparison) -> list[str]:
-    if not any(one.base.most) and not any(one.sample.most):
+def _equivalent(comparison: Comparison) -> list[str]:
+    if not any(comparison.base.most) and not any(comparison.sample.most):
         return ["none in any run"]
-    text = f"inside the margin of {100 * one.margin:g} %"
-    if one.p_equivalent is not None:
-        text += f" ({p_equals(one.p_equivalent)} for a difference beyond it)"
-    return [text, "the small difference is there" if one.differs else "a difference is not shown"]
+    text = f"inside the margin of {100 * comparison.margin:g} %"
+    if comparison.p_equivalent is not None:
+        text += f" ({p_equals(comparison.p_equivalent)} for a difference beyond it)"
+    return [
+        text,
+        "the small difference is there" if comparison.differs else "a difference is not shown",
+    ]
 
 
-def _undecided(one: Comparison, size: int, others: int) -> str:
+def _undecided(comparison: Comparison, size: int, others: int) -> str:
     text = "; undecided"
-    if one.too_few and one.smallest is not None and one.needed is not None:
+    if comparison.too_few and comparison.smallest is not None and comparison.needed is not None:
         text += (
             f": {size} and {others} runs cannot reach the level: the smallest p they could give "
-            f"is {one.smallest:.2g}, needed {one.needed:.2g}"
+            f"is {comparison.smallest:.2g}, needed {comparison.needed:.2g}"
         )
-    if one.more_runs is not None:
-        text += f"; {more_word(one.more_runs)} would probably decide"
-    elif one.least_runs is not None:
-        text += f"; it takes {one.least_runs} runs of each at least"
+    if comparison.more_runs is not None:
+        text += f"; {more_word(comparison.more_runs)} would probably decide"
+    elif comparison.least_runs is not None:
+        text += f"; it takes {comparison.least_runs} runs of each at least"
     return text
 
 
@@ -170,100 +175,104 @@ def _failed_word(sample: Sample) -> str:
 def sentence(
     label: str,
     base: str,
-    one: Comparison,
+    comparison: Comparison,
     spread: Comparison,
     failures: Failures,
     felt: tuple[Felt | None, Felt | None] = (None, None),
 ) -> Answer:
     """The answer for a variant, in one to four sentences; felt: of the variant, of the baseline."""
-    if not (one.sample.values and one.base.values):
-        return Answer(f"{label} cannot be compared:", f"{one.why}.")
+    if not (comparison.sample.values and comparison.base.values):
+        return Answer(f"{label} cannot be compared:", f"{comparison.why}.")
     unlike = f"{label} cannot be told from {base}:"
-    if one.all_failed:
-        return Answer(unlike, f"{one.why}; more such runs would not decide.")
-    if one.none_ended and one.verdict == "undecided":
+    if comparison.all_failed:
+        return Answer(unlike, f"{comparison.why}; more such runs would not decide.")
+    if comparison.none_ended and comparison.verdict == "undecided":
         return Answer(
             unlike,
-            f"{one.why}; no run of either was done, and more such runs would not decide (a longer "
-            "limit: --timeout).",
+            f"{comparison.why}; no run of either was done, and more such runs would not decide "
+            "(a longer limit: --timeout).",
         )
     with_it, with_base = felt
-    head, text = f"{_by_ranks(one, _verb(label, base, one))}:", f"{one.why}."
+    head, text = f"{_by_ranks(comparison, _verb(label, base, comparison))}:", f"{comparison.why}."
     if with_it is not None and with_base is not None:
         head += f" {felt_words(with_it, base, with_base)}."
         text = f"{summed_words(with_it, with_base)}: {text}"
     if failures.failed or failures.base_failed:
-        text += f" {_failures(base, one, failures)}"
-    if one.sample.unfinished:
-        text += f" {unfinished_word(one.sample)}."
-    if (one.lost or one.base_lost) and one.verdict != "trades":
-        text += f" Programs killed: {one.lost:.2g} a run against {one.base_lost:.2g}."
+        text += f" {_failures(base, comparison, failures)}"
+    if comparison.sample.unfinished:
+        text += f" {unfinished_word(comparison.sample)}."
+    if (comparison.lost or comparison.base_lost) and comparison.verdict != "trades":
+        text += f" Programs killed: {comparison.lost:.2g} a run against {comparison.base_lost:.2g}."
     if spread.verdict != "undecided":
         less = "more" if spread.verdict == "regressed" else "less"
         text += f" For their level its runs scatter {less} than {base}'s: {spread.why}."
     return Answer(head, text)
 
 
-def _verb(label: str, base: str, one: Comparison) -> str:
+def _verb(label: str, base: str, comparison: Comparison) -> str:
     """'7.2 stalls more than 6.12', '7.2 is worse than 6.12 (rate inside, higher is better)'."""
-    metric = one.metric
-    if one.verdict in OF_REMEDIES:
-        verb = _trade(label, base, one) if one.verdict == "trades" else f"{label} never acted"
+    metric = comparison.metric
+    if comparison.verdict in OF_REMEDIES:
+        verb = (
+            _trade(label, base, comparison)
+            if comparison.verdict == "trades"
+            else f"{label} never acted"
+        )
     elif metric.key == STALLED:
         verb = {
             "improved": f"{label} stalls less than {base}",
             "regressed": f"{label} stalls more than {base}",
             "equivalent": f"{label} stalls as much as {base}",
             "undecided": f"{label} may be better or worse than {base}",
-        }[one.verdict]
+        }[comparison.verdict]
     else:
         verb = {
             "improved": f"{label} is better than {base}",
             "regressed": f"{label} is worse than {base}",
             "equivalent": f"{label} is as good as {base}",
             "undecided": f"{label} may be better or worse than {base}",
-        }[one.verdict]
+        }[comparison.verdict]
     direction = f" ({metric.title}, {metric.better} is better)"
     return verb if metric.key == STALLED else verb + direction
 
 
-def _trade(label: str, base: str, one: Comparison) -> str:
+def _trade(label: str, base: str, comparison: Comparison) -> str:
     """'earlyoom trades 2 programs a run for 380 s of 6.12's'."""
-    programs = one.lost - one.base_lost
+    programs = comparison.lost - comparison.base_lost
     many = f"{programs:.2g} program{'' if programs == 1 else 's'} a run"
-    gained = (one.base.mean or 0.0) - (one.sample.mean or 0.0)
-    return f"{label} trades {many} for {amount(one.metric, abs(gained))} of {base}'s"
+    gained = (comparison.base.mean or 0.0) - (comparison.sample.mean or 0.0)
+    return f"{label} trades {many} for {amount(comparison.metric, abs(gained))} of {base}'s"
 
 
-def _by_ranks(one: Comparison, verb: str) -> str:
+def _by_ranks(comparison: Comparison, verb: str) -> str:
     """The verb, and that the ranks decided if the means go the other way."""
-    sample, base = one.sample.mean, one.base.mean
-    if one.verdict not in ("improved", "regressed") or sample is None or base is None:
+    sample, base = comparison.sample.mean, comparison.base.mean
+    if comparison.verdict not in ("improved", "regressed") or sample is None or base is None:
         return verb
-    worse = (sample - base) * one.metric.sign > 0
-    if sample == base or worse == (one.verdict == "regressed"):
+    worse = (sample - base) * comparison.metric.sign > 0
+    if sample == base or worse == (comparison.verdict == "regressed"):
         return verb
-    if one.sample.cut or one.base.cut:  # such a mean is a bound and has no direction
+    if comparison.sample.cut or comparison.base.cut:  # such a mean is a bound and has no direction
         return verb
-    if one.sample.failed or one.base.failed:
+    if comparison.sample.failed or comparison.base.failed:
         return (
             f"By the ranks of the runs, a failed one being the worst, {verb}, "
             "while the means of the runs that ended go the other way"
         )
-    reason = "the hosts differ" if one.within_hosts else "of single runs"
+    reason = "the hosts differ" if comparison.within_hosts else "of single runs"
     return f"By the ranks of the runs {verb}, while the means go the other way because {reason}"
 
 
-def _failures(base: str, one: Comparison, failures: Failures) -> str:
+def _failures(base: str, comparison: Comparison, failures: Failures) -> str:
     """How many runs failed on each side, unless the figures already say that all of them did."""
-    test = "a permutation test within hosts" if one.within_hosts else "Fisher's exact test"
+    test = "a permutation test within hosts" if comparison.within_hosts else "Fisher's exact test"
     tested = f"({p_equals(failures.p_adjusted)} after Holm, {test})"
-    if not one.sample.ended:
+    if not comparison.sample.ended:
         counts = f"Of {base}'s {plural(failures.base_runs, 'run')} {failures.base_failed} failed"
-    elif not one.base.ended:
+    elif not comparison.base.ended:
         counts = f"Of its {plural(failures.runs, 'run')} {failures.failed} failed"
     else:
-        but = "But " if failures.failed and one.verdict == "improved" else ""
+        but = "But " if failures.failed and comparison.verdict == "improved" else ""
         counts = (
             f"{but}{failures.failed} of its {plural(failures.runs, 'run')} failed, of {base}'s "
             f"{failures.base_failed} of {failures.base_runs}"

@@ -50,41 +50,41 @@ def stored(campaign: Campaign, runs: list[Run]) -> dict[Path, RunCauses]:
     return causes
 
 
-def _run_causes(run: Run, told: dict[str, Any]) -> RunCauses:
-    seconds = _seconds(told.get("seconds"))
+def _run_causes(run: Run, stored: dict[str, Any]) -> RunCauses:
+    seconds = _seconds(stored.get("seconds"))
     if not math.isclose(sum(seconds.values()), stalled_seconds(run), abs_tol=NEAR):
         raise _Damaged
-    cards = [_card(run, item) for item in _list(told.get("cards"))]
-    stalls, apart = told.get("stalls"), told.get("apart")
+    cards = [_card(run, item) for item in _list(stored.get("cards"))]
+    stalls, apart = stored.get("stalls"), stored.get("apart")
     if type(stalls) is not int or stalls < len(cards) or not isinstance(apart, bool):
         raise _Damaged
     return RunCauses(
         cards,
         seconds,
-        [_text(item) for item in _list(told.get("notes"))],
+        [_text(item) for item in _list(stored.get("notes"))],
         apart=apart,
-        others=[_card(run, item) for item in _list(told.get("others"))],
+        others=[_card(run, item) for item in _list(stored.get("others"))],
         swap=swap_kind(run),
         without_card=stalls - len(cards),
         stored=True,
     )
 
 
-def _card(run: Run, told: Any) -> Card:
-    if not isinstance(told, dict):
+def _card(run: Run, stored: Any) -> Card:
+    if not isinstance(stored, dict):
         raise _Damaged
-    begin, length = _number(told.get("begin_s")), _number(told.get("length_s"))
-    is_open, who = told.get("open"), told.get("who")
+    begin, length = _number(stored.get("begin_s")), _number(stored.get("length_s"))
+    is_open, who = stored.get("open"), stored.get("who")
     if not isinstance(is_open, bool) or not isinstance(who, dict) or not who.keys() <= set(BY_KEY):
         raise _Damaged
-    stacks = [_pair(item, STACK) for item in _list(told.get("stacks"))]
+    stacks = [_pair(item, STACK) for item in _list(stored.get("stacks"))]
     return Card(
-        Stall(begin, length, _text(told.get("stream")), is_open),
-        _seconds(told.get("seconds")) or {UNEXPLAINED: 0.0},
+        Stall(begin, length, _text(stored.get("stream")), is_open),
+        _seconds(stored.get("seconds")) or {UNEXPLAINED: 0.0},
         {key: [_pair(item, TEXT) for item in _list(items)] for key, items in who.items()},
         [(text, int(count)) for text, count in stacks],
-        [_text(item) for item in _list(told.get("machine"))],
-        int(_number(told.get("samples"))),
+        [_text(item) for item in _list(stored.get("machine"))],
+        int(_number(stored.get("samples"))),
         swap_kind(run),
     )
 

@@ -59,72 +59,76 @@ class Mail:
     counters: frozenset[str] = frozenset()
 
 
-def mail(found: Regression) -> Mail:
+def mail(regression: Regression) -> Mail:
     """The mail; its input has to be redacted already."""
-    pair = _pair(found)
-    counters, table = _counters(pair, found)
+    pair = _pair(regression)
+    counters, table = _counters(pair, regression)
     parts = [
-        [*HEADER, _subject(found)],
-        [*_sentences(found, pair)],
-        [*_rows(found), *_others(found)],
-        [*_stack(found, pair)],
+        [*HEADER, _subject(regression)],
+        [*_sentences(regression, pair)],
+        [*_rows(regression), *_others(regression)],
+        [*_stack(regression, pair)],
         table,
-        [*_config(found)],
-        [*scene(*pair.values()), *_caveats(found, pair)],
-        [*_reproducer(found, pair)],
-        [*_end(found, pair)],
+        [*_config(regression)],
+        [*scene(*pair.values()), *_caveats(regression, pair)],
+        [*_reproducer(regression, pair)],
+        [*_end(regression, pair)],
     ]
     for dispensable in (5, 4, 3):  # a usual mail is shorter
         if sum(len(part) + 1 for part in parts if part) - 1 > LINES:
             parts[dispensable] = []
     lines = [line for part in parts if part for line in [*part, ""]][:-1]
-    return Mail("\n".join(line.rstrip() for line in lines) + "\n", (found.old, found.new), counters)
+    return Mail(
+        "\n".join(line.rstrip() for line in lines) + "\n",
+        (regression.old, regression.new),
+        counters,
+    )
 
 
-def _pair(found: Regression) -> dict[str, list[Run]]:
+def _pair(regression: Regression) -> dict[str, list[Run]]:
     """The runs of both kernels that the verdict uses, the older kernel's first."""
-    trusted = observer_faults.trusted(found.compared.campaign.variants())
+    trusted = observer_faults.trusted(regression.compared.campaign.variants())
     return {
         variant: [run for run in trusted[variant] if counted(run)]
-        for variant in (found.old, found.new)
+        for variant in (regression.old, regression.new)
     }
 
 
-def _label(found: Regression, variant: str) -> str:
-    return plain(found.compared.labels[variant], LABEL)
+def _label(regression: Regression, variant: str) -> str:
+    return plain(regression.compared.labels[variant], LABEL)
 
 
-def _subject(found: Regression) -> str:
-    old, new = _label(found, found.old), _label(found, found.new)
-    metric, ratio = found.compared.metric, found.ratio
+def _subject(regression: Regression) -> str:
+    old, new = _label(regression, regression.old), _label(regression, regression.new)
+    metric, ratio = regression.compared.metric, regression.ratio
     if ratio is None:
         text = f"{new} fails where {old} does not"
     elif metric.key == STALLED:
-        text = f"{new} stalls {found.bound(metric)}{times(ratio)} times as long as {old}"
+        text = f"{new} stalls {regression.bound(metric)}{times(ratio)} times as long as {old}"
     else:
-        text = f"{new}: {metric.title} {found.bound(metric)}{times(ratio)} times that of {old}"
+        text = f"{new}: {metric.title} {regression.bound(metric)}{times(ratio)} times that of {old}"
     return plain(f"Subject: [REGRESSION] {text}", WIDTH)
 
 
-def _sentences(found: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
+def _sentences(regression: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
     """What a user would notice; what was tested."""
     silences = {
         variant: max((worst(s) for run in runs for s in run.subjects), default=None)
         for variant, runs in pair.items()
     }
-    old, new = (silences[variant] for variant in (found.old, found.new))
-    first, felt = "", found.compared.felt
-    if found.old in felt and found.new in felt:  # the sentence says for how long
-        them = several(found.compared.campaign.subject)
-        first = f"{_while(pair[found.new][0])}, the {them} freeze. "
+    old, new = (silences[variant] for variant in (regression.old, regression.new))
+    first, felt = "", regression.compared.felt
+    if regression.old in felt and regression.new in felt:  # the sentence says for how long
+        them = several(regression.compared.campaign.subject)
+        first = f"{_while(pair[regression.new][0])}, the {them} freeze. "
     elif old is not None and new is not None:
-        subject = a(found.compared.campaign.subject)
+        subject = a(regression.compared.campaign.subject)
         first = (
-            f"{_while(pair[found.new][0])}, {subject} stands still for up to {seconds(new)} at a "
-            f"time with {_label(found, found.new)}, for up to {seconds(old)} with "
-            f"{_label(found, found.old)}. "
+            f"{_while(pair[regression.new][0])}, {subject} stands still for up to {seconds(new)} "
+            f"at a time with {_label(regression, regression.new)}, for up to {seconds(old)} with "
+            f"{_label(regression, regression.old)}. "
         )
-    verdict = found.compared.sentences[found.comparison.variant]
+    verdict = regression.compared.sentences[regression.comparison.variant]
     yield from paragraph(first + plain(verdict, 900))
 
 
@@ -137,52 +141,55 @@ def _while(run: Run) -> str:
     return f"While music plays and {many} read a long history and swap"
 
 
-def _rows(found: Regression) -> Iterator[str]:
+def _rows(regression: Regression) -> Iterator[str]:
     """A table of the most important figures: old, new and change."""
-    old, new = _label(found, found.old), _label(found, found.new)
+    old, new = _label(regression, regression.old), _label(regression, regression.new)
     rows = [["mean of a run", old, new, "median change"]]
-    own = [metric.key for metric in found.compared.metrics if metric.key not in BY_KEY]
-    by_key = {metric.key: metric for metric in found.compared.metrics}
+    own = [metric.key for metric in regression.compared.metrics if metric.key not in BY_KEY]
+    by_key = {metric.key: metric for metric in regression.compared.metrics}
     for key in dict.fromkeys([*own, *FIRST]):
-        if key in by_key and len(rows) <= ROWS and (row := _row(found, by_key[key])):
+        if key in by_key and len(rows) <= ROWS and (row := _row(regression, by_key[key])):
             rows.append(row)
     yield from grid(rows, WIDTH)
 
 
-def _row(found: Regression, metric: Metric) -> list[str]:
+def _row(regression: Regression, metric: Metric) -> list[str]:
     """A row of the table; empty if a kernel has no figure, or both are 0."""
-    samples = found.compared.samples[metric.key]
-    before, after = (samples[one].mean for one in (found.old, found.new))
+    samples = regression.compared.samples[metric.key]
+    variants = (regression.old, regression.new)
+    before, after = (samples[variant].mean for variant in variants)
     if before is None or after is None or not (before or after):
         return []
     name = metric.title
     if metric.key == STALLED:
-        words = added_up(found.compared.workload)
+        words = added_up(regression.compared.workload)
         name = f"stalled{words and f', {words}'}"
     name += f" ({metric.unit})" if metric.unit else ""
-    cells = [metric_cell(found.compared, metric, one)[0] for one in (found.old, found.new)]
-    one = found.of(metric)
-    times_of = "-" if one is None else f"{found.bound(metric)}{times(one)}x{_word(found, metric)}"
+    cells = [metric_cell(regression.compared, metric, variant)[0] for variant in variants]
+    ratio = regression.of(metric)
+    times_of = "-"
+    if ratio is not None:
+        times_of = f"{regression.bound(metric)}{times(ratio)}x{_word(regression, metric)}"
     return [plain(name, 40), *cells, times_of]
 
 
-def _word(found: Regression, metric: Metric) -> str:
+def _word(regression: Regression, metric: Metric) -> str:
     """' worse', ' better?': the direction of the newer kernel's change."""
-    word = direction_word(found.compared.of(metric)[found.comparison.variant])
-    if found.comparison.variant == found.old:  # the newer one is the baseline
+    word = direction_word(regression.compared.of(metric)[regression.comparison.variant])
+    if regression.comparison.variant == regression.old:  # the newer one is the baseline
         turned = {"worse": "better", "better": "worse"}
         word = turned.get(word.rstrip("?"), word) + "?" * word.endswith("?")
     return f" {word}" if word else ""
 
 
-def _others(found: Regression) -> Iterator[str]:
+def _others(regression: Regression) -> Iterator[str]:
     """The campaign's other kernels, compared with its baseline."""
-    compared = found.compared
+    compared = regression.compared
     changes = [
         f"{plain(compared.labels[variant], LABEL)} {other.bound}{times(other.ratio)}x "
         f"({other.verdict})"
         for variant, other in compared.primary.items()
-        if variant not in (found.old, found.new) and other.ratio is not None
+        if variant not in (regression.old, regression.new) and other.ratio is not None
     ]
     if changes:
         base = plain(compared.labels[compared.baseline], LABEL)
@@ -194,19 +201,19 @@ def _others(found: Regression) -> Iterator[str]:
         )
 
 
-def _stack(found: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
+def _stack(regression: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
     """The cause and the stack of the newer kernel's longest stall."""
     cards = [
         (why.cards[0], run)
-        for run in pair[found.new]
-        if (why := found.compared.causes.of(run)) is not None and why.cards
+        for run in pair[regression.new]
+        if (why := regression.compared.causes.of(run)) is not None and why.cards
     ]
     if not cards:
         return
     card, run = max(cards, key=lambda entry: (round(entry[0].stall.length, 3), -entry[1].number))
     length, inside = card.stall.length, card.seconds[card.main]
     text = (
-        f"Longest stall of {_label(found, found.new)} (run {run.number}, "
+        f"Longest stall of {_label(regression, regression.new)} (run {run.number}, "
         f"{plain(card.stall.stream, 24)}, {seconds(length)}): {words(card.main, card.swap)} "
         f"{100 * inside / length:.0f} % of it"
     )
@@ -221,17 +228,19 @@ def _stack(found: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
     )
 
 
-def _counters(pair: dict[str, list[Run]], found: Regression) -> tuple[frozenset[str], list[str]]:
+def _counters(
+    pair: dict[str, list[Run]], regression: Regression
+) -> tuple[frozenset[str], list[str]]:
     """The counters with separate values that differ most: their names, and their table."""
-    compared = found.compared
+    compared = regression.compared
     both = kernel_counters(pair, list(pair), compared.counters.figures, compared.level)
-    apart = [difference for difference in both.differences[found.new].told if difference.separate][
-        :COUNTERS
-    ]
+    apart = [
+        difference for difference in both.differences[regression.new].told if difference.separate
+    ][:COUNTERS]
     if not apart:
         return frozenset(), []
-    turned = replace(compared, baseline=found.old, counters=both)
-    table = vmstat.table_rows(turned, found.new)[: 1 + len(apart)]
+    turned = replace(compared, baseline=regression.old, counters=both)
+    table = vmstat.table_rows(turned, regression.new)[: 1 + len(apart)]
     return frozenset(difference.counter for difference in apart), [
         "What the kernel did differently (/proc/vmstat; where to look, no verdict):",
         *grid(
@@ -247,12 +256,12 @@ def _change(ratio: str) -> str:
     return ratio if ratio.endswith(" 0") else f"{ratio}x"
 
 
-def _config(found: Regression) -> Iterator[str]:
+def _config(regression: Regression) -> Iterator[str]:
     """The number of options in which the configs differ, and the important ones."""
-    configs = found.compared.campaign.configs
-    if found.old not in configs or found.new not in configs:
+    configs = regression.compared.campaign.configs
+    if regression.old not in configs or regression.new not in configs:
         return
-    apart = differences(configs[found.old], configs[found.new])
+    apart = differences(configs[regression.old], configs[regression.new])
     if not apart:
         yield from paragraph("Their configs are equal.")
         return
@@ -270,15 +279,15 @@ def _config(found: Regression) -> Iterator[str]:
     yield from paragraph(f"Config: {plural(len(apart), 'option')} differ{some}.", "  ")
 
 
-def _caveats(found: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
+def _caveats(regression: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
     """Reasons to doubt the numbers."""
     notes = in_blocks(pair, list(pair)) + busy_host([run for runs in pair.values() for run in runs])
-    notes += [note for note in found.compared.notes if note.startswith("Not finished")]
+    notes += [note for note in regression.compared.notes if note.startswith("Not finished")]
     for note in notes:
         yield from paragraph(f"Caveat: {plain(note, 300)}", "  ")
 
 
-def _reproducer(found: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
+def _reproducer(regression: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
     """The commands that reproduce the result, three lines as a rule."""
     suites = {str(run.fact("suite")) for runs in pair.values() for run in runs}
     place = f"git clone {SUITE_URL} freeze && cd freeze"
@@ -286,11 +295,11 @@ def _reproducer(found: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
         place += f" && git checkout -q {commit}"
     yield "To reproduce it:"
     yield f"  {place}"
-    yield from reproduce.of_two(found.compared, list(pair))
+    yield from reproduce.of_two(regression.compared, list(pair))
 
 
-def _end(found: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
-    old, new = (kernel_version(pair[variant][0]) for variant in (found.old, found.new))
+def _end(regression: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
+    old, new = (kernel_version(pair[variant][0]) for variant in (regression.old, regression.new))
     yield f"#regzbot introduced: {introduced_in(old, new)}"
     yield ""
     yield from paragraph(

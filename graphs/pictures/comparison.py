@@ -254,21 +254,21 @@ def _ratio_scale(axes: Axes, compared: Compared, variants: list[str]) -> None:
     axes.set_xlabel(f"grey: within {100 * compared.campaign.plan.margin:g} %", fontsize=8)
 
 
-def _ratio(axes: Axes, one: Comparison, index: int) -> None:
+def _ratio(axes: Axes, comparison: Comparison, index: int) -> None:
     """Draw the ratio's mark and interval; an arrow where the interval leaves the scale."""
-    if not one.ratio:
+    if not comparison.ratio:
         return
-    colour, marker = VERDICTS[one.verdict]
+    colour, marker = VERDICTS[comparison.verdict]
     least, most = axes.get_xlim()
-    if one.low is not None or one.high is not None:
-        low, high = one.low or 0.0, math.inf if one.high is None else one.high
+    if comparison.low is not None or comparison.high is not None:
+        low, high = comparison.low or 0.0, math.inf if comparison.high is None else comparison.high
         ends = [max(low, least), min(high, most)]
         axes.plot(ends, [index] * 2, color=colour, lw=1.6, zorder=2)
         for beyond, edge, arrow in ((low < least, least, "<"), (high > most, most, ">")):
             if beyond:
                 axes.plot([edge], [index], color=colour, marker=arrow, ms=5, clip_on=False)
-    at = min(max(one.ratio, least), most)
-    face = "white" if one.verdict == "undecided" else colour
+    at = min(max(comparison.ratio, least), most)
+    face = "white" if comparison.verdict == "undecided" else colour
     axes.plot([at], [index], color=colour, marker=marker, ms=7, mfc=face, mew=1.6, zorder=3)
 
 

@@ -45,20 +45,20 @@ def _hunks(asked: Asked, folder: Path, mirror: str | None) -> str:
     return str(repository)
 
 
-def _commits(asked: Asked, found: State) -> list[Step]:
-    tree = rows.Tree(found.tree, asked.kernel_config)
-    if found.kind == "hunks":
+def _commits(asked: Asked, state: State) -> list[Step]:
+    tree = rows.Tree(state.tree, asked.kernel_config)
+    if state.kind == "hunks":
         bad = tree.commit(hunks.HEAD)
         good = tree.git("rev-list", "--max-parents=0", bad)
     else:
-        good, bad = tree.commit(found.good), tree.commit(found.bad)
-    row = tree.row(good, bad, found.paths)
+        good, bad = tree.commit(state.good), tree.commit(state.bad)
+    row = tree.row(good, bad, state.paths)
     if len(row) < 2 or good == bad:
-        raise UserError(f"{found.good} and {found.bad} are one commit", status=Exit.USAGE)
+        raise UserError(f"{state.good} and {state.bad} are one commit", status=Exit.USAGE)
     if asked.newest:
         newest = tree.step(tree.commit(asked.newest))
         if newest.commit in (good, bad):
             raise UserError("--newest is one of the ends", status=Exit.USAGE)
-        found.steps[newest.name] = newest
-        found.newest = newest.name
+        state.steps[newest.name] = newest
+        state.newest = newest.name
     return row

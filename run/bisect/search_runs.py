@@ -101,7 +101,7 @@ class Search(Matched):
         with self.lock:
             if self._cut_in_a_row >= MOST_CUT:
                 raise UserError(
-                    f"{MOST_CUT} kernels in a row could not be run: {self._last_cut}",
+                    f"{MOST_CUT} runs in a row were cut short: {self._last_cut}",
                     hint="that is no property of a commit; put it right, and --resume",
                 )
             while (now := self.decision(busy)).word == "run":

@@ -93,13 +93,13 @@ def _name(ready: _Ready) -> str:
     return ready.variant.label or ready.guest.kernel.label
 
 
-def _is_twin(one: _Ready, other: _Ready) -> bool:
+def _is_twin(ready: _Ready, other: _Ready) -> bool:
     """Whether both were built from different SPECs, have the same binary and run the same way."""
-    mine, its = one.variant, other.variant
+    mine, its = ready.variant, other.variant
     return (
         specs.is_tree(mine.kernel)
         and specs.is_tree(its.kernel)
         and mine.kernel != its.kernel
         and replace(mine, kernel="", label="") == replace(its, kernel="", label="")
-        and one.guest.kernel.image_digest == other.guest.kernel.image_digest
+        and ready.guest.kernel.image_digest == other.guest.kernel.image_digest
     )

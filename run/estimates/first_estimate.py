@@ -49,28 +49,30 @@ def seconds(options: Options, accel: str, jobs: int, clock: str, rate: float | N
     return LOW * work / rate, HIGH * work / rate
 
 
-def spans(each: Sequence[Options], accel: str, jobs: int, clock: str, qemu: str) -> list[Span]:
-    """Least and most seconds of each run; each: the runs' options. [] if any has no estimate."""
+def spans(
+    run_options: Sequence[Options], accel: str, jobs: int, clock: str, qemu: str
+) -> list[Span]:
+    """Least and most seconds of each run; [] if any has no estimate."""
     rate = speed.known(qemu)
-    estimates = [seconds(one, accel, jobs, clock, rate) for one in each]
-    return [one for one in estimates if one] if all(estimates) else []
+    estimates = [seconds(options, accel, jobs, clock, rate) for options in run_options]
+    return [span for span in estimates if span] if all(estimates) else []
 
 
-def in_all(each: Sequence[Span], jobs: int) -> Span:
-    """Least and most seconds for all runs together, `jobs` at a time; each: those of each run."""
-    rounds = -(-len(each) // jobs)
-    low, high = (rounds * sum(side) / len(each) for side in zip(*each, strict=True))
+def in_all(estimates: Sequence[Span], jobs: int) -> Span:
+    """Least and most seconds for all runs together, `jobs` at a time."""
+    rounds = -(-len(estimates) // jobs)
+    low, high = (rounds * sum(side) / len(estimates) for side in zip(*estimates, strict=True))
     return low, high
 
 
-def a_run(each: Sequence[Span]) -> Span:
+def a_run(estimates: Sequence[Span]) -> Span:
     """Least and most seconds of one run, on average."""
-    return in_all(each, len(each))
+    return in_all(estimates, len(estimates))
 
 
-def is_first(each: Sequence[Span]) -> bool:
+def is_first(estimates: Sequence[Span]) -> bool:
     """Whether any estimate is for a run of a kind that was never done here."""
-    return any(low < high for low, high in each)
+    return any(low < high for low, high in estimates)
 
 
 def words(span: Span) -> str:
@@ -83,18 +85,18 @@ def words(span: Span) -> str:
     return f"about {number if same else low} to {high}"
 
 
-def sentence(each: Sequence[Options], accel: str, jobs: int, clock: str, qemu: str) -> str:
-    """The sentence of --dry-run about the time of these runs; each: the runs' options."""
-    estimates = spans(each, accel, jobs, clock, qemu)
+def sentence(run_options: Sequence[Options], accel: str, jobs: int, clock: str, qemu: str) -> str:
+    """The sentence of --dry-run about the time of these runs."""
+    estimates = spans(run_options, accel, jobs, clock, qemu)
     if estimates:
         whole = words(in_all(estimates, jobs))
         if not is_first(estimates):
             return whole
         a_single = f"{words(a_run(estimates))} a run, " if len(estimates) > 1 else ""
         return f"{a_single}{whole}{' in all' if a_single else ''} ({FIRST})"
-    there = [seconds(one, accel, jobs, clock, REFERENCE) for one in each]
-    usual = [one for one in there if one]
-    if len(usual) < len(each):
+    there = [seconds(options, accel, jobs, clock, REFERENCE) for options in run_options]
+    usual = [span for span in there if span]
+    if len(usual) < len(run_options):
         return UNKNOWN
     return (
         f"{words(a_run(usual))} a run where {REFERENCE / 1e6:.0f} million instructions a second "

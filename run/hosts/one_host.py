@@ -119,25 +119,25 @@ class OneHost:
         what = {"label": entry["label"], "number": entry["number"]}
         self.call("start", job=name, host=self.name, plan=plan, **what)
 
-    def fetch(self, found: Mapping[str, Any], run: Path) -> tuple[str, str, list[str] | None]:
+    def fetch(self, report: Mapping[str, Any], run: Path) -> tuple[str, str, list[str] | None]:
         """Fetch the result of an ended job into the folder run; returns its state, and why.
 
         The third value: the files in which it differs from an earlier copy; None if there was none.
         The host then forgets the job.
         """
         aside = run.with_name(
-            f".{run.name}.from-{run_copies.partial_name(1, self.name, found['job'])}"
+            f".{run.name}.from-{run_copies.partial_name(1, self.name, report['job'])}"
         )
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir(parents=True)
-        if found["run"]:
-            self._remote.fetch(found["run"], aside)
+        if report["run"]:
+            self._remote.fetch(report["run"], aside)
         with contextlib.suppress(UserError):
             recover(aside)
         state, differing = ended(aside), None
         if state is None:
             state = ABORTED
-            last_line = f": {found['said']}" if found["said"] else ""
+            last_line = f": {report['said']}" if report["said"] else ""
             write_status(aside, ABORTED, f"its worker was cut short{last_line}", elapsed_s=None)
         why = why_of(aside)
         if state != ABORTED:
@@ -146,7 +146,7 @@ class OneHost:
             shutil.rmtree(aside)
         else:
             aside.rename(run)
-        self.call("forget", jobs=[found["job"]])
+        self.call("forget", jobs=[report["job"]])
         return state, why, differing
 
     def leave(self) -> None:

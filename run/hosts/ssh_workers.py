@@ -158,21 +158,21 @@ class SshWorkers(Elsewhere[SshTask]):
         while (following := self._next(state)) is not None:
             self._begin(state, following)
 
-    def _late(self, state: HostState, name: str, found: Mapping[str, Any] | None) -> None:
+    def _late(self, state: HostState, name: str, report: Mapping[str, Any] | None) -> None:
         """Handle a run that was given to another host: if done here too, it is a second copy."""
         task = state.late[name]
-        if found is not None and found["alive"]:
+        if report is not None and report["alive"]:
             state.host.call("cancel", jobs=[name])
             return
         del state.late[name]
-        if found is not None and found["state"] not in ("", ABORTED):
-            result, why, differing = state.host.fetch(found, task.run)
+        if report is not None and report["state"] not in ("", ABORTED):
+            result, why, differing = state.host.fetch(report, task.run)
             self._tell(task, state, result, differing)
             with self._lock:
                 for again in [waiting for waiting in self._pending if waiting.key == task.key]:
                     self._pending.remove(again)
                     self._over.put(Ended(again.job, again.run, result, why))
-        elif found is not None:
+        elif report is not None:
             state.host.call("forget", jobs=[name])
 
     def _next(self, state: HostState) -> SshTask | None:
@@ -227,9 +227,9 @@ class SshWorkers(Elsewhere[SshTask]):
             with self._lock:
                 self._pending.insert(0, task)
 
-    def _fetch(self, state: HostState, name: str, task: SshTask, found: Mapping[str, Any]) -> None:
+    def _fetch(self, state: HostState, name: str, task: SshTask, report: Mapping[str, Any]) -> None:
         """Fetch the result of an ended job."""
-        copy = state.host.fetch(found, task.run)
+        copy = state.host.fetch(report, task.run)
         del state.jobs[name]
         self._settled(state, task, *copy)
 

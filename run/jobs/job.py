@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from contract.option_rows import FAKE_GITKS
 from contract.options import Options
 from errors import UserError
 from setup import cache
@@ -38,7 +39,8 @@ class Streams:
     def of(cls, options: Options, names: list[str]) -> "Streams":
         """The streams of a variant's runs; options: the variant's; names: of its streams."""
         commits = registry.find(options.workload).reads(options) if options.gitks else 0
-        return cls(tuple(names), commits, options.passes, options.timeout)
+        passes = options.passes if FAKE_GITKS in options.gitks else 1
+        return cls(tuple(names), commits, passes, options.timeout)
 
 
 @dataclass(frozen=True)
@@ -116,15 +118,15 @@ def to_json(job: Job) -> dict[str, Any]:
     }
 
 
-def from_json(found: Mapping[str, Any]) -> Job:
+def from_json(stored: Mapping[str, Any]) -> Job:
     """The job, with files of this host's cache; UserError if a file is missing or differs.
 
     KeyError, TypeError or ValueError if the JSON is not a job.
     """
-    there = {what: _checked(what, file) for what, file in found["files"].items()}
-    qemu = emulator.find(found["qemu"])
+    there = {what: _checked(what, file) for what, file in stored["files"].items()}
+    qemu = emulator.find(stored["qemu"])
     kernel = Kernel(
-        **found["kernel"],
+        **stored["kernel"],
         image=there["kernel image"],
         modules=None,
         config=there.get("kernel config"),
@@ -133,18 +135,18 @@ def from_json(found: Mapping[str, Any]) -> Job:
     guest = Guest(
         kernel=kernel,
         emulator=qemu,
-        disk=DiskModel(**found["disk"]) if found["disk"] else None,
-        library=_library(qemu) if found["disk_library"] else None,
+        disk=DiskModel(**stored["disk"]) if stored["disk"] else None,
+        library=_library(qemu) if stored["disk_library"] else None,
         **more,
-        **_with_tuples(found["guest"]),
+        **_with_tuples(stored["guest"]),
     )
     return Job(
-        label=found["label"],
-        number=found["number"],
+        label=stored["label"],
+        number=stored["number"],
         guest=guest,
-        errand=Errand(**_with_tuples(found["errand"], but="files")),
-        facts=found["facts"],
-        streams=Streams(**_with_tuples(found["streams"])),
+        errand=Errand(**_with_tuples(stored["errand"], but="files")),
+        facts=stored["facts"],
+        streams=Streams(**_with_tuples(stored["streams"])),
     )
 
 
@@ -155,15 +157,15 @@ def _with_tuples(values: Mapping[str, Any], but: str = "") -> dict[str, Any]:
     }
 
 
-def _checked(what: str, one: Mapping[str, str]) -> Path:
-    path = cache.place() / one["name"]
+def _checked(what: str, file: Mapping[str, str]) -> Path:
+    path = cache.place() / file["name"]
     try:
         digest = cache.digest_now(path)
     except OSError as error:
         raise UserError(f"{what}: {path}: {error.strerror}", hint="copy it here again") from None
-    if digest != one["sha256"]:
+    if digest != file["sha256"]:
         raise UserError(
-            f"{what}: {path} has SHA-256 {digest[:12]}, and the plan wants {one['sha256'][:12]}",
+            f"{what}: {path} has SHA-256 {digest[:12]}, and the plan wants {file['sha256'][:12]}",
             hint="copy it here again",
         )
     return path

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""python3 -m run.slurm.on_node SUBMISSION: one task of an array, on the node that Slurm gave it.
+"""python3 -m run.slurm.on_node SUBMISSION: does one task of a job array; started by sbatch.
 
-SLURM_ARRAY_TASK_ID says which. The run grows in the campaign's folder, as `python3 -m run.one`
-does it; all that is only for a moment is on the node's own disk. Before its first run a node makes
-the campaign's proof: if that is another run than the first node's, it does nothing.
+The environment variable SLURM_ARRAY_TASK_ID is the task's index. The results are written to the
+campaign's folder, as by `python3 -m run.one`; temporary files are on the node's own disk. Before
+its first run, a node does the campaign's proof run. If its result differs from the first node's,
+the node does no other run.
 """
 
 import argparse

@@ -10,12 +10,12 @@ Documentation/admin-guide/blockdev/zram.rst, admin-guide/mm/zswap.rst.
 
 import contextlib
 import itertools
-import re
 from pathlib import Path
 from typing import Any
 
 from contract.swap import DISK, ZRAM, ZSWAP, Swap
 from errors import UserError, write_kernel_file
+from setup import meminfo
 from setup.crypt_lvm.mapper import run
 from setup.crypt_lvm.stack import Stack, save_state, standing
 from setup.devices.use import same, swaps
@@ -180,9 +180,8 @@ def zram_bytes(swap: Swap) -> int:
     """The bytes of the zram device: as given, else half of the memory, but at most MOST_BYTES."""
     if swap.size is not None:
         return swap.size
-    total = re.search(r"MemTotal:\s+(\d+) kB", (ROOT / "proc/meminfo").read_text())
-    assert total
-    memory = int(total[1]) << 10
+    memory = meminfo.in_bytes(file=ROOT / "proc/meminfo")
+    assert memory is not None
     return min(memory // 2, MOST_BYTES) if swap.share is None else memory * swap.share // 100
 
 

@@ -61,6 +61,10 @@ def test_the_workload_names_only_what_was_set(tmp_path: Path) -> None:
             {"profile": "quick", "memory": 1024 * MIB},
             "1,024 MiB of memory (--memory), MemTotal 181 MiB",
         ),
+        (
+            {"profile": "quick", "memory": 294 * MIB, "workload": "gitk"},
+            "294 MiB of memory (--memory, or the workload's own), MemTotal 181 MiB",
+        ),
         ({}, "MemTotal 181 MiB"),
     ],
 )
@@ -68,6 +72,13 @@ def test_three_memories_are_one_entry(
     tmp_path: Path, parameters: dict[str, Any], words: str
 ) -> None:
     assert memory([run_of(tmp_path, parameters, mem_total_kib=181 << 10)]) == words
+
+
+@pytest.mark.parametrize(("mib", "words"), [(294, "the workload's own"), (1024, "--memory")])
+def test_a_workload_can_have_its_own_memory(tmp_path: Path, mib: int, words: str) -> None:
+    parameters = {"profile": "quick", "memory": mib * MIB, "workload": "gitk"}
+    run = run_of(tmp_path, parameters, memory_of_workload=294 * MIB)
+    assert memory([run]).startswith(f"{mib:,} MiB of memory ({words}), ")
 
 
 def test_kernels_that_leave_other_amounts_are_a_range(tmp_path: Path) -> None:

@@ -85,6 +85,26 @@ class Play:
 TWO = ["--kernel", "debian:6.1", "--kernel", "debian:7.2"]
 
 
+@pytest.mark.parametrize(
+    ("words", "recorded"),
+    [
+        ([], None),
+        (["--workload", "gitk"], 294 << 20),
+        (["--workload", "gitk", "--memory", "400M"], 294 << 20),
+        (["--workload", "seqio"], 256 << 20),
+    ],
+)
+def test_the_memory_of_a_workload_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], recorded: int | None
+) -> None:
+    Play(tmp_path / "c", words, lambda *_: ("completed", 2.0), monkeypatch)
+    (path,) = (tmp_path / "c").glob("*/1/meta.json")
+    facts = json.loads(path.read_text())
+    assert facts.get("memory_of_workload") == recorded
+    is_own = "--memory" not in words
+    assert recorded is None or (facts["parameters"]["memory"] == recorded) is is_own
+
+
 def test_it_stops_at_the_first_look_at_which_all_is_decided(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

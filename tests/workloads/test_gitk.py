@@ -9,14 +9,26 @@ from pathlib import Path
 
 import pytest
 
+from contract.command_line import parse_measured
 from errors import Exit, UserError
 from run import dry_run
 from run.arguments import parse
 from run.jobs.job import Streams
+from run.measure_command import measure_argv
 from workloads import gitk, registry
 from workloads.workload import WorkloadEnvironment
 
 GITK = ["--workload", "gitk", "--profile", "quick"]
+FAKE_ONLY = {"passes", "touch", "step"}
+BOTH = """
+[parameters]
+profile = "quick"
+passes = 3
+[[variant]]
+workload = "gitk"
+[[variant]]
+workload = "desktop"
+"""
 # In place of gitk: three readings of 60 commits, then the end; its last line is the real one's.
 PLAYED = """\
 proc getcommitlines {fd} {global commitidx curview; incr commitidx($curview) 60}
@@ -36,18 +48,42 @@ getcommits {}
 """
 
 
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (["--touch", "0.5"], "--touch is for fake_gitk, not for --workload gitk"),
-        (["--step", "100"], "--step is for fake_gitk, not for --workload gitk"),
-        (["--passes", "2"], "--passes is for fake_gitk, not for --workload gitk"),
-        (["--commits", "3000"], "--load commits=4000: the history has 3000 (--commits)"),
-    ],
-)
-def test_what_it_does_not_do_is_refused(words: list[str], why: str) -> None:
-    with pytest.raises(UserError, match=re.escape(why)) as caught:
+@pytest.mark.parametrize("words", [["--touch", "0.5"], ["--step", "512"], ["--passes", "2"]])
+def test_options_of_fake_gitk_are_refused(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
         parse([*GITK, *words])
+    assert caught.value.code == Exit.USAGE
+    why = f": {words[0]} is for a workload with fake_gitk's, not for gitk "
+    assert why in capsys.readouterr().err
+
+
+def test_options_of_fake_gitk_are_not_recorded() -> None:
+    options = parse([*GITK, "--gitk", "2"])
+    assert options.parameters["gitk"] == 2
+    assert not FAKE_ONLY & options.parameters.keys()
+    assert Streams.of(parse(["--workload", "gitk", "--profile", "full"]), []).passes == 1
+
+
+def test_beside_the_desktop_only_its_runs_have_options_of_fake_gitk(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(BOTH)
+    options = parse(["--plan", str(path)])
+    assert options.parameters["passes"] == 3
+    for variant, used in zip(options.variants, (set(), FAKE_ONLY), strict=True):
+        alone = options.of(variant)
+        assert FAKE_ONLY & alone.parameters.keys() == used
+        words = measure_argv(options, variant, repo="/r", music="/m", run_dir="/d")
+        assert {name for name in FAKE_ONLY if f"--{name}" in words} == used
+        measured = parse_measured([*words, "--device", "/dev/x"], registry.with_gitks())
+        assert measured.parameters.keys() == alone.parameters.keys()
+
+
+def test_a_history_that_is_too_short_is_refused() -> None:
+    why = "--load commits=4000: the history has 3000 (--commits)"
+    with pytest.raises(UserError, match=re.escape(why)) as caught:
+        parse([*GITK, "--commits", "3000"])
     assert caught.value.status == Exit.USAGE
 
 

@@ -113,7 +113,7 @@ def test_any_patience_is_read_or_refused_in_one_line(text: str) -> None:
 def test_a_daemon_that_asks_a_window_to_end_has_killed_it() -> None:
     argv = ["--bare", "--run-dir", "r", "--device", "d", "--music", "m"]
     argv += ["--workload", "runaway", "--daemon", "earlyoom -r 3600"]
-    daemon = parse_measured(argv, frozenset())
+    daemon = parse_measured(argv, {})
     recorded: dict[str, Any] = {
         "outcome": "done",
         "ends": {"runaway": 0, "heartbeat-1": 0, "player": 0},

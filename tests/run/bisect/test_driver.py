@@ -221,5 +221,5 @@ def test_a_machine_that_runs_nothing_is_no_property_of_commits(
     world = since(commits, (9, 2.0))
     world.aborts = frozenset(commits[1:-1])
     player = Player(world, monkeypatch, tree)
-    with pytest.raises(Exception, match="3 kernels in a row could not be run: as played"):
+    with pytest.raises(Exception, match="3 runs in a row were cut short: as played"):
         bisect(player, tmp_path / "b", asked(tree, commits))
