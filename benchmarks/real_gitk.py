@@ -21,7 +21,7 @@ from errors import UserError, run_command
 from monitors.streams import Stream
 from run.arguments import parse
 from setup import history
-from workloads import desktop, gitk
+from workloads import desktop, gitk, x_server
 from workloads.workload import WorkloadEnvironment
 
 HISTORY = 40_000
@@ -82,7 +82,7 @@ def measure(commits: int) -> dict[str, list[Kept]]:
         desktop.fill(environment.scratch, str(history.build(HISTORY)))
         (fake_gitk,) = desktop.programs(fake, environment)
         (real_gitk,) = gitk.programs(real, environment)
-        with gitk.x_server(gitk.key_file(environment)):
+        with x_server.running(x_server.key_file(environment)):
             return {"gitk": follow(real_gitk), "fake_gitk": follow(fake_gitk)}
 
 

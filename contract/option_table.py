@@ -221,6 +221,11 @@ class OptionTable:
         default=512,
         of_gitks=(FAKE_GITKS,),
     )
+    screen: bool = parameter(
+        "also press keys in real windows, an editor's and a gitk's, in an X server without a "
+        "screen, and time them until their pixels are there (docs/explain/keys.md)",
+        default=False,
+    )
     repo: str | None = parameter(
         "a real git repository instead of a made one, of which --commits are read",
         metavar="PATH",

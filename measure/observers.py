@@ -19,7 +19,7 @@ from monitors.launch import (
     SamplerProcess,
     in_memory,
 )
-from monitors.streams import TerminalProgram
+from monitors.streams import KeyProgram
 from setup import observers
 from workloads.registry import find, stream_names
 
@@ -45,7 +45,7 @@ class Observers:
         run_dir: Path,
         events: Events,
         watched: dict[str, str],
-        typed_at: Sequence[TerminalProgram] = (),
+        typed_at: Sequence[KeyProgram] = (),
     ) -> None:
         self.beacon: Beacon | None = None
         self._events = events
@@ -127,7 +127,7 @@ class Observers:
         self._events.write("meta", evidence=evidence_facts(self._evidence))
         self._problems += [f"evidence: {problem}" for problem in self._evidence.problems]
 
-    def _start_keys(self, run_dir: Path, typed_at: Sequence[TerminalProgram]) -> None:
+    def _start_keys(self, run_dir: Path, typed_at: Sequence[KeyProgram]) -> None:
         try:
             self._keys = KeysProcess(self.program, run_dir, typed_at)
         except UserError as error:

@@ -32,7 +32,7 @@ from setup.crypt_lvm import activation, mapper, ownership, stack_build
 from setup.crypt_lvm.stack import Stack
 from setup.devices.check import check_device
 from setup.observers import program
-from workloads import companions, registry
+from workloads import companions, registry, x_server
 from workloads.workload import Workload, WorkloadEnvironment
 
 SCRATCH = activation.MOUNT
@@ -114,7 +114,7 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
     assert options.device is not None
     program()  # before anything is touched
     chosen = registry.find(options.workload)
-    chosen.check_commands()
+    chosen.check_commands(options.screen)
     more = more_disks(chosen)
     events.write("phase", name="prepare")
     events.write("meta", workload=chosen.describe(options).as_meta(), **machine_facts.facts())
@@ -135,6 +135,7 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
         )
         with (
             chosen.prepared(options, environment),
+            x_server_running(options, environment),
             delay_accounting.switched_on(events),
             knobs.applied(options.variants[0].knobs, watched(stack)) as applied,
             remedy_applied(options.variants[0], events),
@@ -149,6 +150,16 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
             stop.late = True
             verdict.say(state, why)
         events.write("phase", name="teardown")
+
+
+@contextlib.contextmanager
+def x_server_running(options: Options, environment: WorkloadEnvironment) -> Iterator[None]:
+    """An X server for the time of the run, if its workload or the keys need one."""
+    if not (options.screen or registry.find(options.workload).in_windows):
+        yield
+        return
+    with x_server.running(x_server.key_file(environment), waiting=options.screen):
+        yield
 
 
 @contextlib.contextmanager
@@ -191,7 +202,7 @@ def workload(
     if options.atomic_order:
         events.write("meta", atomic=echo_check.checked(options.atomic_order, options.atomic_rate))
     without = read_memory()
-    typed_at = with_group(key_programs.here(), options.variants[0])
+    typed_at = with_group(key_programs.typed_at(options, environment), options.variants[0])
     observers = Observers(options, run_dir, events, disks, typed_at)
 
     def when_locked() -> None:

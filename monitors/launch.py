@@ -16,7 +16,7 @@ from typing import Any
 from contract.run_files import EVIDENCE_OBSERVER, KEYS, RECORDER, SAMPLER
 from errors import UserError
 from monitors.beacon import Beacon
-from monitors.streams import Stream, TerminalProgram
+from monitors.streams import KeyProgram, Stream
 
 READY_S = 120.0  # for a program to start up: an emulated machine may take its time
 NAME = "observers"  # of the processes, wherever their program is
@@ -238,27 +238,29 @@ class EvidenceProcess(SamplingObserver):
 class KeysProcess(SamplingObserver):
     """The observer that presses keys at programs that wait (monitors/keys)."""
 
-    # Three programs in turn: each has waited for 31 s when the first of its three keys is due.
-    STEP_S, GAP_S = 11.0, 1.0
+    # They take turns: each has waited for 31 s when the first of its three keys is due.
+    TURN_S, GAP_S = 33.0, 1.0
 
     def __init__(
         self,
         program: Path,
         out: Path,
-        typed_at: Sequence[TerminalProgram],
+        typed_at: Sequence[KeyProgram],
         *,
-        step_s: float = STEP_S,
+        step_s: float | None = None,
         gap_s: float = GAP_S,
         priority: int = KEYS_PRIORITY,
         patience_s: float = 60.0,
     ) -> None:
-        """typed_at: at most eight, which take turns: keys are due each step_s, gap_s apart.
+        """typed_at: at most eight, which take turns each step_s: three keys are due, gap_s apart.
 
         priority as for the sampler.
         """
+        step_s = step_s or self.TURN_S / max(1, len(typed_at))
         words = [str(out.resolve()), str(priority), str(step_s), str(gap_s)]
         for one in typed_at:
-            words += [one.name, one.before, *_counted(one.argv)]
+            words += [one.name, "window" if one.window else "terminal", one.before]
+            words += _counted(one.argv)
             words += _counted([f"{name}={value}" for name, value in one.env.items()])
         super().__init__(program, KEYS, words, patience_s)
 

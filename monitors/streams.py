@@ -26,13 +26,15 @@ class Stream(Program):
 
 
 @dataclass(frozen=True)
-class TerminalProgram(Program):
+class KeyProgram(Program):
     """A program that waits behind a terminal for the keys that an observer presses.
 
-    before: what is typed first, so that it echoes letters.
+    before: what is typed first, so that it shows letters. window: it waits in a window of the X
+    server of its environment (DISPLAY, XAUTHORITY), not behind a terminal.
     """
 
     before: str = ""
+    window: bool = False
 
 
 AnyProgram = TypeVar("AnyProgram", bound=Program)

@@ -242,7 +242,9 @@ def _resolved(options: Options, pinned: Callable[[Variant], str]) -> list[Asked]
 
 def image_packages(options: Options, workload: str) -> tuple[str, ...]:
     """Additional Debian packages in the image for guests of this workload."""
-    return tuple(sorted({*registry.packages(workload), *remedy.packages(options.variants)}))
+    return tuple(
+        sorted({*registry.packages(workload, options.screen), *remedy.packages(options.variants)})
+    )
 
 
 def images_packages(options: Options) -> list[tuple[str, ...]]:

@@ -126,7 +126,11 @@ def loaded(
             load = options.load
         size = variant.memory or memory.get(name, 0)
         if not size:
-            size = options.memory if campaigns or unsaid is None else chosen.memory_of(unsaid)
+            size = (
+                options.memory
+                if campaigns or unsaid is None
+                else chosen.memory_of(unsaid, options.screen)
+            )
         whole = replace(variant, workload=name, load=load, memory=size)
         same = (name, load, size) == (options.workload, options.load, options.memory)
         variants.append(replace(whole, workload="", load="", memory=0) if same else whole)

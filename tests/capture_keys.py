@@ -23,7 +23,7 @@ STEP_S, GAP_S = 5.0, 0.5
 def main(folder: Path) -> None:
     """Write latency-keys.log into the folder."""
     keys = KeysProcess(
-        program(), folder, key_programs.here(), step_s=STEP_S, gap_s=GAP_S, priority=0
+        program(), folder, key_programs.in_terminals(), step_s=STEP_S, gap_s=GAP_S, priority=0
     )
     assert keys.prepare() == []
     children = Path(f"/proc/{keys.pid}/task/{keys.pid}/children").read_text().split()

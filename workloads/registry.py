@@ -13,7 +13,7 @@ from contract.option_rows import FAKE_GITKS, PROFILES, REAL_GITKS
 from contract.options import Options, defaults
 from errors import Exit, UserError
 from workloads import companions
-from workloads.workload import Workload
+from workloads.workload import SCREEN_PACKAGES, Workload
 
 
 @functools.cache
@@ -54,7 +54,7 @@ def resolved(options: Options, *, memory_said: bool = True) -> Options:
             status=Exit.USAGE,
         )
     fixed = memory_said or options.device
-    memory = options.memory if fixed else chosen.memory_of(options.memory)
+    memory = options.memory if fixed else chosen.memory_of(options.memory, options.screen)
     load = chosen.completed(options.load, options.profile)
     complete = replace(options, load=load, memory=memory)
     chosen.check(complete)
@@ -72,16 +72,16 @@ def disk_bytes(options: Options) -> int:
     return find(options.workload).more_bytes(options)
 
 
-def packages(name: str) -> tuple[str, ...]:
+def packages(name: str, screen: bool = False) -> tuple[str, ...]:
     """The Debian packages that its guest needs beside the usual ones.
 
-    They are none, or those of all workloads together, so that one further image serves all.
+    They are none, or those of all workloads and --screen together, so that one further image serves
+    all.
     """
-    if not find(name).packages:
+    if not (find(name).packages or screen):
         return ()
-    return tuple(
-        sorted({package for workload in every().values() for package in workload.packages})
-    )
+    of_workloads = {package for workload in every().values() for package in workload.packages}
+    return tuple(sorted(of_workloads | {*SCREEN_PACKAGES}))
 
 
 def progress_streams(options: Options) -> tuple[str, ...]:

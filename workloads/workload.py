@@ -17,6 +17,10 @@ from errors import Exit, UserError
 from monitors.streams import Stream
 from workloads.load_output import search_path
 
+# What --screen needs: Debian package -> its command, and bytes for the X server and the windows.
+SCREEN_PACKAGES = {"gitk": "gitk", "xterm": "xterm", "xvfb": "Xvfb"}
+SCREEN_MEMORY = 64 << 20
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -88,6 +92,7 @@ class Workload:
     more_bytes: Callable[[Options], int] = lambda options: 0  # bytes of its large files
     needs: Callable[[Options], Needs] = lambda options: Needs()
     packages: Mapping[str, str] = field(default_factory=dict)  # Debian package -> its command
+    in_windows: bool = False  # its programs need an X server (x_server.py)
     modules: tuple[str, ...] = ()  # kernel modules, loaded unless they are built in
     config: tuple[str, ...] = ()  # CONFIG_ options that its kernel needs; "A|B": A or B
     slabs: tuple[str, ...] = ()  # caches of /proc/slabinfo to sample, if the kernel has them
@@ -97,20 +102,16 @@ class Workload:
     )
     undo: Callable[[], None] = lambda: None
 
-    def memory_of(self, profiles: int) -> int:
+    def memory_of(self, profiles: int, screen: bool = False) -> int:
         """The bytes of its VM's memory without --memory; profiles: those of the profile."""
-        return self.memory or profiles + self.more_memory
+        of_windows = SCREEN_MEMORY if screen else 0
+        return (self.memory or profiles + self.more_memory) + of_windows
 
-    def check_commands(self) -> None:
+    def check_commands(self, screen: bool = False) -> None:
         """UserError (3) with the names of the packages that this machine lacks."""
-        path = search_path()
-        lacking = [name for name, command in self.packages.items() if not which(command, path=path)]
-        if lacking:
-            raise UserError(
-                f"--workload {self.name} needs programs that are missing: "
-                + ", ".join(self.packages[name] for name in lacking),
-                hint=f"install {' '.join(lacking)}",
-            )
+        check_commands(f"--workload {self.name}", self.packages)
+        if screen:
+            check_commands("--screen", SCREEN_PACKAGES)
 
     def completed(self, load: str, profile: str) -> str:
         """`--load` with the profile's defaults filled in; UserError (2) if a value is invalid."""
@@ -138,6 +139,18 @@ class Workload:
         """Each parameter's value (bytes, seconds or a count) from a complete --load."""
         known = {parameter.name: parameter for parameter in self.parameters}
         return {name: known[name].read(text) for name, text in _pairs(options.load)}
+
+
+def check_commands(option: str, packages: Mapping[str, str]) -> None:
+    """UserError (3) with the names of the packages that this machine lacks for an option."""
+    path = search_path()
+    lacking = [name for name, command in packages.items() if not which(command, path=path)]
+    if lacking:
+        raise UserError(
+            f"{option} needs programs that are missing: "
+            + ", ".join(packages[name] for name in lacking),
+            hint=f"install {' '.join(lacking)}",
+        )
 
 
 def _pairs(load: str) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,8 @@
 /*
  * Presses keys at programs that have waited, and times each from the moment at which it was due
  * until the program shows it. A shell, an editor and a pager wait behind terminals of their own:
- * each echoes a letter by itself, once it runs again.
+ * each echoes a letter by itself, once it runs again. Others may wait in windows of an X server:
+ * they show a letter when its pixels are there (window.c).
  *
  * Started before the load by monitors/launch.py. It speaks JSON lines on stdout:
  *     {"ready": pid, "not_available": […], "problems": […], …}   once it is locked in memory
@@ -30,13 +31,14 @@
 #define MOST 8   /* programs */
 #define USAGE                                              \
 	"usage: keys OUT PRIORITY STEP GAP "               \
-	"NAME BEFORE WORDS WORD… VARIABLES [NAME=VALUE…] " \
+	"NAME terminal|window BEFORE WORDS WORD… "         \
+	"VARIABLES [NAME=VALUE…] "                         \
 	"[NAME …]…"
 #define ROOM 512 /* of a line, and more */
 /* In no escape sequence that a program sends, and not in a prompt. */
 static const char letters[] = "qwzvkyxj";
 
-static struct terminal terminals[MOST];
+static struct program programs[MOST];
 static int count;
 static int64_t step, gap; /* between two bursts; between two keys of one */
 static int64_t t0 = NEVER, worst_late;
@@ -47,7 +49,7 @@ static struct line_log log_lines;
 static struct text line, text;
 static int file;
 
-#define for_each_terminal(t) for (struct terminal *t = terminals; t < terminals + count; t++)
+#define for_each_program(p) for (struct program *p = programs; p < programs + count; p++)
 
 static void put_line(int64_t now)
 {
@@ -62,30 +64,39 @@ static int64_t next_due(void)
 	return t0 == NEVER ? NEVER : t0 + (int64_t)(burst + 1) * step + pressed * gap;
 }
 
-static void press(struct terminal *terminal, int64_t due, int64_t now)
+static void press(struct program *program, int64_t due, int64_t now)
 {
 	struct key key = { ++number, due, letters[number % strlen(letters)] };
 
-	terminal->waiting[terminal->waits++] = key;
-	terminal->typed++;
-	terminal_type(terminal, &key.letter, 1);
+	program->waiting[program->waits++] = key;
+	if (program->window)
+		window_type(program);
+	else
+		terminal_type(program, &key.letter, 1);
+	program->typed++;
 	if (now - due > worst_late)
 		worst_late = now - due;
-	text_format(&line, "due %llu %s idle ", (unsigned long long)key.number, terminal->name);
-	text_seconds(&line, due - terminal->last_due);
+	text_format(&line, "due %llu %s idle ", (unsigned long long)key.number, program->name);
+	text_seconds(&line, due - program->last_due);
 	put_line(now);
-	terminal->last_due = due;
+	program->last_due = due;
+}
+
+static bool takes(const struct program *program)
+{
+	return program->ready && program->waits < MOST_WAITING &&
+	       (!program->window || window_takes(program));
 }
 
 /* All that is due by now: each key is timed from its due time, however late we are. */
 static void press_due(int64_t now)
 {
 	for (int64_t due; (due = next_due()) <= now;) {
-		struct terminal *terminal = &terminals[burst % count];
+		struct program *program = &programs[burst % count];
 
-		terminal->burst = BURST - 1 - pressed;
-		if (terminal->ready && terminal->waits < MOST_WAITING)
-			press(terminal, due, now);
+		program->burst = BURST - 1 - pressed;
+		if (takes(program))
+			press(program, due, now);
 		if (++pressed == BURST) {
 			pressed = 0;
 			burst++;
@@ -94,57 +105,66 @@ static void press_due(int64_t now)
 }
 
 /* Programs take keys in order: who shows one has had those before it, too. */
-static int shown(const struct terminal *terminal, char byte)
+static int shown(const struct program *program, char byte)
 {
-	for (int i = 0; i < terminal->waits; i++)
-		if (terminal->waiting[i].letter == byte)
+	for (int i = 0; i < program->waits; i++)
+		if (program->waiting[i].letter == byte)
 			return i + 1;
 	return 0;
 }
 
-static void answer(struct terminal *terminal, int keys, int64_t now)
+static void answer(struct program *program, int keys, int64_t now)
 {
 	for (int i = 0; i < keys; i++) {
-		const struct key *key = &terminal->waiting[i];
+		const struct key *key = &program->waiting[i];
 
 		text_format(&line, "key %llu %s late ", (unsigned long long)key->number,
-			    terminal->name);
+			    program->name);
 		text_seconds(&line, now - key->due);
 		put_line(now);
 	}
 	echoed += keys;
-	terminal->waits -= keys;
-	memmove(terminal->waiting, terminal->waiting + keys,
-		terminal->waits * sizeof(*terminal->waiting));
+	program->waits -= keys;
+	memmove(program->waiting, program->waiting + keys,
+		program->waits * sizeof(*program->waiting));
 }
 
 /* So that a line stays as short as it is, whatever the run lasts. */
-static void take_back(struct terminal *terminal)
+static void take_back(struct program *program)
 {
-	while (terminal->typed && !terminal->waits && !terminal->burst) {
-		terminal_type(terminal, "\x7f", 1);
-		terminal->typed--;
-	}
+	if (program->waits || program->burst)
+		return;
+	if (program->window)
+		window_take_back(program);
+	for (; program->typed; program->typed--)
+		if (!program->window)
+			terminal_type(program, "\x7f", 1);
 }
 
-static void hear(struct terminal *terminal)
+static void hear(struct program *program)
 {
 	char data[1024];
-	ssize_t size = read(terminal->fd, data, sizeof(data));
+	ssize_t size = read(program->fd, data, sizeof(data));
 	int64_t now = now_ns();
 
 	if (size < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (size <= 0) {
-		terminal_end(terminal);
+		program_end(program);
 		return;
 	}
 	for (ssize_t i = 0; i < size; i++)
-		answer(terminal, shown(terminal, data[i]), now);
-	take_back(terminal);
+		answer(program, shown(program, data[i]), now);
+	take_back(program);
 }
 
-/* Those whose terminal is closed, and that are not reaped yet. */
+static void hear_window(struct program *program, int keys, int64_t now)
+{
+	answer(program, keys, now);
+	take_back(program);
+}
+
+/* Those that have ended, and that are not reaped yet. */
 static bool look_for_ends(int64_t now)
 {
 	bool more = false;
@@ -152,14 +172,14 @@ static bool look_for_ends(int64_t now)
 
 	if (now < t0)
 		return false;
-	for_each_terminal(terminal) {
-		if (terminal->fd >= 0 || !terminal->pid)
+	for_each_program(program) {
+		if (program->ready || !program->pid)
 			continue;
-		if (!terminal_reaped(terminal, &status)) {
+		if (!program_reaped(program, &status)) {
 			more = true;
 			continue;
 		}
-		text_format(&line, "ended %s status %d", terminal->name, status);
+		text_format(&line, "ended %s status %d", program->name, status);
 		put_line(now);
 	}
 	return more;
@@ -171,8 +191,9 @@ static void say_prepared(void)
 	static struct text error;
 	int prepared = 0;
 
-	for_each_terminal(terminal) {
-		if (terminal->fd >= 0 && terminal_start(terminal, &error))
+	for_each_program(program) {
+		if (program->window ? window_start(program, &error) :
+				      program->fd >= 0 && terminal_start(program, &error))
 			prepared++;
 		if (error.used)
 			list_add(&problems, "%.*s", (int)error.used, error.data);
@@ -199,7 +220,7 @@ static void listen_to_runner(void)
 
 static void run(void)
 {
-	struct pollfd fds[MOST + 2] = { { .fd = STDIN_FILENO, .events = POLLIN },
+	struct pollfd fds[MOST + 3] = { { .fd = STDIN_FILENO, .events = POLLIN },
 					{ .fd = channel.wake, .events = POLLIN } };
 
 	while (!channel.ended) {
@@ -213,13 +234,16 @@ static void run(void)
 		left = until > now ? until - now : 0;
 		timeout = (struct timespec){ left / NS, left % NS };
 		for (int i = 0; i < count; i++) {
-			fds[i + 2].fd = terminals[i].ready ? terminals[i].fd : -1;
+			fds[i + 2].fd = programs[i].ready ? programs[i].fd : -1;
 			fds[i + 2].events = POLLIN;
 		}
-		if (ppoll(fds, count + 2, &timeout, NULL) > 0) {
+		/* It may have read more than we heard. */
+		window_hear(hear_window);
+		fds[count + 2] = (struct pollfd){ .fd = window_fd(), .events = POLLIN };
+		if (ppoll(fds, count + 3, &timeout, NULL) > 0) {
 			for (int i = 0; i < count; i++)
 				if (fds[i + 2].fd >= 0 && fds[i + 2].revents)
-					hear(&terminals[i]);
+					hear(&programs[i]);
 			if (fds[0].revents)
 				listen_to_runner();
 			channel.ended |= fds[1].revents != 0;
@@ -236,8 +260,8 @@ static void end(void)
 		lines_end(&log_lines, &text, now_ns());
 		outlet_text(file, &text);
 	}
-	for_each_terminal(terminal)
-		terminal_end(terminal);
+	for_each_program(program)
+		program_end(program);
 	unwritten = outlet_finish(PATIENCE);
 	text_string(&line, "{\"observer\": {\"name\": \"keys\", ");
 	cost(&line);
@@ -261,20 +285,23 @@ static char **words(char ***next, char **last)
 	return list;
 }
 
-static void open_terminals(char **next, char **last, struct list *missing)
+static void open_programs(char **next, char **last, struct list *missing)
 {
 	static struct text error;
 
-	while (last - next > 2 && count < MOST) {
-		struct terminal *terminal = &terminals[count++];
+	while (last - next > 3 && count < MOST) {
+		struct program *program = &programs[count++];
+		bool in_window;
 
-		terminal->name = *next++;
-		terminal->before = *next++;
-		terminal->argv = words(&next, last);
-		terminal->env = words(&next, last);
-		if (!terminal_open(terminal, &error)) {
+		program->name = *next++;
+		in_window = !strcmp(*next++, "window");
+		program->before = *next++;
+		program->argv = words(&next, last);
+		program->env = words(&next, last);
+		program->fd = -1;
+		if (!(in_window ? window_open : terminal_open)(program, &error)) {
 			list_add(missing, "%.*s", (int)error.used, error.data);
-			terminal_end(terminal);
+			program_end(program);
 		}
 		text_clear(&error);
 	}
@@ -287,8 +314,8 @@ static void rehearse(void)
 
 	text_room(&text, ROOM);
 	text_room(&line, ROOM);
-	for_each_terminal(terminal)
-		memset(terminal->waiting, 0, sizeof(terminal->waiting));
+	for_each_program(program)
+		memset(program->waiting, 0, sizeof(program->waiting));
 	text_string(&line, "key\n");
 	lines_feed(&log_lines, &text, line.data, line.used, now_ns());
 	text_clear(&line);
@@ -303,12 +330,12 @@ int keys_main(int argc, char **argv)
 {
 	static struct list missing;
 
-	if (argc < 10)
+	if (argc < 11)
 		fail(USAGE);
 	channel_open();
 	step = (int64_t)(strtod(argv[3], NULL) * NS);
 	gap = (int64_t)(strtod(argv[4], NULL) * NS);
-	open_terminals(argv + 5, argv + argc, &missing);
+	open_programs(argv + 5, argv + argc, &missing);
 	file = outlet_open(argv[1], "latency-keys.log");
 	rehearse();
 	say_ready(&line, &missing, atoi(argv[2]));

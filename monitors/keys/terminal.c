@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/wait.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,41 +18,24 @@
 #define FIRST "q" /* the letter that is typed to try it out */
 #define TAKEN_BACK "\x7f"
 
-bool terminal_open(struct terminal *terminal, struct text *error)
+bool terminal_open(struct program *program, struct text *error)
 {
 	static const struct winsize size = { .ws_row = 24, .ws_col = 80 };
 
-	terminal->fd = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-	if (terminal->fd < 0 || unlockpt(terminal->fd) ||
-	    ptsname_r(terminal->fd, terminal->path, sizeof(terminal->path)) ||
-	    ioctl(terminal->fd, TIOCSWINSZ, &size)) {
-		text_format(error, "%s: no terminal: %s", terminal->name, strerror(errno));
+	program->fd = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	if (program->fd < 0 || unlockpt(program->fd) ||
+	    ptsname_r(program->fd, program->path, sizeof(program->path)) ||
+	    ioctl(program->fd, TIOCSWINSZ, &size)) {
+		text_format(error, "%s: no terminal: %s", program->name, strerror(errno));
 		return false;
 	}
 	return true;
 }
 
-static int spawn(struct terminal *terminal)
-{
-	posix_spawn_file_actions_t files;
-	int error;
-
-	posix_spawn_file_actions_init(&files);
-	/* What the leader of a session opens first is its controlling terminal. */
-	posix_spawn_file_actions_addopen(&files, 0, terminal->path, O_RDWR, 0);
-	posix_spawn_file_actions_adddup2(&files, 0, 1);
-	posix_spawn_file_actions_adddup2(&files, 0, 2);
-	error = program_start(&terminal->pid, terminal->argv, terminal->env, &files);
-	posix_spawn_file_actions_destroy(&files);
-	if (error)
-		terminal->pid = 0; /* of a child that could not become the program */
-	return error;
-}
-
 /* Waits for its output: whether this byte of it came, with 0 whether any did. */
-static bool shows(struct terminal *terminal, char byte, int64_t until)
+static bool shows(struct program *program, char byte, int64_t until)
 {
-	struct pollfd from = { .fd = terminal->fd, .events = POLLIN };
+	struct pollfd from = { .fd = program->fd, .events = POLLIN };
 	char data[512];
 	int64_t left;
 
@@ -63,7 +45,7 @@ static bool shows(struct terminal *terminal, char byte, int64_t until)
 
 		if (ppoll(&from, 1, &timeout, NULL) <= 0)
 			continue;
-		size = read(terminal->fd, data, sizeof(data));
+		size = read(program->fd, data, sizeof(data));
 		if (size <= 0)
 			return false; /* it has ended */
 		if (!byte || memchr(data, byte, size))
@@ -72,82 +54,61 @@ static bool shows(struct terminal *terminal, char byte, int64_t until)
 	return false;
 }
 
-static void let_show(struct terminal *terminal)
+static void let_show(struct program *program)
 {
-	while (shows(terminal, 0, now_ns() + SILENCE))
+	while (shows(program, 0, now_ns() + SILENCE))
 		;
 }
 
 /* What the kernel echoes by itself is no answer of the program's. */
-static bool echoes_itself(const struct terminal *terminal)
+static bool echoes_itself(const struct program *program)
 {
 	struct termios modes;
 
-	return !tcgetattr(terminal->fd, &modes) && !(modes.c_lflag & (ECHO | ICANON));
+	return !tcgetattr(program->fd, &modes) && !(modes.c_lflag & (ECHO | ICANON));
 }
 
-static bool try_out(struct terminal *terminal)
+static bool try_out(struct program *program)
 {
 	int64_t until = now_ns() + START;
 
-	while (!echoes_itself(terminal)) {
+	while (!echoes_itself(program)) {
 		static const struct timespec pause = { .tv_nsec = LOOK };
 		int status;
 
-		if (channel.ended || now_ns() > until || terminal_reaped(terminal, &status))
+		if (channel.ended || now_ns() > until || program_reaped(program, &status))
 			return false;
 		nanosleep(&pause, NULL);
 	}
-	let_show(terminal);
-	terminal_type(terminal, terminal->before, strlen(terminal->before));
-	let_show(terminal);
-	terminal_type(terminal, FIRST, 1);
-	if (!shows(terminal, *FIRST, until))
+	let_show(program);
+	terminal_type(program, program->before, strlen(program->before));
+	let_show(program);
+	terminal_type(program, FIRST, 1);
+	if (!shows(program, *FIRST, until))
 		return false;
-	terminal->last_due = now_ns();
-	terminal_type(terminal, TAKEN_BACK, 1);
-	let_show(terminal);
+	program->last_due = now_ns();
+	terminal_type(program, TAKEN_BACK, 1);
+	let_show(program);
 	return true;
 }
 
-bool terminal_start(struct terminal *terminal, struct text *error)
+bool terminal_start(struct program *program, struct text *error)
 {
-	int failed = spawn(terminal);
+	int failed = program_spawn(program);
 
-	if (!failed && try_out(terminal)) {
-		terminal->ready = true;
+	if (!failed && try_out(program)) {
+		program->ready = true;
 		return true;
 	}
-	text_format(error, "%s: %s: %s", terminal->name, terminal->argv[0],
+	text_format(error, "%s: %s: %s", program->name, program->argv[0],
 		    failed ? strerror(failed) : "it did not echo a letter");
-	terminal_end(terminal);
+	program_end(program);
 	return false;
 }
 
-void terminal_type(struct terminal *terminal, const char *text, size_t size)
+void terminal_type(struct program *program, const char *text, size_t size)
 {
-	if (size && write(terminal->fd, text, size) < 0) {
+	if (size && write(program->fd, text, size) < 0) {
 		/* It has ended, which reading says. */
 	}
-}
-
-void terminal_end(struct terminal *terminal)
-{
-	terminal->ready = false;
-	if (terminal->fd >= 0)
-		close(terminal->fd);
-	terminal->fd = -1;
-	if (terminal->pid)
-		kill(-terminal->pid, SIGKILL);
-}
-
-bool terminal_reaped(struct terminal *terminal, int *status)
-{
-	int how;
-
-	if (!terminal->pid || waitpid(terminal->pid, &how, WNOHANG) != terminal->pid)
-		return false;
-	terminal->pid = 0;
-	*status = WIFEXITED(how) ? WEXITSTATUS(how) : -WTERMSIG(how);
-	return true;
 }

@@ -196,8 +196,8 @@ def yielding(plan: AskedPlan, later: Mapping[str, Any]) -> AskedPlan:
         return plan
     workload = find(plan.options.get("workload", DESKTOP))
     as_usual = usual(own)
-    memory = as_usual["memory"]
-    as_usual |= {"memory": workload.memory_of(memory)}
+    memory, screen = as_usual["memory"], bool(plan.options.get("screen"))
+    as_usual |= {"memory": workload.memory_of(memory, screen)}
     changed = {
         name: value
         for name, value in plan.options.items()
@@ -210,7 +210,7 @@ def yielding(plan: AskedPlan, later: Mapping[str, Any]) -> AskedPlan:
             variant,
             load=_changed(find(variant.workload), variant.load, own["profile"]),
             memory=0
-            if variant.memory == find(variant.workload).memory_of(memory)
+            if variant.memory == find(variant.workload).memory_of(memory, screen)
             else variant.memory,
         )
         if variant.workload

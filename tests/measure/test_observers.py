@@ -90,7 +90,7 @@ def test_it_does_not_start_and_the_run_goes_on(
 def test_keys_are_pressed_beside_them_and_a_prober_that_dies_is_named(tmp_path: Path) -> None:
     options = parse(["--gitk", "1", "--no-evidence"])
     events = Events(tmp_path / "events.jsonl")
-    shell, editor, pager = key_programs.here()
+    shell, editor, pager = key_programs.in_terminals()
     no_program = replace(editor, argv=["/no/such/program"])
     one = Observers(options, tmp_path, events, {}, [shell, no_program, pager])
     one.prepare()

@@ -15,18 +15,18 @@ from analysis.reading.latency_log import parse_lines
 from analysis.reading.streams import Stream, make_stream
 from measure import key_programs
 from monitors.launch import KeysProcess
-from monitors.streams import TerminalProgram
+from monitors.streams import KeyProgram
 from setup.observers import program
 from tests.support.kernel_logs import is_gone, parse, wait_for
 
 pytestmark = pytest.mark.clock
 LOG = "latency-keys.log"
 STEP_S, GAP_S = 0.5, 0.05
-PROGRAMS = key_programs.here()
+PROGRAMS = key_programs.in_terminals()
 SHELL = PROGRAMS[:1]
 
 
-def prober(folder: Path, typed_at: list[TerminalProgram], **more: float) -> KeysProcess:
+def prober(folder: Path, typed_at: list[KeyProgram], **more: float) -> KeysProcess:
     """A prober whose programs are ready."""
     paces = {"step_s": STEP_S, "gap_s": GAP_S} | more
     found = KeysProcess(program(), folder, typed_at, priority=0, **paces)
@@ -129,7 +129,7 @@ def test_the_programs_end_with_a_prober_that_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_program_that_echoes_no_letter_is_named_and_gets_none(tmp_path: Path) -> None:
-    ends = TerminalProgram("short", ["true"], {"PATH": os.environ["PATH"]})
+    ends = KeyProgram("short", ["true"], {"PATH": os.environ["PATH"]})
     found = KeysProcess(program(), tmp_path, [ends, *SHELL], step_s=STEP_S, gap_s=GAP_S, priority=0)
     assert found.prepare() == ["short: true: it did not echo a letter"]
     found.start(time.monotonic())
@@ -139,7 +139,7 @@ def test_a_program_that_echoes_no_letter_is_named_and_gets_none(tmp_path: Path) 
 
 
 def test_no_program_of_that_name(tmp_path: Path) -> None:
-    none = TerminalProgram("gone", ["/no/such/program"], {})
+    none = KeyProgram("gone", ["/no/such/program"], {})
     found = KeysProcess(program(), tmp_path, [none], priority=0)
     assert found.prepare() == ["gone: /no/such/program: No such file or directory"]
     assert found.stop()

@@ -15,7 +15,7 @@ from run import dry_run
 from run.arguments import parse
 from run.jobs.job import Streams
 from run.measure_command import measure_argv
-from workloads import gitk, registry
+from workloads import gitk, registry, x_server
 from workloads.workload import WorkloadEnvironment
 
 GITK = ["--workload", "gitk", "--profile", "quick"]
@@ -93,8 +93,8 @@ def test_each_window_reads_what_was_asked_and_progress_counts_that() -> None:
     programs = gitk.programs(options, environment)
     assert [stream.name for stream in programs] == ["gitk-1", "gitk-2", "gitk-3"]
     for stream in programs:
-        assert stream.waits and stream.env["DISPLAY"] == gitk.DISPLAY
-        assert stream.env["XAUTHORITY"] == str(gitk.key_file(environment))
+        assert stream.waits and stream.env["DISPLAY"] == x_server.DISPLAY
+        assert stream.env["XAUTHORITY"] == str(x_server.key_file(environment))
         assert stream.argv[-2:] == ["50", "700"]
     assert Streams.of(options, []).commits == 700
     assert options.memory == (230 << 20) + gitk.MORE_MEMORY
@@ -114,7 +114,7 @@ def window(tmp_path: Path) -> list[str]:
     if shell is None:
         pytest.skip("tclsh is not installed: the VM's test runs the real gitk")
     (tmp_path / "gitk").write_text(PLAYED)
-    return [shell, str(gitk.SCRIPT), str(tmp_path / "gitk"), "50", "700"]
+    return [shell, str(x_server.SCRIPT), str(tmp_path / "gitk"), "50", "700"]
 
 
 def test_a_line_for_every_so_many_commits_and_one_at_the_end(window: list[str]) -> None:
@@ -155,7 +155,7 @@ def test_an_x_server_that_does_not_start_is_told(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with (
         pytest.raises(UserError, match=re.escape("did not start: (EE) no display for you")),
-        gitk.x_server(tmp_path / "key"),
+        x_server.running(tmp_path / "key"),
     ):
         pass
     assert not (tmp_path / "key").exists()
@@ -167,7 +167,7 @@ def test_the_x_server_ends_with_the_run(tmp_path: Path, monkeypatch: pytest.Monk
     server.write_text(f"#!/bin/sh\n{answer}exec sleep 100\n")
     server.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    with gitk.x_server(tmp_path / "key"):
+    with x_server.running(tmp_path / "key"):
         assert (tmp_path / "key").stat().st_mode & 0o777 == 0o600
         pid = int((tmp_path / "pid").read_text())
         assert Path(f"/proc/{pid}").exists()

@@ -1,0 +1,570 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Windows of an X server. A letter counts as shown when its pixels are there: what a window looks
+ * like with so many letters in its line is learnt before the load, and a picture of that part is
+ * taken whenever something was drawn in it. Two lines of other letters take turns, so that a letter
+ * that a program has not taken back yet is none of the next ones.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <X11/Xauth.h>
+#include <xcb/damage.h>
+#include <xcb/xcb.h>
+#include <xcb/xcbext.h>
+#include <xcb/xtest.h>
+
+#include "keys.h"
+
+#define MOST_WINDOWS 4
+#define PLACES 24		  /* of a line: letters that can be told apart */
+#define PICTURES (PLACES + 2)	  /* of a line: without letters, and with one that none is after */
+#define MOST_PIXELS (128 << 10)	  /* of the part in which letters appear */
+#define START (120 * NS)	  /* within which a program has to show its window */
+#define ANSWER (20 * NS)	  /* within which it has to draw something */
+#define SILENCE (150 * MS)	  /* after which a program has drawn all that it draws */
+#define LETTER_SILENCE (60 * MS) /* after a letter */
+#define COLOURS 0xffffff
+#define BACKSPACE 0xff08
+
+/* In none of two lines the same letter at the same place. */
+static const char letters[] = "qwzvkyxj";
+
+struct pixel {
+	uint32_t place, colour;
+};
+
+/* The pixels that have these colours as soon as a letter is shown, and whatever follows it. */
+struct glyph {
+	struct pixel *pixels;
+	uint32_t count;
+};
+
+struct window {
+	struct program *program;
+	xcb_window_t id;
+	xcb_damage_damage_t damage;
+	xcb_rectangle_t part;
+	struct glyph glyphs[2][PLACES];
+	int line;
+	bool drawn; /* since the last picture was asked for */
+	bool asked; /* for a picture that has not come */
+	xcb_get_image_cookie_t cookie;
+};
+
+static struct window windows[MOST_WINDOWS];
+static int count;
+static xcb_connection_t *server;
+static xcb_window_t root, mapped;
+static uint8_t damage_event, codes[128], backspace;
+
+#define for_each_window(w) for (struct window *w = windows; w < windows + count; w++)
+
+static const char *variable(const struct program *program, const char *name)
+{
+	size_t size = strlen(name);
+
+	for (char **word = program->env; *word; word++)
+		if (!strncmp(*word, name, size) && (*word)[size] == '=')
+			return *word + size + 1;
+	return "";
+}
+
+static int open_socket(const char *display)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/.X11-unix/X%s",
+		 *display == ':' ? display + 1 : display);
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address))) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* No xcb_connect(): it brings a resolver of names that a static program cannot use. */
+static const char *connect_to(const char *display, const char *authority)
+{
+	FILE *file = fopen(authority, "re");
+	Xauth *key = file ? XauReadAuth(file) : NULL;
+	xcb_auth_info_t info;
+	int fd;
+
+	if (file)
+		fclose(file);
+	if (!key)
+		return "no key for the X server";
+	info = (xcb_auth_info_t){ key->name_length, key->name, key->data_length, key->data };
+	fd = open_socket(display);
+	if (fd < 0)
+		return strerror(errno);
+	server = xcb_connect_to_fd(fd, &info);
+	XauDisposeAuth(key);
+	return xcb_connection_has_error(server) ? "the X server took no connection" : NULL;
+}
+
+static void learn_codes(void)
+{
+	const xcb_setup_t *setup = xcb_get_setup(server);
+	int first = setup->min_keycode, size = setup->max_keycode - first + 1;
+	xcb_get_keyboard_mapping_reply_t *mapping = xcb_get_keyboard_mapping_reply(
+		server, xcb_get_keyboard_mapping(server, first, size), NULL);
+
+	for (int i = 0; mapping && i < size; i++) {
+		xcb_keysym_t symbol = xcb_get_keyboard_mapping_keysyms(
+			mapping)[i * mapping->keysyms_per_keycode];
+
+		if (symbol == BACKSPACE)
+			backspace = first + i;
+		else if (symbol < sizeof(codes))
+			codes[symbol] = first + i;
+	}
+	free(mapping);
+}
+
+static const char *begin(const struct program *program)
+{
+	static const uint32_t events = XCB_EVENT_MASK_SUBSTRUCTURE_NOTIFY;
+	const char *problem = connect_to(variable(program, "DISPLAY"),
+					 variable(program, "XAUTHORITY"));
+	const xcb_query_extension_reply_t *damage, *test;
+
+	if (problem)
+		return problem;
+	damage = xcb_get_extension_data(server, &xcb_damage_id);
+	test = xcb_get_extension_data(server, &xcb_test_id);
+	if (!damage || !damage->present || !test || !test->present)
+		return "the X server lacks DAMAGE or XTEST";
+	damage_event = damage->first_event + XCB_DAMAGE_NOTIFY;
+	/* Nothing else is answered before. */
+	free(xcb_damage_query_version_reply(server, xcb_damage_query_version(server, 1, 1), NULL));
+	root = xcb_setup_roots_iterator(xcb_get_setup(server)).data->root;
+	xcb_change_window_attributes(server, root, XCB_CW_EVENT_MASK, &events);
+	learn_codes();
+	return codes['q'] && backspace ? NULL : "the X server has no keyboard";
+}
+
+bool window_open(struct program *program, struct text *error)
+{
+	const char *problem = count == MOST_WINDOWS ? "too many windows" : NULL;
+
+	if (!problem && !server)
+		problem = begin(program);
+	if (problem) {
+		text_format(error, "%s: no window: %s", program->name, problem);
+		return false;
+	}
+	strcpy(program->path, "/dev/null");
+	program->window = &windows[count++];
+	program->window->program = program;
+	return true;
+}
+
+/* The smallest rectangle with both. */
+static void extend(xcb_rectangle_t *part, const xcb_rectangle_t *by)
+{
+	int right = by->x + by->width, bottom = by->y + by->height;
+
+	if (!part->width) {
+		*part = *by;
+		return;
+	}
+	if (part->x + part->width > right)
+		right = part->x + part->width;
+	if (part->y + part->height > bottom)
+		bottom = part->y + part->height;
+	if (by->x < part->x)
+		part->x = by->x;
+	if (by->y < part->y)
+		part->y = by->y;
+	part->width = right - part->x;
+	part->height = bottom - part->y;
+}
+
+static void take_damage(const xcb_damage_notify_event_t *event, bool learning)
+{
+	for_each_window(window) {
+		if (!window->damage || window->damage != event->damage)
+			continue;
+		window->drawn = true;
+		if (learning)
+			extend(&window->part, &event->area);
+		xcb_damage_subtract(server, window->damage, XCB_NONE, XCB_NONE);
+	}
+}
+
+static bool take_events(bool learning)
+{
+	xcb_generic_event_t *event;
+	bool some = false;
+
+	while ((event = xcb_poll_for_event(server))) {
+		int type = event->response_type & 0x7f;
+
+		some = true;
+		if (type == damage_event)
+			take_damage((void *)event, learning);
+		if (type == XCB_MAP_NOTIFY && !((xcb_map_notify_event_t *)event)->override_redirect)
+			mapped = ((xcb_map_notify_event_t *)event)->window;
+		if (type == XCB_DESTROY_NOTIFY)
+			for_each_window(window)
+				if (window->id == ((xcb_destroy_notify_event_t *)event)->window)
+					program_end(window->program);
+		free(event);
+	}
+	xcb_flush(server);
+	return some;
+}
+
+static void strike(uint8_t code)
+{
+	xcb_test_fake_input(server, XCB_KEY_PRESS, code, 0, root, 0, 0, 0);
+	xcb_test_fake_input(server, XCB_KEY_RELEASE, code, 0, root, 0, 0, 0);
+}
+
+static void type_at(const struct window *window, const uint8_t *keys, int size)
+{
+	xcb_set_input_focus(server, XCB_INPUT_FOCUS_POINTER_ROOT, window->id, XCB_CURRENT_TIME);
+	for (int i = 0; i < size; i++)
+		strike(keys[i]);
+	xcb_flush(server);
+}
+
+static void take_back(const struct window *window, int size)
+{
+	uint8_t keys[PICTURES];
+
+	memset(keys, backspace, sizeof(keys));
+	type_at(window, keys, size);
+}
+
+static uint8_t code_at(int line, int place)
+{
+	return codes[(int)letters[(2 * place + line) % (sizeof(letters) - 1)]];
+}
+
+/* Waits for an event; false: it is too late, or we are ended. */
+static bool wait_for_event(int64_t until)
+{
+	struct pollfd from = { .fd = xcb_get_file_descriptor(server), .events = POLLIN };
+	int64_t left = until - now_ns();
+	struct timespec timeout = { left / NS, left % NS };
+
+	if (channel.ended || left <= 0 || xcb_connection_has_error(server))
+		return false;
+	ppoll(&from, 1, &timeout, NULL);
+	return true;
+}
+
+static void let_draw(struct window *window, int64_t silence)
+{
+	int64_t until = now_ns() + ANSWER;
+
+	while (!window->drawn && (take_events(true) || wait_for_event(until)))
+		;
+	while (window->drawn) {
+		window->drawn = false;
+		until = now_ns() + silence;
+		while (!window->drawn && (take_events(true) || wait_for_event(until)))
+			;
+	}
+}
+
+static bool show_window(struct window *window)
+{
+	int64_t until = now_ns() + START;
+	int status;
+
+	while (!mapped && (take_events(true) || wait_for_event(until)))
+		if (program_reaped(window->program, &status))
+			return false;
+	if (!mapped)
+		return false;
+	window->id = mapped;
+	window->damage = xcb_generate_id(server);
+	xcb_damage_create(server, window->damage, window->id,
+			  XCB_DAMAGE_REPORT_LEVEL_BOUNDING_BOX);
+	window->drawn = true;
+	let_draw(window, SILENCE);
+	return true;
+}
+
+static xcb_get_image_cookie_t ask(const struct window *window)
+{
+	const xcb_rectangle_t *part = &window->part;
+
+	return xcb_get_image(server, XCB_IMAGE_FORMAT_Z_PIXMAP, window->id, part->x, part->y,
+			     part->width, part->height, ~0);
+}
+
+static uint32_t pixels(const struct window *window)
+{
+	return (uint32_t)window->part.width * window->part.height;
+}
+
+/* Its colours, if the picture is one: four bytes a pixel, as of every display with 24 bits. */
+static const uint32_t *colours(const struct window *window, xcb_get_image_reply_t *reply)
+{
+	if (!reply || (uint32_t)xcb_get_image_data_length(reply) < 4 * pixels(window))
+		return NULL;
+	return (const uint32_t *)xcb_get_image_data(reply);
+}
+
+static bool take_picture(struct window *window, uint32_t *picture)
+{
+	xcb_get_image_reply_t *reply = xcb_get_image_reply(server, ask(window), NULL);
+	const uint32_t *from = colours(window, reply);
+
+	for (uint32_t i = 0; from && i < pixels(window); i++)
+		picture[i] = from[i] & COLOURS;
+	free(reply);
+	return from;
+}
+
+/* Whether it has the first so many letters, or more. */
+static bool has(const struct glyph *glyph, const uint32_t *picture)
+{
+	for (uint32_t i = 0; i < glyph->count; i++)
+		if ((picture[glyph->pixels[i].place] & COLOURS) != glyph->pixels[i].colour)
+			return false;
+	return glyph->count;
+}
+
+/* pictures: those of its line. */
+static bool learn_glyph(struct glyph *glyph, int place, uint32_t size, const uint32_t *pictures)
+{
+	struct pixel *found = malloc(size * sizeof(*found));
+
+	if (!found)
+		return false;
+	glyph->count = 0;
+	for (uint32_t i = 0; i < size; i++) {
+		uint32_t colour = pictures[(place + 1) * size + i];
+		bool stays = true, differs = false;
+
+		for (int with = place + 1; with < PICTURES; with++)
+			stays &= pictures[with * size + i] == colour;
+		for (int with = 0; with <= place; with++)
+			differs |= pictures[with * size + i] != colour;
+		if (stays && differs)
+			found[glyph->count++] = (struct pixel){ i, colour };
+	}
+	glyph->pixels = realloc(found, (glyph->count + 1) * sizeof(*found));
+	return glyph->pixels;
+}
+
+/* Each glyph is in the pictures that have its letter, and in no others. */
+static bool tells_apart(const struct window *window, uint32_t size, const uint32_t *pictures)
+{
+	for (int line = 0; line < 2; line++)
+		for (int place = 0; place < PLACES; place++)
+			for (int of = 0; of < 2 * PICTURES; of++) {
+				bool shown = of / PICTURES == line && of % PICTURES > place;
+
+				if (has(&window->glyphs[line][place], pictures + of * size) != shown)
+					return false;
+			}
+	return true;
+}
+
+static bool take_pictures(struct window *window, uint32_t *pictures)
+{
+	uint32_t size = pixels(window);
+
+	for (int of = 0; of < 2 * PICTURES; of++) {
+		int line = of / PICTURES, place = of % PICTURES;
+		uint8_t code = code_at(line, place - 1);
+
+		if (place)
+			type_at(window, &code, 1);
+		if (place)
+			let_draw(window, LETTER_SILENCE);
+		if (!take_picture(window, pictures + of * size))
+			return false;
+		if (place == PICTURES - 1) {
+			take_back(window, place);
+			let_draw(window, SILENCE);
+		}
+	}
+	return true;
+}
+
+/* The part in which letters appear: first of all, something may be drawn once. */
+static void find_part(struct window *window)
+{
+	uint8_t keys[PICTURES];
+	const char *before = window->program->before;
+
+	for (int place = 0; place < PICTURES - 1; place++)
+		keys[place] = code_at(0, place);
+	for (; *before; before++)
+		type_at(window, &codes[(int)*before], 1);
+	for (int i = 0; i < 2; i++) {
+		let_draw(window, SILENCE);
+		window->part.width = 0;
+		type_at(window, keys, PICTURES - 1);
+		let_draw(window, SILENCE);
+		take_back(window, PICTURES - 1);
+	}
+	let_draw(window, SILENCE);
+}
+
+static bool learn(struct window *window)
+{
+	size_t bytes;
+	uint32_t *pictures, size;
+	bool learnt;
+
+	find_part(window);
+	size = pixels(window);
+	if (!size || size > MOST_PIXELS)
+		return false;
+	bytes = 2UL * PICTURES * size * sizeof(*pictures);
+	/* Not of the heap, which is never given back. */
+	pictures = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pictures == MAP_FAILED)
+		return false;
+	learnt = take_pictures(window, pictures);
+	for (int line = 0; line < 2; line++)
+		for (int place = 0; place < PLACES; place++)
+			learnt = learnt && learn_glyph(&window->glyphs[line][place], place, size,
+						       pictures + line * PICTURES * size);
+	learnt = learnt && tells_apart(window, size, pictures);
+	munmap(pictures, bytes);
+	return learnt;
+}
+
+static void seen(struct program *program, int keys, int64_t now)
+{
+	(void)now;
+	program->waits -= keys;
+}
+
+/* A letter of each line, as under load: what that touches gets locked. */
+static bool try_out(struct program *program)
+{
+	program->ready = true;
+	for (int i = 0; i < 2; i++) {
+		int64_t until = now_ns() + ANSWER;
+
+		window_type(program);
+		program->typed = program->waits = 1;
+		do
+			window_hear(seen);
+		while (program->waits && wait_for_event(until));
+		if (program->waits)
+			return false;
+		window_take_back(program);
+		program->typed = 0;
+		let_draw(program->window, SILENCE);
+	}
+	return true;
+}
+
+bool window_start(struct program *program, struct text *error)
+{
+	const char *problem = NULL;
+	int failed;
+
+	mapped = XCB_NONE;
+	failed = program_spawn(program);
+	if (failed)
+		problem = strerror(failed);
+	else if (!show_window(program->window))
+		problem = "it did not show a window";
+	else if (!learn(program->window) || !try_out(program))
+		problem = "its window does not show letters that can be told apart";
+	if (problem) {
+		text_format(error, "%s: %s: %s", program->name, program->argv[0], problem);
+		program_end(program);
+		return false;
+	}
+	program->last_due = now_ns();
+	return true;
+}
+
+bool window_takes(const struct program *program)
+{
+	return program->typed < PLACES;
+}
+
+void window_type(struct program *program)
+{
+	uint8_t code = code_at(program->window->line, program->typed);
+
+	type_at(program->window, &code, 1);
+}
+
+void window_take_back(struct program *program)
+{
+	take_back(program->window, program->typed);
+	program->window->line ^= 1;
+}
+
+int window_fd(void)
+{
+	return server && !xcb_connection_has_error(server) ? xcb_get_file_descriptor(server) : -1;
+}
+
+/* How many of its waiting keys a picture of it shows: a later letter is none without the others. */
+static int shown_keys(const struct window *window, const uint32_t *picture)
+{
+	const struct program *program = window->program;
+	const struct glyph *glyph = window->glyphs[window->line] + program->typed - program->waits;
+
+	for (int keys = program->waits; keys; keys--)
+		if (has(&glyph[keys - 1], picture))
+			return keys;
+	return 0;
+}
+
+/* True if its picture has come. */
+static bool look(struct window *window, void (*shown)(struct program *, int keys, int64_t now))
+{
+	void *reply = NULL;
+	const uint32_t *picture;
+	int keys;
+
+	if (!window->asked || !xcb_poll_for_reply(server, window->cookie.sequence, &reply, NULL))
+		return false;
+	window->asked = false;
+	picture = colours(window, reply);
+	keys = picture ? shown_keys(window, picture) : 0;
+	if (keys)
+		shown(window->program, keys, now_ns());
+	free(reply);
+	return true;
+}
+
+void window_hear(void (*shown)(struct program *, int keys, int64_t now))
+{
+	bool more = server;
+
+	while (more) {
+		more = take_events(false);
+		for_each_window(window) {
+			if (!window->program->ready)
+				continue;
+			more |= look(window, shown);
+			if (window->drawn && !window->asked && window->program->waits) {
+				window->cookie = ask(window);
+				window->drawn = false;
+				window->asked = true;
+			}
+		}
+		xcb_flush(server);
+	}
+	if (server && xcb_connection_has_error(server))
+		for_each_window(window)
+			if (window->program->ready)
+				program_end(window->program);
+}
