@@ -47,7 +47,8 @@ def in_windows(options: Options, environment: WorkloadEnvironment) -> list[KeyPr
     if find(options.workload).gitks:
         commits = min(GITK_COMMITS, options.commits or GITK_COMMITS)
         command = x_server.gitk(environment.scratch / desktop.CLONE, commits)
-        programs.append(KeyProgram("gitk", command, env, window=True))
+        # With a letter in its field a button stays enabled, which is drawn elsewhere.
+        programs.append(KeyProgram("gitk", command, env, before="q", window=True))
     return programs
 
 

@@ -134,6 +134,7 @@ class Observers:
             self._problems.append(str(error))
             return
         programs = {one.name: " ".join(one.argv) for one in typed_at}
-        self._events.write("meta", keys={"programs": programs})
+        windows = [one.name for one in typed_at if one.window]
+        self._events.write("meta", keys={"programs": programs, "windows": windows})
         missing = [*self._keys.not_available, *self._keys.problems]
         self._problems += [f"{KEYS}: {problem}" for problem in missing]

@@ -55,8 +55,8 @@ for argument in "$@"; do
     esac
 done
 if ((dev)); then
-    packages+=(busybox-static chromium e2fsprogs gcc gpg gpg-agent libbpf-dev libc6-dev libelf-dev liburing-dev
-        make shellcheck zlib1g-dev)
+    packages+=(busybox-static chromium e2fsprogs gcc gitk gpg gpg-agent libbpf-dev libc6-dev libelf-dev
+        liburing-dev make shellcheck xterm xvfb zlib1g-dev)
 fi
 
 missing_packages() {

@@ -75,8 +75,13 @@ class Measured:
 
     @cached_property
     def keys(self) -> KeyFigures | None:
-        """The figures of the keys; None if no key was pressed."""
+        """The figures of the keys at terminals; None if no key was pressed."""
         return key_figures(self.run.keys) if self.run.keys else None
+
+    @cached_property
+    def window_keys(self) -> KeyFigures | None:
+        """The figures of the keys in windows; None if no key was pressed."""
+        return key_figures(self.run.window_keys) if self.run.window_keys else None
 
     @cached_property
     def failures(self) -> Found:
@@ -189,14 +194,28 @@ def _failures(key: str, title: str, count: Callable[[Found], int | None]) -> Met
     )
 
 
-def _of_keys(value: Callable[[KeyFigures], float | None]) -> Value:
-    return lambda measured: _known(measured.keys, value)
+def _keys(
+    prefix: str, where: str, figures: Callable[[Measured], KeyFigures | None]
+) -> tuple[Metric, ...]:
+    """The metrics of the keys at terminals, or in windows."""
 
+    def of(value: Callable[[KeyFigures], float | None]) -> Value:
+        return lambda measured: _known(figures(measured), value)
 
-def _keys(took: str) -> Metric:
-    words = f"of keys that took >= {took} s"
-    value = _of_keys(lambda keys: keys.shares[float(took)])
-    return Metric(f"keys-{took}", f"share {words}", "%", 1, value, f"% {words}")
+    def share(took: str) -> Metric:
+        words = f"of keys{where} that took >= {took} s"
+        value = of(lambda keys: keys.shares[float(took)])
+        return Metric(f"{prefix}keys-{took}", f"share {words}", "%", 1, value, f"% {words}")
+
+    def worst_key(keys: KeyFigures) -> float:
+        return keys.worst.late
+
+    first = f"first key{where} after {IDLE_S:.0f} s of idleness, mean"
+    return (
+        *map(share, ("0.1", "1", "10")),
+        _growing(f"{prefix}key-worst", f"worst key{where}", "s", 1, of(worst_key)),
+        Metric(f"{prefix}key-first", first, "s", 2, of(lambda keys: keys.first)),
+    )
 
 
 # Streams that print on a clock are never done: the end of the workload ends them.
@@ -230,14 +249,8 @@ METRICS = (
         row="% of 10 s windows p95 >= 1 s",
     ),
     _until_done("gitk"),
-    _keys("0.1"),
-    _keys("1"),
-    _keys("10"),
-    _growing("key-worst", "worst key", "s", 1, _of_keys(lambda keys: keys.worst.late)),
-    Metric(
-        *("key-first", f"first key after {IDLE_S:.0f} s of idleness, mean", "s", 2),
-        _of_keys(lambda keys: keys.first),
-    ),
+    *_keys("", "", lambda measured: measured.keys),
+    *_keys("window-", " in a window", lambda measured: measured.window_keys),
     _growing("beats", "heartbeat deadlines missed", "", 0, _late(HEARTBEAT, lambda it: it.missed)),
     _growing("skips", "audio skips", "", 0, _late(PLAYER, lambda it: len(it.spans))),
     _growing(

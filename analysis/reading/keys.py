@@ -6,6 +6,7 @@ docs/reference/results-format.md describes the lines. An impossible line is left
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from analysis.reading.streams import Stream
@@ -46,6 +47,14 @@ class Keys:
     keys: tuple[Key, ...]
     ended: tuple[EndedProgram, ...] = ()
     unread: int = 0
+
+    def of(self, wanted: Callable[[str], bool]) -> "Keys":
+        """Those of the programs with such a name."""
+        return Keys(
+            tuple(key for key in self.keys if wanted(key.program)),
+            tuple(program for program in self.ended if wanted(program.name)),
+            self.unread,
+        )
 
 
 def read_keys(stream: Stream, until: float) -> Keys:

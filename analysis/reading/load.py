@@ -114,7 +114,24 @@ class Run:
 
     @cached_property
     def keys(self) -> Keys | None:
-        """The keys that were pressed; None if there were none or they were not recorded."""
+        """The keys pressed at terminals; None if no key was pressed or they were not recorded."""
+        return self._every_key and self._every_key.of(lambda name: name not in self.key_windows)
+
+    @cached_property
+    def window_keys(self) -> Keys | None:
+        """The keys pressed in windows (--screen); None if there were no windows."""
+        if not self._every_key or not self.key_windows:
+            return None
+        return self._every_key.of(lambda name: name in self.key_windows)
+
+    @cached_property
+    def key_windows(self) -> frozenset[str]:
+        """The names of the programs that waited for keys in windows."""
+        names = self.fact("keys", "windows")
+        return frozenset(map(str, names)) if isinstance(names, list) else frozenset()
+
+    @cached_property
+    def _every_key(self) -> Keys | None:
         if self.key_stream is None or not len(self.key_stream.elapsed):
             return None
         ends = (event.get("elapsed") for event in self.events if event["event"] == "end")

@@ -91,8 +91,13 @@ def deadline_lines(run: Run) -> Iterator[str]:
 
 def key_lines(run: Run) -> Iterator[str]:
     """The entry on how long keys took; nothing for a run that pressed no keys."""
-    figures = keys.key_figures(run.keys) if run.keys else None
-    if figures is not None:
-        yield from entry("keys", keys.words(figures))
-    elif run.fact("keys") is not None:
-        yield from entry("keys", NOT_AVAILABLE)
+    asked = run.fact("keys") is not None
+    for name, pressed, wanted in (
+        ("keys", run.keys, asked),
+        ("in windows", run.window_keys, bool(run.key_windows)),
+    ):
+        figures = keys.key_figures(pressed) if pressed else None
+        if figures is not None:
+            yield from entry(name, keys.words(figures))
+        elif wanted:
+            yield from entry(name, NOT_AVAILABLE)

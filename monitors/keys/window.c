@@ -31,6 +31,11 @@
 #define ANSWER (20 * NS)	  /* within which it has to draw something */
 #define SILENCE (150 * MS)	  /* after which a program has drawn all that it draws */
 #define LETTER_SILENCE (60 * MS) /* after a letter */
+/*
+ * Of a picture that is taken under load: the server sends so much at once, from its buffer of 16
+ * KiB. For the rest of a reply that has begun xcb would wait, while the server waits for a page.
+ */
+#define MOST_BYTES (15 << 10)
 #define COLOURS 0xffffff
 #define BACKSPACE 0xff08
 
@@ -51,7 +56,8 @@ struct window {
 	struct program *program;
 	xcb_window_t id;
 	xcb_damage_damage_t damage;
-	xcb_rectangle_t part;
+	xcb_rectangle_t changed; /* by all that was drawn */
+	xcb_rectangle_t part;	 /* in which letters appear */
 	struct glyph glyphs[2][PLACES];
 	int line;
 	bool drawn; /* since the last picture was asked for */
@@ -190,19 +196,18 @@ static void extend(xcb_rectangle_t *part, const xcb_rectangle_t *by)
 	part->height = bottom - part->y;
 }
 
-static void take_damage(const xcb_damage_notify_event_t *event, bool learning)
+static void take_damage(const xcb_damage_notify_event_t *event)
 {
 	for_each_window(window) {
 		if (!window->damage || window->damage != event->damage)
 			continue;
 		window->drawn = true;
-		if (learning)
-			extend(&window->part, &event->area);
+		extend(&window->changed, &event->area);
 		xcb_damage_subtract(server, window->damage, XCB_NONE, XCB_NONE);
 	}
 }
 
-static bool take_events(bool learning)
+static bool take_events(void)
 {
 	xcb_generic_event_t *event;
 	bool some = false;
@@ -212,7 +217,7 @@ static bool take_events(bool learning)
 
 		some = true;
 		if (type == damage_event)
-			take_damage((void *)event, learning);
+			take_damage((void *)event);
 		if (type == XCB_MAP_NOTIFY && !((xcb_map_notify_event_t *)event)->override_redirect)
 			mapped = ((xcb_map_notify_event_t *)event)->window;
 		if (type == XCB_DESTROY_NOTIFY)
@@ -269,12 +274,12 @@ static void let_draw(struct window *window, int64_t silence)
 {
 	int64_t until = now_ns() + ANSWER;
 
-	while (!window->drawn && (take_events(true) || wait_for_event(until)))
+	while (!window->drawn && (take_events() || wait_for_event(until)))
 		;
 	while (window->drawn) {
 		window->drawn = false;
 		until = now_ns() + silence;
-		while (!window->drawn && (take_events(true) || wait_for_event(until)))
+		while (!window->drawn && (take_events() || wait_for_event(until)))
 			;
 	}
 }
@@ -284,7 +289,7 @@ static bool show_window(struct window *window)
 	int64_t until = now_ns() + START;
 	int status;
 
-	while (!mapped && (take_events(true) || wait_for_event(until)))
+	while (!mapped && (take_events() || wait_for_event(until)))
 		if (program_reaped(window->program, &status))
 			return false;
 	if (!mapped)
@@ -353,7 +358,8 @@ static bool learn_glyph(struct glyph *glyph, int place, uint32_t size, const uin
 
 		for (int with = place + 1; with < PICTURES; with++)
 			stays &= pictures[with * size + i] == colour;
-		for (int with = 0; with <= place; with++)
+		/* Where a cursor is before it, some pixels have its colour by then. */
+		for (int with = place ? place - 1 : 0; with <= place; with++)
 			differs |= pictures[with * size + i] != colour;
 		if (stays && differs)
 			found[glyph->count++] = (struct pixel){ i, colour };
@@ -410,12 +416,38 @@ static void find_part(struct window *window)
 		type_at(window, &codes[(int)*before], 1);
 	for (int i = 0; i < 2; i++) {
 		let_draw(window, SILENCE);
-		window->part.width = 0;
+		window->changed.width = 0;
 		type_at(window, keys, PICTURES - 1);
 		let_draw(window, SILENCE);
 		take_back(window, PICTURES - 1);
 	}
 	let_draw(window, SILENCE);
+	window->part = window->changed;
+}
+
+#define for_each_pixel(pixel, window)                                           \
+	for (struct glyph *glyph = (window)->glyphs[0];                         \
+	     glyph < (window)->glyphs[0] + 2 * PLACES; glyph++)                 \
+		for (struct pixel *pixel = glyph->pixels;                       \
+		     pixel < glyph->pixels + glyph->count; pixel++)
+
+/* To where its glyphs are. */
+static bool shrink_part(struct window *window)
+{
+	const xcb_rectangle_t whole = window->part;
+	xcb_rectangle_t part = { 0 };
+
+	for_each_pixel(pixel, window)
+		extend(&part, &(xcb_rectangle_t){ whole.x + pixel->place % whole.width,
+						  whole.y + pixel->place / whole.width, 1, 1 });
+	for_each_pixel(pixel, window) {
+		int x = whole.x + pixel->place % whole.width - part.x;
+		int y = whole.y + pixel->place / whole.width - part.y;
+
+		pixel->place = y * part.width + x;
+	}
+	window->part = part;
+	return 4 * pixels(window) <= MOST_BYTES;
 }
 
 static bool learn(struct window *window)
@@ -440,7 +472,7 @@ static bool learn(struct window *window)
 						       pictures + line * PICTURES * size);
 	learnt = learnt && tells_apart(window, size, pictures);
 	munmap(pictures, bytes);
-	return learnt;
+	return learnt && shrink_part(window);
 }
 
 static void seen(struct program *program, int keys, int64_t now)
@@ -550,7 +582,7 @@ void window_hear(void (*shown)(struct program *, int keys, int64_t now))
 	bool more = server;
 
 	while (more) {
-		more = take_events(false);
+		more = take_events();
 		for_each_window(window) {
 			if (!window->program->ready)
 				continue;

@@ -115,7 +115,7 @@ def _options(name: str, table: Any) -> list[str]:
     argv: list[str] = []
     for key, row in in_table(name).items():
         value = table.get(key)
-        if row.default is True:
+        if isinstance(row.default, bool):
             if not isinstance(value, bool | None):
                 raise ValueError(f"{name}.{key}: true or false, not {value!r}")
             argv += spelled(key, value)

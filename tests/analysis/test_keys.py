@@ -80,6 +80,28 @@ def test_by_hand(tmp_path: Path) -> None:
     assert found["key-first"] == pytest.approx((2 + 12 + 3) / 3)
 
 
+def test_keys_in_windows_are_figures_of_their_own(tmp_path: Path) -> None:
+    in_window = [(at, line.replace("editor", "xterm")) for at, line in LINES]
+    keys = {"programs": {"shell": "bash", "xterm": "xterm"}, "windows": ["xterm"]}
+    run = run_of(tmp_path, log(in_window, 60.0), keys=keys)
+    assert run.keys and {key.program for key in run.keys.keys} == {"shell"}
+    assert run.window_keys and [key.number for key in run.window_keys.keys] == [3, 6]
+    found = measure(run)
+    assert (found["keys-1"], found["key-worst"]) == (50.0, 12.0)
+    assert (found["window-keys-1"], found["window-key-worst"]) == (100.0, 3.0)
+    assert found["window-key-first"] == pytest.approx((2 + 3) / 2)
+    text = " ".join(" ".join(section(run, 1, None)).split())
+    assert "keys 4 keys: 75 % took at least 0.1 s" in text
+    assert "in windows 2 keys: 100 % took at least 0.1 s" in text
+    assert "the worst at least 3.0 s (xterm)" in text
+
+
+def test_without_windows_there_are_no_figures_of_them(tmp_path: Path) -> None:
+    run = run_of(tmp_path, log(LINES, 60.0))
+    assert run.window_keys is None and measure(run)["window-keys-1"] is None
+    assert "in windows" not in "\n".join(section(run, 1, None))
+
+
 def test_in_the_summary(tmp_path: Path) -> None:
     text = " ".join(" ".join(section(run_of(tmp_path, log(LINES, 60.0)), 1, None)).split())
     assert (

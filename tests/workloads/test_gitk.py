@@ -95,7 +95,7 @@ def test_each_window_reads_what_was_asked_and_progress_counts_that() -> None:
     for stream in programs:
         assert stream.waits and stream.env["DISPLAY"] == x_server.DISPLAY
         assert stream.env["XAUTHORITY"] == str(x_server.key_file(environment))
-        assert stream.argv[-2:] == ["50", "700"]
+        assert stream.argv[-2:] == ["700", "50"]
     assert Streams.of(options, []).commits == 700
     assert options.memory == (230 << 20) + gitk.MORE_MEMORY
     (line,) = [line for line in dry_run.lines(options) if "gitk's" in line]
@@ -114,7 +114,7 @@ def window(tmp_path: Path) -> list[str]:
     if shell is None:
         pytest.skip("tclsh is not installed: the VM's test runs the real gitk")
     (tmp_path / "gitk").write_text(PLAYED)
-    return [shell, str(x_server.SCRIPT), str(tmp_path / "gitk"), "50", "700"]
+    return [shell, str(x_server.SCRIPT), str(tmp_path / "gitk"), "700", "50"]
 
 
 def test_a_line_for_every_so_many_commits_and_one_at_the_end(window: list[str]) -> None:
