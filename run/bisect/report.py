@@ -3,9 +3,10 @@
 
 import shlex
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from analysis.reading.words import plural
 from run.bisect.findings import WORSE
 from run.bisect.memory import unmatched
 from run.bisect.state import Stage, State, Step
@@ -109,16 +110,19 @@ def _how(state: State) -> Iterator[str]:
         odd = unmatched(state)
         moved = {name: one["more_mib"] for name, one in state.memory.items() if one.get("more_mib")}
         yield from _wrapped(
-            f"Memory: each kernel began the workload with MemAvailable {state.available_kib} KiB "
-            "within 1 MiB, as the good end has it; "
-            + (
-                f"for that the VMs of {len(moved)} kernels were changed by "
-                f"{min(moved.values()):+d} to {max(moved.values()):+d} MiB."
-                if moved
-                else "all VMs have the same size."
-            )
-            + (f" These had another MemAvailable all the same: {', '.join(odd)}." if odd else "")
+            f"Memory: MemAvailable at the workload's start is matched to the good end's, "
+            f"{state.available_kib:,} KiB, within 1 MiB. {_changed_sizes(moved.values())}"
+            + (f" Not matched: {', '.join(odd)}." if odd else "")
         )
+
+
+def _changed_sizes(mib: Collection[int]) -> str:
+    """What matching did to the VMs; mib: by how much each changed one is larger."""
+    if not mib:
+        return "All VMs have the same size."
+    least, most = (f"{size:+d}" for size in (min(mib), max(mib)))
+    by = least if least == most else f"{least} to {most}"
+    return f"The VMs of {plural(len(mib), 'kernel')} were changed by {by} MiB."
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
