@@ -32,10 +32,11 @@
 #define SILENCE (150 * MS)	  /* after which a program has drawn all that it draws */
 #define LETTER_SILENCE (60 * MS) /* after a letter */
 /*
- * Of a picture that is taken under load: the server sends so much at once, from its buffer of 16
- * KiB. For the rest of a reply that has begun xcb would wait, while the server waits for a page.
+ * Of a picture that is taken under load. A larger reply would take pages of a higher order, whose
+ * compaction moves the observers' memory, too; and xcb would wait for the rest of one that comes in
+ * parts, while the server waits for a page.
  */
-#define MOST_BYTES (15 << 10)
+#define MOST_BYTES 3900
 #define COLOURS 0xffffff
 #define BACKSPACE 0xff08
 
@@ -43,13 +44,20 @@
 static const char letters[] = "qwzvkyxj";
 
 struct pixel {
-	uint32_t place, colour;
+	int16_t x, y; /* in the window */
+	uint32_t colour;
 };
 
 /* The pixels that have these colours as soon as a letter is shown, and whatever follows it. */
 struct glyph {
 	struct pixel *pixels;
 	uint32_t count;
+	xcb_rectangle_t part; /* they are in it */
+};
+
+struct picture {
+	xcb_rectangle_t part;
+	const uint32_t *colours; /* a row after the other */
 };
 
 struct window {
@@ -61,7 +69,8 @@ struct window {
 	struct glyph glyphs[2][PLACES];
 	int line;
 	bool drawn; /* since the last picture was asked for */
-	bool asked; /* for a picture that has not come */
+	int asked;  /* for so many of the oldest waiting letters: a picture that has not come */
+	xcb_rectangle_t asked_part;
 	xcb_get_image_cookie_t cookie;
 };
 
@@ -303,89 +312,108 @@ static bool show_window(struct window *window)
 	return true;
 }
 
-static xcb_get_image_cookie_t ask(const struct window *window)
+static xcb_get_image_cookie_t ask(const struct window *window, const xcb_rectangle_t *part)
 {
-	const xcb_rectangle_t *part = &window->part;
-
 	return xcb_get_image(server, XCB_IMAGE_FORMAT_Z_PIXMAP, window->id, part->x, part->y,
 			     part->width, part->height, ~0);
 }
 
-static uint32_t pixels(const struct window *window)
+static uint32_t pixels(const xcb_rectangle_t *part)
 {
-	return (uint32_t)window->part.width * window->part.height;
+	return (uint32_t)part->width * part->height;
 }
 
 /* Its colours, if the picture is one: four bytes a pixel, as of every display with 24 bits. */
-static const uint32_t *colours(const struct window *window, xcb_get_image_reply_t *reply)
+static const uint32_t *colours(const xcb_rectangle_t *part, xcb_get_image_reply_t *reply)
 {
-	if (!reply || (uint32_t)xcb_get_image_data_length(reply) < 4 * pixels(window))
+	if (!reply || (uint32_t)xcb_get_image_data_length(reply) < 4 * pixels(part))
 		return NULL;
 	return (const uint32_t *)xcb_get_image_data(reply);
 }
 
 static bool take_picture(struct window *window, uint32_t *picture)
 {
-	xcb_get_image_reply_t *reply = xcb_get_image_reply(server, ask(window), NULL);
-	const uint32_t *from = colours(window, reply);
+	const xcb_rectangle_t *part = &window->part;
+	xcb_get_image_reply_t *reply = xcb_get_image_reply(server, ask(window, part), NULL);
+	const uint32_t *from = colours(part, reply);
 
-	for (uint32_t i = 0; from && i < pixels(window); i++)
-		picture[i] = from[i] & COLOURS;
+	if (from)
+		memcpy(picture, from, pixels(part) * sizeof(*picture));
 	free(reply);
 	return from;
 }
 
-/* Whether it has the first so many letters, or more. */
-static bool has(const struct glyph *glyph, const uint32_t *picture)
+static uint32_t colour_at(const struct picture *picture, int x, int y)
 {
-	for (uint32_t i = 0; i < glyph->count; i++)
-		if ((picture[glyph->pixels[i].place] & COLOURS) != glyph->pixels[i].colour)
+	const xcb_rectangle_t *part = &picture->part;
+
+	return picture->colours[(y - part->y) * part->width + x - part->x] & COLOURS;
+}
+
+static bool has(const struct glyph *glyph, const struct picture *picture)
+{
+	for (uint32_t i = 0; i < glyph->count; i++) {
+		const struct pixel *pixel = &glyph->pixels[i];
+
+		if (colour_at(picture, pixel->x, pixel->y) != pixel->colour)
 			return false;
+	}
 	return glyph->count;
 }
 
 /* pictures: those of its line. */
-static bool learn_glyph(struct glyph *glyph, int place, uint32_t size, const uint32_t *pictures)
+static bool is_of_glyph(int place, const struct picture *pictures, int x, int y)
 {
-	struct pixel *found = malloc(size * sizeof(*found));
+	uint32_t colour = colour_at(&pictures[place + 1], x, y);
+	bool differs = false;
+
+	for (int with = place + 2; with < PICTURES; with++)
+		if (colour_at(&pictures[with], x, y) != colour)
+			return false;
+	/* Where a cursor is before it, some pixels have its colour by then. */
+	for (int with = place ? place - 1 : 0; with <= place; with++)
+		differs |= colour_at(&pictures[with], x, y) != colour;
+	return differs;
+}
+
+static bool learn_glyph(struct glyph *glyph, int place, const struct picture *pictures)
+{
+	const xcb_rectangle_t *part = &pictures->part;
+	struct pixel *found = malloc(pixels(part) * sizeof(*found));
 
 	if (!found)
 		return false;
 	glyph->count = 0;
-	for (uint32_t i = 0; i < size; i++) {
-		uint32_t colour = pictures[(place + 1) * size + i];
-		bool stays = true, differs = false;
-
-		for (int with = place + 1; with < PICTURES; with++)
-			stays &= pictures[with * size + i] == colour;
-		/* Where a cursor is before it, some pixels have its colour by then. */
-		for (int with = place ? place - 1 : 0; with <= place; with++)
-			differs |= pictures[with * size + i] != colour;
-		if (stays && differs)
-			found[glyph->count++] = (struct pixel){ i, colour };
-	}
+	glyph->part.width = 0;
+	for (int y = part->y; y < part->y + part->height; y++)
+		for (int x = part->x; x < part->x + part->width; x++) {
+			if (!is_of_glyph(place, pictures, x, y))
+				continue;
+			extend(&glyph->part, &(xcb_rectangle_t){ x, y, 1, 1 });
+			found[glyph->count++] = (struct pixel){
+				x, y, colour_at(&pictures[place + 1], x, y)
+			};
+		}
 	glyph->pixels = realloc(found, (glyph->count + 1) * sizeof(*found));
-	return glyph->pixels;
+	return glyph->pixels && 4 * pixels(&glyph->part) <= MOST_BYTES;
 }
 
 /* Each glyph is in the pictures that have its letter, and in no others. */
-static bool tells_apart(const struct window *window, uint32_t size, const uint32_t *pictures)
+static bool tells_apart(const struct window *window, const struct picture *pictures)
 {
 	for (int line = 0; line < 2; line++)
 		for (int place = 0; place < PLACES; place++)
 			for (int of = 0; of < 2 * PICTURES; of++) {
 				bool shown = of / PICTURES == line && of % PICTURES > place;
 
-				if (has(&window->glyphs[line][place], pictures + of * size) != shown)
+				if (has(&window->glyphs[line][place], &pictures[of]) != shown)
 					return false;
 			}
 	return true;
 }
 
-static bool take_pictures(struct window *window, uint32_t *pictures)
+static bool take_pictures(struct window *window, uint32_t *memory, struct picture *pictures)
 {
-	uint32_t size = pixels(window);
-
 	for (int of = 0; of < 2 * PICTURES; of++) {
 		int line = of / PICTURES, place = of % PICTURES;
 		uint8_t code = code_at(line, place - 1);
@@ -394,8 +422,10 @@ static bool take_pictures(struct window *window, uint32_t *pictures)
 			type_at(window, &code, 1);
 		if (place)
 			let_draw(window, LETTER_SILENCE);
-		if (!take_picture(window, pictures + of * size))
+		if (!take_picture(window, memory))
 			return false;
+		pictures[of] = (struct picture){ window->part, memory };
+		memory += pixels(&window->part);
 		if (place == PICTURES - 1) {
 			take_back(window, place);
 			let_draw(window, SILENCE);
@@ -425,54 +455,35 @@ static void find_part(struct window *window)
 	window->part = window->changed;
 }
 
-#define for_each_pixel(pixel, window)                                           \
-	for (struct glyph *glyph = (window)->glyphs[0];                         \
-	     glyph < (window)->glyphs[0] + 2 * PLACES; glyph++)                 \
-		for (struct pixel *pixel = glyph->pixels;                       \
-		     pixel < glyph->pixels + glyph->count; pixel++)
-
-/* To where its glyphs are. */
-static bool shrink_part(struct window *window)
+static bool learn_glyphs(struct window *window, const struct picture *pictures)
 {
-	const xcb_rectangle_t whole = window->part;
-	xcb_rectangle_t part = { 0 };
-
-	for_each_pixel(pixel, window)
-		extend(&part, &(xcb_rectangle_t){ whole.x + pixel->place % whole.width,
-						  whole.y + pixel->place / whole.width, 1, 1 });
-	for_each_pixel(pixel, window) {
-		int x = whole.x + pixel->place % whole.width - part.x;
-		int y = whole.y + pixel->place / whole.width - part.y;
-
-		pixel->place = y * part.width + x;
-	}
-	window->part = part;
-	return 4 * pixels(window) <= MOST_BYTES;
+	for (int line = 0; line < 2; line++)
+		for (int place = 0; place < PLACES; place++)
+			if (!learn_glyph(&window->glyphs[line][place], place,
+					 pictures + line * PICTURES))
+				return false;
+	return tells_apart(window, pictures);
 }
 
 static bool learn(struct window *window)
 {
+	struct picture pictures[2 * PICTURES];
 	size_t bytes;
-	uint32_t *pictures, size;
+	uint32_t *memory, size;
 	bool learnt;
 
 	find_part(window);
-	size = pixels(window);
+	size = pixels(&window->part);
 	if (!size || size > MOST_PIXELS)
 		return false;
-	bytes = 2UL * PICTURES * size * sizeof(*pictures);
+	bytes = 2UL * PICTURES * size * sizeof(*memory);
 	/* Not of the heap, which is never given back. */
-	pictures = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (pictures == MAP_FAILED)
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
 		return false;
-	learnt = take_pictures(window, pictures);
-	for (int line = 0; line < 2; line++)
-		for (int place = 0; place < PLACES; place++)
-			learnt = learnt && learn_glyph(&window->glyphs[line][place], place, size,
-						       pictures + line * PICTURES * size);
-	learnt = learnt && tells_apart(window, size, pictures);
-	munmap(pictures, bytes);
-	return learnt && shrink_part(window);
+	learnt = take_pictures(window, memory, pictures) && learn_glyphs(window, pictures);
+	munmap(memory, bytes);
+	return learnt;
 }
 
 static void seen(struct program *program, int keys, int64_t now)
@@ -547,13 +558,32 @@ int window_fd(void)
 	return server && !xcb_connection_has_error(server) ? xcb_get_file_descriptor(server) : -1;
 }
 
-/* How many of its waiting keys a picture of it shows: a later letter is none without the others. */
-static int shown_keys(const struct window *window, const uint32_t *picture)
+/* Asks for a picture of its oldest waiting letters, as many as a small one holds. */
+static void ask_for_letters(struct window *window)
 {
 	const struct program *program = window->program;
 	const struct glyph *glyph = window->glyphs[window->line] + program->typed - program->waits;
 
-	for (int keys = program->waits; keys; keys--)
+	window->drawn = false;
+	window->asked_part = glyph->part;
+	for (window->asked = 1; window->asked < program->waits; window->asked++) {
+		xcb_rectangle_t part = window->asked_part;
+
+		extend(&part, &glyph[window->asked].part);
+		if (4 * pixels(&part) > MOST_BYTES)
+			break;
+		window->asked_part = part;
+	}
+	window->cookie = ask(window, &window->asked_part);
+}
+
+/* How many of the letters that it was asked for a picture shows: one is none without the others. */
+static int shown_keys(const struct window *window, const struct picture *picture)
+{
+	const struct program *program = window->program;
+	const struct glyph *glyph = window->glyphs[window->line] + program->typed - program->waits;
+
+	for (int keys = window->asked; keys; keys--)
 		if (has(&glyph[keys - 1], picture))
 			return keys;
 	return 0;
@@ -562,15 +592,17 @@ static int shown_keys(const struct window *window, const uint32_t *picture)
 /* True if its picture has come. */
 static bool look(struct window *window, void (*shown)(struct program *, int keys, int64_t now))
 {
+	struct picture picture = { .part = window->asked_part };
 	void *reply = NULL;
-	const uint32_t *picture;
 	int keys;
 
 	if (!window->asked || !xcb_poll_for_reply(server, window->cookie.sequence, &reply, NULL))
 		return false;
-	window->asked = false;
-	picture = colours(window, reply);
-	keys = picture ? shown_keys(window, picture) : 0;
+	picture.colours = colours(&picture.part, reply);
+	keys = picture.colours ? shown_keys(window, &picture) : 0;
+	/* There may be more than were asked for. */
+	window->drawn |= keys;
+	window->asked = 0;
 	if (keys)
 		shown(window->program, keys, now_ns());
 	free(reply);
@@ -587,11 +619,8 @@ void window_hear(void (*shown)(struct program *, int keys, int64_t now))
 			if (!window->program->ready)
 				continue;
 			more |= look(window, shown);
-			if (window->drawn && !window->asked && window->program->waits) {
-				window->cookie = ask(window);
-				window->drawn = false;
-				window->asked = true;
-			}
+			if (window->drawn && !window->asked && window->program->waits)
+				ask_for_letters(window);
 		}
 		xcb_flush(server);
 	}
