@@ -22,7 +22,17 @@ BPF = (
     "-I/usr/include/x86_64-linux-gnu",
 )
 PROGRAM = ("gcc", "-O2", "-std=gnu11", "-Wall", "-Wextra", "-static", "-s")
-LIBRARIES = ("-lbpf", "-lelf", "-lz", "-lxcb-damage", "-lxcb-xtest", "-lxcb", "-lXau", "-lXdmcp")
+LIBRARIES = (
+    "-lbpf",
+    "-lelf",
+    "-lz",
+    "-lxcb-damage",
+    "-lxcb-shm",
+    "-lxcb-xtest",
+    "-lxcb",
+    "-lXau",
+    "-lXdmcp",
+)
 
 
 def program() -> Path:

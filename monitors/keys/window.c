@@ -11,12 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <X11/Xauth.h>
 #include <xcb/damage.h>
+#include <xcb/shm.h>
 #include <xcb/xcb.h>
 #include <xcb/xcbext.h>
 #include <xcb/xtest.h>
@@ -26,17 +28,11 @@
 #define MOST_WINDOWS 4
 #define PLACES 24		  /* of a line: letters that can be told apart */
 #define PICTURES (PLACES + 2)	  /* of a line: without letters, and with one that none is after */
-#define MOST_PIXELS (128 << 10)	  /* of the part in which letters appear */
+#define MOST_PIXELS (32 << 10)	  /* of the part in which letters appear */
 #define START (120 * NS)	  /* within which a program has to show its window */
 #define ANSWER (20 * NS)	  /* within which it has to draw something */
 #define SILENCE (150 * MS)	  /* after which a program has drawn all that it draws */
 #define LETTER_SILENCE (60 * MS) /* after a letter */
-/*
- * Of a picture that is taken under load. A larger reply would take pages of a higher order, whose
- * compaction moves the observers' memory, too; and xcb would wait for the rest of one that comes in
- * parts, while the server waits for a page.
- */
-#define MOST_BYTES 3900
 #define COLOURS 0xffffff
 #define BACKSPACE 0xff08
 
@@ -52,7 +48,6 @@ struct pixel {
 struct glyph {
 	struct pixel *pixels;
 	uint32_t count;
-	xcb_rectangle_t part; /* they are in it */
 };
 
 struct picture {
@@ -69,9 +64,10 @@ struct window {
 	struct glyph glyphs[2][PLACES];
 	int line;
 	bool drawn; /* since the last picture was asked for */
-	int asked;  /* for so many of the oldest waiting letters: a picture that has not come */
-	xcb_rectangle_t asked_part;
-	xcb_get_image_cookie_t cookie;
+	bool asked; /* for a picture that has not come */
+	xcb_shm_get_image_cookie_t cookie;
+	xcb_shm_seg_t segment; /* the server's name for the memory that it puts pictures in */
+	uint32_t *memory;
 };
 
 static struct window windows[MOST_WINDOWS];
@@ -151,14 +147,15 @@ static const char *begin(const struct program *program)
 	static const uint32_t events = XCB_EVENT_MASK_SUBSTRUCTURE_NOTIFY;
 	const char *problem = connect_to(variable(program, "DISPLAY"),
 					 variable(program, "XAUTHORITY"));
-	const xcb_query_extension_reply_t *damage, *test;
+	const xcb_query_extension_reply_t *damage, *test, *shm;
 
 	if (problem)
 		return problem;
 	damage = xcb_get_extension_data(server, &xcb_damage_id);
 	test = xcb_get_extension_data(server, &xcb_test_id);
-	if (!damage || !damage->present || !test || !test->present)
-		return "the X server lacks DAMAGE or XTEST";
+	shm = xcb_get_extension_data(server, &xcb_shm_id);
+	if (!damage || !damage->present || !test || !test->present || !shm || !shm->present)
+		return "the X server lacks DAMAGE, XTEST or MIT-SHM";
 	damage_event = damage->first_event + XCB_DAMAGE_NOTIFY;
 	/* Nothing else is answered before. */
 	free(xcb_damage_query_version_reply(server, xcb_damage_query_version(server, 1, 1), NULL));
@@ -312,35 +309,51 @@ static bool show_window(struct window *window)
 	return true;
 }
 
-static xcb_get_image_cookie_t ask(const struct window *window, const xcb_rectangle_t *part)
-{
-	return xcb_get_image(server, XCB_IMAGE_FORMAT_Z_PIXMAP, window->id, part->x, part->y,
-			     part->width, part->height, ~0);
-}
-
 static uint32_t pixels(const xcb_rectangle_t *part)
 {
 	return (uint32_t)part->width * part->height;
 }
 
-/* Its colours, if the picture is one: four bytes a pixel, as of every display with 24 bits. */
-static const uint32_t *colours(const xcb_rectangle_t *part, xcb_get_image_reply_t *reply)
+/*
+ * Memory for its pictures, four bytes a pixel. They are no replies: a server sends the head of one
+ * before it reads the pixels, and xcb waits for the rest, while the server waits for a page.
+ */
+static bool share_memory(struct window *window)
 {
-	if (!reply || (uint32_t)xcb_get_image_data_length(reply) < 4 * pixels(part))
-		return NULL;
-	return (const uint32_t *)xcb_get_image_data(reply);
+	size_t bytes = pixels(&window->part) * sizeof(*window->memory);
+	int id = shmget(IPC_PRIVATE, bytes, 0600);
+	void *memory = id < 0 ? (void *)-1 : shmat(id, NULL, 0);
+	xcb_generic_error_t *error = NULL;
+
+	if (memory != (void *)-1) {
+		memset(memory, 0, bytes);
+		window->memory = memory;
+		window->segment = xcb_generate_id(server);
+		error = xcb_request_check(
+			server, xcb_shm_attach_checked(server, window->segment, id, false));
+	}
+	if (id >= 0)
+		shmctl(id, IPC_RMID, NULL);
+	free(error);
+	return memory != (void *)-1 && !error;
+}
+
+static xcb_shm_get_image_cookie_t ask(const struct window *window)
+{
+	const xcb_rectangle_t *part = &window->part;
+
+	return xcb_shm_get_image(server, window->id, part->x, part->y, part->width, part->height,
+				 ~0, XCB_IMAGE_FORMAT_Z_PIXMAP, window->segment, 0);
 }
 
 static bool take_picture(struct window *window, uint32_t *picture)
 {
-	const xcb_rectangle_t *part = &window->part;
-	xcb_get_image_reply_t *reply = xcb_get_image_reply(server, ask(window, part), NULL);
-	const uint32_t *from = colours(part, reply);
+	xcb_shm_get_image_reply_t *reply = xcb_shm_get_image_reply(server, ask(window), NULL);
+	bool taken = reply;
 
-	if (from)
-		memcpy(picture, from, pixels(part) * sizeof(*picture));
+	memcpy(picture, window->memory, pixels(&window->part) * sizeof(*picture));
 	free(reply);
-	return from;
+	return taken;
 }
 
 static uint32_t colour_at(const struct picture *picture, int x, int y)
@@ -384,18 +397,16 @@ static bool learn_glyph(struct glyph *glyph, int place, const struct picture *pi
 	if (!found)
 		return false;
 	glyph->count = 0;
-	glyph->part.width = 0;
 	for (int y = part->y; y < part->y + part->height; y++)
 		for (int x = part->x; x < part->x + part->width; x++) {
 			if (!is_of_glyph(place, pictures, x, y))
 				continue;
-			extend(&glyph->part, &(xcb_rectangle_t){ x, y, 1, 1 });
 			found[glyph->count++] = (struct pixel){
 				x, y, colour_at(&pictures[place + 1], x, y)
 			};
 		}
 	glyph->pixels = realloc(found, (glyph->count + 1) * sizeof(*found));
-	return glyph->pixels && 4 * pixels(&glyph->part) <= MOST_BYTES;
+	return glyph->pixels;
 }
 
 /* Each glyph is in the pictures that have its letter, and in no others. */
@@ -474,7 +485,7 @@ static bool learn(struct window *window)
 
 	find_part(window);
 	size = pixels(&window->part);
-	if (!size || size > MOST_PIXELS)
+	if (!size || size > MOST_PIXELS || !share_memory(window))
 		return false;
 	bytes = 2UL * PICTURES * size * sizeof(*memory);
 	/* Not of the heap, which is never given back. */
@@ -558,33 +569,15 @@ int window_fd(void)
 	return server && !xcb_connection_has_error(server) ? xcb_get_file_descriptor(server) : -1;
 }
 
-/* Asks for a picture of its oldest waiting letters, as many as a small one holds. */
-static void ask_for_letters(struct window *window)
+/* How many of its waiting keys a picture of it shows: a later letter is none without the others. */
+static int shown_keys(const struct window *window)
 {
+	const struct picture picture = { window->part, window->memory };
 	const struct program *program = window->program;
 	const struct glyph *glyph = window->glyphs[window->line] + program->typed - program->waits;
 
-	window->drawn = false;
-	window->asked_part = glyph->part;
-	for (window->asked = 1; window->asked < program->waits; window->asked++) {
-		xcb_rectangle_t part = window->asked_part;
-
-		extend(&part, &glyph[window->asked].part);
-		if (4 * pixels(&part) > MOST_BYTES)
-			break;
-		window->asked_part = part;
-	}
-	window->cookie = ask(window, &window->asked_part);
-}
-
-/* How many of the letters that it was asked for a picture shows: one is none without the others. */
-static int shown_keys(const struct window *window, const struct picture *picture)
-{
-	const struct program *program = window->program;
-	const struct glyph *glyph = window->glyphs[window->line] + program->typed - program->waits;
-
-	for (int keys = window->asked; keys; keys--)
-		if (has(&glyph[keys - 1], picture))
+	for (int keys = program->waits; keys; keys--)
+		if (has(&glyph[keys - 1], &picture))
 			return keys;
 	return 0;
 }
@@ -592,17 +585,13 @@ static int shown_keys(const struct window *window, const struct picture *picture
 /* True if its picture has come. */
 static bool look(struct window *window, void (*shown)(struct program *, int keys, int64_t now))
 {
-	struct picture picture = { .part = window->asked_part };
 	void *reply = NULL;
 	int keys;
 
 	if (!window->asked || !xcb_poll_for_reply(server, window->cookie.sequence, &reply, NULL))
 		return false;
-	picture.colours = colours(&picture.part, reply);
-	keys = picture.colours ? shown_keys(window, &picture) : 0;
-	/* There may be more than were asked for. */
-	window->drawn |= keys;
-	window->asked = 0;
+	window->asked = false;
+	keys = reply ? shown_keys(window) : 0;
 	if (keys)
 		shown(window->program, keys, now_ns());
 	free(reply);
@@ -619,8 +608,11 @@ void window_hear(void (*shown)(struct program *, int keys, int64_t now))
 			if (!window->program->ready)
 				continue;
 			more |= look(window, shown);
-			if (window->drawn && !window->asked && window->program->waits)
-				ask_for_letters(window);
+			if (window->drawn && !window->asked && window->program->waits) {
+				window->cookie = ask(window);
+				window->drawn = false;
+				window->asked = true;
+			}
 		}
 		xcb_flush(server);
 	}

@@ -25,8 +25,9 @@ from setup.userland import bootstrap
 
 PACKAGES = (
     *("busybox-static", "clang", "e2fsprogs", "gcc", "git", "libbpf-dev", "libc6-dev"),
-    *("libelf-dev", "liburing-dev", "libxau-dev", "libxcb-damage0-dev", "libxcb-xtest0-dev"),
-    *("libxcb1-dev", "python3", "qemu-system-data", "qemu-system-x86", "seabios", "zlib1g-dev"),
+    *("libelf-dev", "liburing-dev", "libxau-dev", "libxcb-damage0-dev", "libxcb-shm0-dev"),
+    *("libxcb-xtest0-dev", "libxcb1-dev", "python3", "qemu-system-data", "qemu-system-x86"),
+    *("seabios", "zlib1g-dev"),
 )
 # The parts of packages that are unpacked, and the parts of these that no program reads.
 KEPT = ("etc/mke2fs.conf", "usr/")
