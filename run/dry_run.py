@@ -67,8 +67,9 @@ def lines(options: Options, where: str = host_list.LOCAL) -> list[str]:
             if options.atomic_order
             else []
         ),
-        "recorded: every line's latency, how long keys typed at idle programs take, /proc/vmstat, "
-        "meminfo, pressure, diskstats, kernel log"
+        "recorded: every line's latency, how long keys typed at idle programs take"
+        f"{', also in windows' if options.screen else ''}, /proc/vmstat, meminfo, pressure, "
+        "diskstats, kernel log"
         + "".join(f", slab {name}" for name in _slabs(by_workload))
         + (", what silent programs wait for" if options.evidence else ""),
     ]

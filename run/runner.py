@@ -209,7 +209,7 @@ class Runner:
             "order": order,
             "parameters": options.parameters,
         }
-        if options.workload != DESKTOP:
+        if options.workload != DESKTOP or options.screen:
             facts["memory_of_workload"] = memory_unless_given(options)
         if guest is not made:
             facts["memory_of_vm"] = guest.memory

@@ -64,7 +64,7 @@ def resolved(options: Options, *, memory_said: bool = True) -> Options:
 def memory_unless_given(options: Options) -> int:
     """Bytes of its VM's memory without --memory."""
     usual = defaults(PROFILES[options.profile], machine_model.read(options.machine))
-    return find(options.workload).memory_of(usual["memory"])
+    return find(options.workload).memory_of(usual["memory"], options.screen)
 
 
 def disk_bytes(options: Options) -> int:

@@ -157,7 +157,8 @@ def _set_by(run: Run, given: float) -> str:
         return f" (as the {name})"
     of_workload = run.fact("memory_of_workload")
     if given == of_workload:
-        return " (the workload's own)"
+        of_screen = run.fact("parameters", "screen") is True
+        return " (with what --screen needs)" if of_screen else " (the workload's own)"
     recorded = named(run.meta) == DESKTOP or of_workload is not None
     return " (--memory)" if recorded else " (--memory, or the workload's own)"
 

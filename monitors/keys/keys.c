@@ -20,7 +20,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -216,13 +215,6 @@ static void listen_to_runner(void)
 	if (!told)
 		return;
 	log_lines.start_ns = t0;
-	/*
-	 * What is sent to an X server takes memory. Whoever has to reclaim it must not wait for the
-	 * disk: a key would be late before the server has it. After all programs are started, which
-	 * would inherit this (since 5.6).
-	 */
-	if (window_fd() >= 0)
-		prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
 	cost_begin();
 }
 

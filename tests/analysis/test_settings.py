@@ -81,6 +81,12 @@ def test_a_workload_can_have_its_own_memory(tmp_path: Path, mib: int, words: str
     assert memory([run]).startswith(f"{mib:,} MiB of memory ({words}), ")
 
 
+def test_windows_that_get_keys_have_memory(tmp_path: Path) -> None:
+    parameters = {"profile": "quick", "memory": 294 * MIB, "screen": True}
+    run = run_of(tmp_path, parameters, memory_of_workload=294 * MIB)
+    assert memory([run]).startswith("294 MiB of memory (with what --screen needs), ")
+
+
 def test_kernels_that_leave_other_amounts_are_a_range(tmp_path: Path) -> None:
     quick = {"profile": "quick", "memory": 230 * MIB}
     sizes = (("a", 181.2), ("b", 198.0))

@@ -90,6 +90,7 @@ TWO = ["--kernel", "debian:6.1", "--kernel", "debian:7.2"]
     [
         ([], None),
         (["--workload", "gitk"], 294 << 20),
+        (["--screen"], 294 << 20),
         (["--workload", "gitk", "--memory", "400M"], 294 << 20),
         (["--workload", "seqio"], 256 << 20),
     ],
