@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from analysis.reading.words import plural
 from run.bisect.findings import WORSE
 from run.bisect.memory import unmatched
 from run.bisect.state import Stage, State, Step
@@ -122,7 +121,8 @@ def _changed_sizes(mib: Collection[int]) -> str:
         return "All VMs have the same size."
     least, most = (f"{size:+d}" for size in (min(mib), max(mib)))
     by = least if least == most else f"{least} to {most}"
-    return f"The VMs of {plural(len(mib), 'kernel')} were changed by {by} MiB."
+    whose = "The VM of one kernel was" if len(mib) == 1 else f"The VMs of {len(mib)} kernels were"
+    return f"{whose} changed by {by} MiB."
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
