@@ -135,7 +135,9 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
         )
         with (
             chosen.prepared(options, environment),
-            x_server_running(options, environment),
+            x_server.running(x_server.key_file(environment), waiting=options.screen)
+            if options.screen or chosen.in_windows
+            else contextlib.nullcontext(),
             delay_accounting.switched_on(events),
             knobs.applied(options.variants[0].knobs, watched(stack)) as applied,
             remedy_applied(options.variants[0], events),
@@ -150,16 +152,6 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
             stop.late = True
             verdict.say(state, why)
         events.write("phase", name="teardown")
-
-
-@contextlib.contextmanager
-def x_server_running(options: Options, environment: WorkloadEnvironment) -> Iterator[None]:
-    """An X server for the time of the run, if its workload or the keys need one."""
-    if not (options.screen or registry.find(options.workload).in_windows):
-        yield
-        return
-    with x_server.running(x_server.key_file(environment), waiting=options.screen):
-        yield
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ import sys
 from dataclasses import replace
 
 from contract import checkout
+from contract.option_rows import REAL_GITKS
 from contract.options import Options
 from contract.swap import ON_DISK
 from contract.variant import Variant
@@ -177,7 +178,7 @@ def _load(options: Options) -> str:
     lines = f"a line every {options.every} commits"
     gitks = f"{options.gitk} gitk's, " + (
         lines
-        if workload.real_gitks
+        if workload.gitks == REAL_GITKS
         else f"{options.passes} pass(es), {lines}, touch {options.touch:g}, step {options.step}"
     )
     summary = workload.describe(options).summary

@@ -23,15 +23,8 @@ BPF = (
 )
 PROGRAM = ("gcc", "-O2", "-std=gnu11", "-Wall", "-Wextra", "-static", "-s")
 LIBRARIES = (
-    "-lbpf",
-    "-lelf",
-    "-lz",
-    "-lxcb-damage",
-    "-lxcb-shm",
-    "-lxcb-xtest",
-    "-lxcb",
-    "-lXau",
-    "-lXdmcp",
+    *("-lbpf", "-lelf", "-lz"),
+    *("-lxcb-damage", "-lxcb-shm", "-lxcb-xtest", "-lxcb", "-lXau"),
 )
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from measure import key_programs
 from monitors.launch import KeysProcess
 from setup.observers import program
+from tests.support.key_observers import children
 
 STEP_S, GAP_S = 5.0, 0.5
 
@@ -26,8 +27,7 @@ def main(folder: Path) -> None:
         program(), folder, key_programs.in_terminals(), step_s=STEP_S, gap_s=GAP_S, priority=0
     )
     assert keys.prepare() == []
-    children = Path(f"/proc/{keys.pid}/task/{keys.pid}/children").read_text().split()
-    pids = {Path(f"/proc/{pid}/comm").read_text().strip(): int(pid) for pid in children}
+    pids = children(keys.pid)
     begin = time.monotonic() + 0.5
     keys.start(begin)
 

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from contract.option_rows import FAKE_GITKS
 from contract.options import Options
 from contract.run_files import GITK
 from contract.workload import DESKTOP, Description
@@ -71,6 +72,6 @@ WORKLOAD = Workload(
     finite=lambda options: set(streams(options)),
     done="every gitk read its history",
     late="the gitk's",
-    gitks=True,
+    gitks=FAKE_GITKS,
     prepared=prepared,
 )

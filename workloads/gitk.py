@@ -7,6 +7,7 @@ uses (docs/developer/fake-gitk.md). The lines have the same form.
 
 from dataclasses import replace
 
+from contract.option_rows import REAL_GITKS
 from contract.options import Options
 from contract.values import up_to
 from contract.workload import Description
@@ -54,7 +55,7 @@ WORKLOAD = replace(
     name=NAME,
     describe=describe,
     programs=programs,
-    real_gitks=True,
+    gitks=REAL_GITKS,
     reads=read,
     more_memory=MORE_MEMORY,
     check=check,

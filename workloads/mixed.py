@@ -8,6 +8,7 @@ two share only the CPU and the memory, which holds the page cache of the written
 import contextlib
 from collections.abc import Iterator
 
+from contract.option_rows import FAKE_GITKS
 from contract.options import Options
 from contract.values import power_of_two, size, sized
 from contract.workload import Description, Figure, FigureTable, TableRow
@@ -93,7 +94,7 @@ WORKLOAD = Workload(
     finite=lambda options: set(desktop.streams(options)),
     done="every gitk read its history while files were written",
     late="the gitk's",
-    gitks=True,
+    gitks=FAKE_GITKS,
     more_memory=MORE_MEMORY,
     parameters=(
         Parameter(

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import workloads
-from contract import machine_model
-from contract.option_rows import FAKE_GITKS, PROFILES, REAL_GITKS
-from contract.options import Options, defaults
+from contract.command_line import usual
+from contract.options import Options
 from errors import Exit, UserError
 from workloads import companions
 from workloads.workload import SCREEN_PACKAGES, Workload
@@ -37,11 +36,7 @@ def find(name: str) -> Workload:
 
 def with_gitks() -> dict[str, str]:
     """The workloads that include the desktop's gitk's, and the kind of these."""
-    return {
-        name: REAL_GITKS if workload.real_gitks else FAKE_GITKS
-        for name, workload in every().items()
-        if workload.gitks
-    }
+    return {name: workload.gitks for name, workload in every().items() if workload.gitks}
 
 
 def resolved(options: Options, *, memory_said: bool = True) -> Options:
@@ -63,8 +58,8 @@ def resolved(options: Options, *, memory_said: bool = True) -> Options:
 
 def memory_unless_given(options: Options) -> int:
     """Bytes of its VM's memory without --memory."""
-    usual = defaults(PROFILES[options.profile], machine_model.read(options.machine))
-    return find(options.workload).memory_of(usual["memory"], options.screen)
+    usual_memory = usual({"profile": options.profile, "machine": options.machine})["memory"]
+    return find(options.workload).memory_of(usual_memory, options.screen)
 
 
 def disk_bytes(options: Options) -> int:

@@ -82,8 +82,7 @@ class Workload:
     late: str
     parameters: tuple[Parameter, ...] = ()
     kills: bool = False  # the kernel's kill of a program without a stream is no failure
-    gitks: bool = False  # includes the desktop's gitk's: their options hold, the history is made
-    real_gitks: bool = False  # these are gitk itself, not fake_gitk
+    gitks: str = ""  # the kind of the desktop's gitk's that it includes, which read a history
     reads: Callable[[Options], int] = lambda options: options.commits  # by each gitk
     memory: int | None = None  # bytes of its VM without --memory; None: those of the profile
     more_memory: int = 0  # bytes added to the profile's, for what its own programs hold

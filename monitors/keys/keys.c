@@ -25,7 +25,7 @@
 
 #include "keys.h"
 
-#define BURST 3 /* keys that are pressed together: who comes back types */
+#define BURST 3 /* keys that are pressed together: a user who returns types several */
 #define REAP (100 * MS)
 #define PATIENCE (10 * NS)
 #define MOST 8   /* programs */
@@ -35,8 +35,7 @@
 	"VARIABLES [NAME=VALUE…] "                         \
 	"[NAME …]…"
 #define ROOM 512 /* of a line, and more */
-/* In no escape sequence that a program sends, and not in a prompt. */
-static const char letters[] = "qwzvkyxj";
+static const char letters[] = LETTERS;
 
 static struct program programs[MOST];
 static int count;
@@ -82,7 +81,7 @@ static void press(struct program *program, int64_t due, int64_t now)
 	program->last_due = due;
 }
 
-static bool takes(const struct program *program)
+static bool accepts_key(const struct program *program)
 {
 	return program->ready && program->waits < MOST_WAITING &&
 	       (!program->window || window_takes(program));
@@ -95,7 +94,7 @@ static void press_due(int64_t now)
 		struct program *program = &programs[burst % count];
 
 		program->burst = BURST - 1 - pressed;
-		if (takes(program))
+		if (accepts_key(program))
 			press(program, due, now);
 		if (++pressed == BURST) {
 			pressed = 0;
@@ -136,9 +135,10 @@ static void take_back(struct program *program)
 		return;
 	if (program->window)
 		window_take_back(program);
-	for (; program->typed; program->typed--)
-		if (!program->window)
+	else
+		for (int i = 0; i < program->typed; i++)
 			terminal_type(program, "\x7f", 1);
+	program->typed = 0;
 }
 
 static void hear(struct program *program)
@@ -158,7 +158,7 @@ static void hear(struct program *program)
 	take_back(program);
 }
 
-static void hear_window(struct program *program, int keys, int64_t now)
+static void keys_shown(struct program *program, int keys, int64_t now)
 {
 	answer(program, keys, now);
 	take_back(program);
@@ -237,8 +237,8 @@ static void run(void)
 			fds[i + 2].fd = programs[i].ready ? programs[i].fd : -1;
 			fds[i + 2].events = POLLIN;
 		}
-		/* It may have read more than we heard. */
-		window_hear(hear_window);
+		/* libxcb may hold events that poll() does not show. */
+		window_hear(keys_shown);
 		fds[count + 2] = (struct pollfd){ .fd = window_fd(), .events = POLLIN };
 		if (ppoll(fds, count + 3, &timeout, NULL) > 0) {
 			for (int i = 0; i < count; i++)

@@ -6,12 +6,14 @@
 
 #include "common.h"
 
+/* In no escape sequence that a program sends, and not in a prompt. */
+#define LETTERS "qwzvkyxj"
 #define MOST_WAITING 64 /* keys of one program whose echo has not come: no more are pressed */
 
 struct key {
 	uint64_t number;
 	int64_t due;
-	char letter;
+	char letter; /* that a terminal gets */
 };
 
 struct window;

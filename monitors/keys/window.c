@@ -27,7 +27,7 @@
 
 #define MOST_WINDOWS 4
 #define PLACES 24		  /* of a line: letters that can be told apart */
-#define PICTURES (PLACES + 2)	  /* of a line: without letters, and with one that none is after */
+#define PICTURES (PLACES + 2)	  /* of a line: an empty one's, and of one letter more than is timed */
 #define MOST_PIXELS (32 << 10)	  /* of the part in which letters appear */
 #define START (120 * NS)	  /* within which a program has to show its window */
 #define ANSWER (20 * NS)	  /* within which it has to draw something */
@@ -36,11 +36,11 @@
 #define COLOURS 0xffffff
 #define BACKSPACE 0xff08
 
-/* In none of two lines the same letter at the same place. */
-static const char letters[] = "qwzvkyxj";
+/* The two lines never have the same letter at the same place. */
+static const char letters[] = LETTERS;
 
 struct pixel {
-	int16_t x, y; /* in the window */
+	uint32_t place; /* in a picture */
 	uint32_t colour;
 };
 
@@ -50,21 +50,16 @@ struct glyph {
 	uint32_t count;
 };
 
-struct picture {
-	xcb_rectangle_t part;
-	const uint32_t *colours; /* a row after the other */
-};
-
 struct window {
 	struct program *program;
 	xcb_window_t id;
 	xcb_damage_damage_t damage;
 	xcb_rectangle_t changed; /* by all that was drawn */
-	xcb_rectangle_t part;	 /* in which letters appear */
+	xcb_rectangle_t part;	 /* in which letters appear; a picture has its pixels by rows */
 	struct glyph glyphs[2][PLACES];
 	int line;
-	bool drawn; /* since the last picture was asked for */
-	bool asked; /* for a picture that has not come */
+	bool drawn; /* since the last request of a picture */
+	bool requested; /* a picture that has not come */
 	xcb_shm_get_image_cookie_t cookie;
 	xcb_shm_seg_t segment; /* the server's name for the memory that it puts pictures in */
 	uint32_t *memory;
@@ -142,7 +137,7 @@ static void learn_codes(void)
 	free(mapping);
 }
 
-static const char *begin(const struct program *program)
+static const char *connect_to_server(const struct program *program)
 {
 	static const uint32_t events = XCB_EVENT_MASK_SUBSTRUCTURE_NOTIFY;
 	const char *problem = connect_to(variable(program, "DISPLAY"),
@@ -170,7 +165,7 @@ bool window_open(struct program *program, struct text *error)
 	const char *problem = count == MOST_WINDOWS ? "too many windows" : NULL;
 
 	if (!problem && !server)
-		problem = begin(program);
+		problem = connect_to_server(program);
 	if (problem) {
 		text_format(error, "%s: no window: %s", program->name, problem);
 		return false;
@@ -236,7 +231,7 @@ static bool take_events(void)
 	return some;
 }
 
-static void strike(uint8_t code)
+static void press_and_release(uint8_t code)
 {
 	xcb_test_fake_input(server, XCB_KEY_PRESS, code, 0, root, 0, 0, 0);
 	xcb_test_fake_input(server, XCB_KEY_RELEASE, code, 0, root, 0, 0, 0);
@@ -246,7 +241,7 @@ static void type_at(const struct window *window, const uint8_t *keys, int size)
 {
 	xcb_set_input_focus(server, XCB_INPUT_FOCUS_POINTER_ROOT, window->id, XCB_CURRENT_TIME);
 	for (int i = 0; i < size; i++)
-		strike(keys[i]);
+		press_and_release(keys[i]);
 	xcb_flush(server);
 }
 
@@ -309,9 +304,9 @@ static bool show_window(struct window *window)
 	return true;
 }
 
-static uint32_t pixels(const xcb_rectangle_t *part)
+static uint32_t pixels(const struct window *window)
 {
-	return (uint32_t)part->width * part->height;
+	return (uint32_t)window->part.width * window->part.height;
 }
 
 /*
@@ -320,7 +315,7 @@ static uint32_t pixels(const xcb_rectangle_t *part)
  */
 static bool share_memory(struct window *window)
 {
-	size_t bytes = pixels(&window->part) * sizeof(*window->memory);
+	size_t bytes = pixels(window) * sizeof(*window->memory);
 	int id = shmget(IPC_PRIVATE, bytes, 0600);
 	void *memory = id < 0 ? (void *)-1 : shmat(id, NULL, 0);
 	xcb_generic_error_t *error = NULL;
@@ -338,7 +333,7 @@ static bool share_memory(struct window *window)
 	return memory != (void *)-1 && !error;
 }
 
-static xcb_shm_get_image_cookie_t ask(const struct window *window)
+static xcb_shm_get_image_cookie_t request_picture(const struct window *window)
 {
 	const xcb_rectangle_t *part = &window->part;
 
@@ -348,104 +343,91 @@ static xcb_shm_get_image_cookie_t ask(const struct window *window)
 
 static bool take_picture(struct window *window, uint32_t *picture)
 {
-	xcb_shm_get_image_reply_t *reply = xcb_shm_get_image_reply(server, ask(window), NULL);
+	xcb_shm_get_image_reply_t *reply = xcb_shm_get_image_reply(server, request_picture(window), NULL);
 	bool taken = reply;
 
-	memcpy(picture, window->memory, pixels(&window->part) * sizeof(*picture));
+	memcpy(picture, window->memory, pixels(window) * sizeof(*picture));
 	free(reply);
 	return taken;
 }
 
-static uint32_t colour_at(const struct picture *picture, int x, int y)
+static bool is_visible(const struct glyph *glyph, const uint32_t *picture)
 {
-	const xcb_rectangle_t *part = &picture->part;
-
-	return picture->colours[(y - part->y) * part->width + x - part->x] & COLOURS;
-}
-
-static bool has(const struct glyph *glyph, const struct picture *picture)
-{
-	for (uint32_t i = 0; i < glyph->count; i++) {
-		const struct pixel *pixel = &glyph->pixels[i];
-
-		if (colour_at(picture, pixel->x, pixel->y) != pixel->colour)
+	for (uint32_t i = 0; i < glyph->count; i++)
+		if ((picture[glyph->pixels[i].place] & COLOURS) != glyph->pixels[i].colour)
 			return false;
-	}
 	return glyph->count;
 }
 
-/* pictures: those of its line. */
-static bool is_of_glyph(int place, const struct picture *pictures, int x, int y)
+/* Its colour at a place once a letter is shown, from the pictures of its line; -1: it changes. */
+static int64_t lasting_colour(int letter, const uint32_t *pictures, uint32_t size, uint32_t place)
 {
-	uint32_t colour = colour_at(&pictures[place + 1], x, y);
+	uint32_t colour = pictures[(letter + 1) * size + place] & COLOURS;
 	bool differs = false;
 
-	for (int with = place + 2; with < PICTURES; with++)
-		if (colour_at(&pictures[with], x, y) != colour)
-			return false;
+	for (int with = letter + 2; with < PICTURES; with++)
+		if ((pictures[with * size + place] & COLOURS) != colour)
+			return -1;
 	/* Where a cursor is before it, some pixels have its colour by then. */
-	for (int with = place ? place - 1 : 0; with <= place; with++)
-		differs |= colour_at(&pictures[with], x, y) != colour;
-	return differs;
+	for (int with = letter ? letter - 1 : 0; with <= letter; with++)
+		differs |= (pictures[with * size + place] & COLOURS) != colour;
+	return differs ? (int64_t)colour : -1;
 }
 
-static bool learn_glyph(struct glyph *glyph, int place, const struct picture *pictures)
+static bool learn_glyph(struct glyph *glyph, int letter, const uint32_t *pictures, uint32_t size)
 {
-	const xcb_rectangle_t *part = &pictures->part;
-	struct pixel *found = malloc(pixels(part) * sizeof(*found));
+	struct pixel *learnt = malloc(size * sizeof(*learnt));
 
-	if (!found)
+	if (!learnt)
 		return false;
 	glyph->count = 0;
-	for (int y = part->y; y < part->y + part->height; y++)
-		for (int x = part->x; x < part->x + part->width; x++) {
-			if (!is_of_glyph(place, pictures, x, y))
-				continue;
-			found[glyph->count++] = (struct pixel){
-				x, y, colour_at(&pictures[place + 1], x, y)
-			};
-		}
-	glyph->pixels = realloc(found, (glyph->count + 1) * sizeof(*found));
+	for (uint32_t place = 0; place < size; place++) {
+		int64_t colour = lasting_colour(letter, pictures, size, place);
+
+		if (colour >= 0)
+			learnt[glyph->count++] = (struct pixel){ place, colour };
+	}
+	glyph->pixels = realloc(learnt, (glyph->count + 1) * sizeof(*learnt));
 	return glyph->pixels;
 }
 
 /* Each glyph is in the pictures that have its letter, and in no others. */
-static bool tells_apart(const struct window *window, const struct picture *pictures)
+static bool tells_apart(const struct window *window, const uint32_t *pictures)
 {
 	for (int line = 0; line < 2; line++)
-		for (int place = 0; place < PLACES; place++)
+		for (int letter = 0; letter < PLACES; letter++)
 			for (int of = 0; of < 2 * PICTURES; of++) {
-				bool shown = of / PICTURES == line && of % PICTURES > place;
+				const struct glyph *glyph = &window->glyphs[line][letter];
+				bool shown = of / PICTURES == line && of % PICTURES > letter;
 
-				if (has(&window->glyphs[line][place], &pictures[of]) != shown)
+				if (is_visible(glyph, pictures + of * pixels(window)) != shown)
 					return false;
 			}
 	return true;
 }
 
-static bool take_pictures(struct window *window, uint32_t *memory, struct picture *pictures)
+static bool take_pictures(struct window *window, uint32_t *pictures)
 {
 	for (int of = 0; of < 2 * PICTURES; of++) {
-		int line = of / PICTURES, place = of % PICTURES;
-		uint8_t code = code_at(line, place - 1);
+		int letters_shown = of % PICTURES;
 
-		if (place)
+		if (letters_shown) {
+			uint8_t code = code_at(of / PICTURES, letters_shown - 1);
+
 			type_at(window, &code, 1);
-		if (place)
 			let_draw(window, LETTER_SILENCE);
-		if (!take_picture(window, memory))
+		}
+		if (!take_picture(window, pictures + of * pixels(window)))
 			return false;
-		pictures[of] = (struct picture){ window->part, memory };
-		memory += pixels(&window->part);
-		if (place == PICTURES - 1) {
-			take_back(window, place);
+		if (letters_shown == PICTURES - 1) {
+			take_back(window, letters_shown);
 			let_draw(window, SILENCE);
 		}
 	}
 	return true;
 }
 
-/* The part in which letters appear: first of all, something may be drawn once. */
+/* The part in which letters appear: the first typing may also draw what is drawn only once. */
 static void find_part(struct window *window)
 {
 	uint8_t keys[PICTURES];
@@ -466,38 +448,38 @@ static void find_part(struct window *window)
 	window->part = window->changed;
 }
 
-static bool learn_glyphs(struct window *window, const struct picture *pictures)
+static bool learn_glyphs(struct window *window, const uint32_t *pictures)
 {
+	uint32_t size = pixels(window);
+
 	for (int line = 0; line < 2; line++)
-		for (int place = 0; place < PLACES; place++)
-			if (!learn_glyph(&window->glyphs[line][place], place,
-					 pictures + line * PICTURES))
+		for (int letter = 0; letter < PLACES; letter++)
+			if (!learn_glyph(&window->glyphs[line][letter], letter,
+					 pictures + line * PICTURES * size, size))
 				return false;
 	return tells_apart(window, pictures);
 }
 
 static bool learn(struct window *window)
 {
-	struct picture pictures[2 * PICTURES];
 	size_t bytes;
-	uint32_t *memory, size;
+	uint32_t *pictures;
 	bool learnt;
 
 	find_part(window);
-	size = pixels(&window->part);
-	if (!size || size > MOST_PIXELS || !share_memory(window))
+	if (!pixels(window) || pixels(window) > MOST_PIXELS || !share_memory(window))
 		return false;
-	bytes = 2UL * PICTURES * size * sizeof(*memory);
+	bytes = 2UL * PICTURES * pixels(window) * sizeof(*pictures);
 	/* Not of the heap, which is never given back. */
-	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (memory == MAP_FAILED)
+	pictures = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pictures == MAP_FAILED)
 		return false;
-	learnt = take_pictures(window, memory, pictures) && learn_glyphs(window, pictures);
-	munmap(memory, bytes);
+	learnt = take_pictures(window, pictures) && learn_glyphs(window, pictures);
+	munmap(pictures, bytes);
 	return learnt;
 }
 
-static void seen(struct program *program, int keys, int64_t now)
+static void drop_shown(struct program *program, int keys, int64_t now)
 {
 	(void)now;
 	program->waits -= keys;
@@ -513,7 +495,7 @@ static bool try_out(struct program *program)
 		window_type(program);
 		program->typed = program->waits = 1;
 		do
-			window_hear(seen);
+			window_hear(drop_shown);
 		while (program->waits && wait_for_event(until));
 		if (program->waits)
 			return false;
@@ -569,28 +551,27 @@ int window_fd(void)
 	return server && !xcb_connection_has_error(server) ? xcb_get_file_descriptor(server) : -1;
 }
 
-/* How many of its waiting keys a picture of it shows: a later letter is none without the others. */
+/* How many of its waiting keys its picture shows: a letter is visible only if all before it are. */
 static int shown_keys(const struct window *window)
 {
-	const struct picture picture = { window->part, window->memory };
 	const struct program *program = window->program;
 	const struct glyph *glyph = window->glyphs[window->line] + program->typed - program->waits;
 
 	for (int keys = program->waits; keys; keys--)
-		if (has(&glyph[keys - 1], &picture))
+		if (is_visible(&glyph[keys - 1], window->memory))
 			return keys;
 	return 0;
 }
 
 /* True if its picture has come. */
-static bool look(struct window *window, void (*shown)(struct program *, int keys, int64_t now))
+static bool poll_picture(struct window *window, void (*shown)(struct program *, int keys, int64_t now))
 {
 	void *reply = NULL;
 	int keys;
 
-	if (!window->asked || !xcb_poll_for_reply(server, window->cookie.sequence, &reply, NULL))
+	if (!window->requested || !xcb_poll_for_reply(server, window->cookie.sequence, &reply, NULL))
 		return false;
-	window->asked = false;
+	window->requested = false;
 	keys = reply ? shown_keys(window) : 0;
 	if (keys)
 		shown(window->program, keys, now_ns());
@@ -607,11 +588,11 @@ void window_hear(void (*shown)(struct program *, int keys, int64_t now))
 		for_each_window(window) {
 			if (!window->program->ready)
 				continue;
-			more |= look(window, shown);
-			if (window->drawn && !window->asked && window->program->waits) {
-				window->cookie = ask(window);
+			more |= poll_picture(window, shown);
+			if (window->drawn && !window->requested && window->program->waits) {
+				window->cookie = request_picture(window);
 				window->drawn = false;
-				window->asked = true;
+				window->requested = true;
 			}
 		}
 		xcb_flush(server);

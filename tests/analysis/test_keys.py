@@ -86,10 +86,10 @@ def test_keys_in_windows_are_figures_of_their_own(tmp_path: Path) -> None:
     run = run_of(tmp_path, log(in_window, 60.0), keys=keys)
     assert run.keys and {key.program for key in run.keys.keys} == {"shell"}
     assert run.window_keys and [key.number for key in run.window_keys.keys] == [3, 6]
-    found = measure(run)
-    assert (found["keys-1"], found["key-worst"]) == (50.0, 12.0)
-    assert (found["window-keys-1"], found["window-key-worst"]) == (100.0, 3.0)
-    assert found["window-key-first"] == pytest.approx((2 + 3) / 2)
+    figures = measure(run)
+    assert (figures["keys-1"], figures["key-worst"]) == (50.0, 12.0)
+    assert (figures["window-keys-1"], figures["window-key-worst"]) == (100.0, 3.0)
+    assert figures["window-key-first"] == pytest.approx((2 + 3) / 2)
     text = " ".join(" ".join(section(run, 1, None)).split())
     assert "keys 4 keys: 75 % took at least 0.1 s" in text
     assert "in windows 2 keys: 100 % took at least 0.1 s" in text

@@ -17,6 +17,7 @@ from monitors.launch import EvidenceProcess
 from setup.observers import program
 from tests.support.evidence_parts import Parts
 from tests.support.kernel_logs import python, state_of, wait_for, whole_lines
+from tests.support.key_observers import faults
 
 pytestmark = pytest.mark.clock
 
@@ -51,11 +52,6 @@ def children(pid: int) -> list[int]:
     return [int(word) for word in text.split()]
 
 
-def minor_faults(pid: int) -> int:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[7])
-
-
 def make_noise(stack: contextlib.ExitStack, beacon: Beacon) -> None:
     """Streams that are silent, with many tasks or with ever new ones, and much in state D."""
 
@@ -87,10 +83,10 @@ def test_nothing_is_taken_under_load(tmp_path: Path) -> None:
         stack.callback(lambda: evidence.alive() and evidence.stop())
         evidence.start(time.monotonic())
         time.sleep(1.0)
-        before = minor_faults(evidence.pid)
+        before = faults(evidence.pid)[0]
         make_noise(stack, beacon)
         wait_for(lambda: whole_lines(blocked).count("\tstopped\t") >= 9)
-        assert minor_faults(evidence.pid) - before <= MOST_FAULTS
+        assert faults(evidence.pid)[0] - before <= MOST_FAULTS
         facts = evidence.stop()
     assert facts and facts["dropped"] == {} and facts["problems"] == []
     # It was a load: more rows at once than are handed over at once, and each of them is whole.

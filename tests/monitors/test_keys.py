@@ -10,46 +10,32 @@ from pathlib import Path
 import pytest
 
 from analysis.figures.keys import key_figures
-from analysis.reading.keys import Keys, read_keys
-from analysis.reading.latency_log import parse_lines
-from analysis.reading.streams import Stream, make_stream
 from measure import key_programs
 from monitors.launch import KeysProcess
 from monitors.streams import KeyProgram
 from setup.observers import program
+from tests.support import key_observers
 from tests.support.kernel_logs import is_gone, parse, wait_for
+from tests.support.key_observers import (
+    LOG,
+    children,
+    faults,
+    key_stream,
+    keys_of,
+    start_beside_stopped,
+)
 
 pytestmark = pytest.mark.clock
-LOG = "latency-keys.log"
 STEP_S, GAP_S = 0.5, 0.05
 PROGRAMS = key_programs.in_terminals()
 SHELL = PROGRAMS[:1]
 
 
-def prober(folder: Path, typed_at: list[KeyProgram], **more: float) -> KeysProcess:
-    """A prober whose programs are ready."""
-    paces = {"step_s": STEP_S, "gap_s": GAP_S} | more
-    found = KeysProcess(program(), folder, typed_at, priority=0, **paces)
-    assert found.prepare() == []
-    return found
-
-
-def typed_at(found: KeysProcess) -> dict[str, int]:
-    """The pids of the prober's programs, by what they are."""
-    pids = Path(f"/proc/{found.pid}/task/{found.pid}/children").read_text().split()
-    return {Path(f"/proc/{pid}/comm").read_text().strip(): int(pid) for pid in pids}
-
-
-def stream(folder: Path) -> Stream:
-    raw = (folder / LOG).read_bytes()
-    found = make_stream(folder / LOG, "keys", parse_lines(raw), [], True, 0.0, [])
-    assert found
-    return found
-
-
-def keys_of(folder: Path) -> Keys:
-    found = stream(folder)
-    return read_keys(found, found.until)
+def prober(
+    folder: Path, typed_at: list[KeyProgram], step_s: float = STEP_S, gap_s: float = GAP_S
+) -> KeysProcess:
+    """An observer whose programs are ready."""
+    return key_observers.prober(folder, typed_at, step_s=step_s, gap_s=gap_s)
 
 
 def test_programs_that_are_idle_answer_at_once_and_take_turns(tmp_path: Path) -> None:
@@ -74,14 +60,7 @@ def test_programs_that_are_idle_answer_at_once_and_take_turns(tmp_path: Path) ->
 
 def test_a_program_that_is_stopped_for_three_seconds_reads_three_seconds(tmp_path: Path) -> None:
     found = prober(tmp_path, SHELL)
-    shell = typed_at(found)["bash"]
-    begin = time.monotonic() + 0.1
-    os.kill(shell, signal.SIGSTOP)
-    found.start(begin)
-    due = begin + STEP_S
-    time.sleep(due + 3.0 - time.monotonic())
-    os.kill(shell, signal.SIGCONT)
-    went_on = time.monotonic() - due
+    went_on = start_beside_stopped(found, children(found.pid)["bash"], STEP_S + 3.0) - STEP_S
     time.sleep(0.3)
     found.stop()
     first, second, third, *_ = keys_of(tmp_path).keys
@@ -93,14 +72,14 @@ def test_a_program_that_is_stopped_for_three_seconds_reads_three_seconds(tmp_pat
 
 def test_a_key_that_is_not_shown_is_open(tmp_path: Path) -> None:
     found = prober(tmp_path, SHELL, step_s=0.3)
-    os.kill(typed_at(found)["bash"], signal.SIGSTOP)
+    os.kill(children(found.pid)["bash"], signal.SIGSTOP)
     found.start(time.monotonic())
     time.sleep(1.0)
     facts = found.stop()
     assert facts and facts["keys"] >= 3 and facts["echoed"] == 0
     keys = keys_of(tmp_path)
     assert not any(key.shown for key in keys.keys)
-    end = stream(tmp_path).until
+    end = key_stream(tmp_path).until
     for key in keys.keys:
         assert key.due + key.late == pytest.approx(end, abs=0.002)
 
@@ -109,7 +88,7 @@ def test_a_program_that_dies_gets_no_more_keys_and_the_others_do(tmp_path: Path)
     found = prober(tmp_path, PROGRAMS, step_s=0.3)
     found.start(time.monotonic())
     time.sleep(0.4)
-    os.kill(typed_at(found)["busybox"], signal.SIGKILL)
+    os.kill(children(found.pid)["busybox"], signal.SIGKILL)
     time.sleep(1.6)
     assert found.stop()
     keys = keys_of(tmp_path)
@@ -121,7 +100,7 @@ def test_a_program_that_dies_gets_no_more_keys_and_the_others_do(tmp_path: Path)
 def test_the_programs_end_with_a_prober_that_is_killed(tmp_path: Path) -> None:
     found = prober(tmp_path, PROGRAMS)
     found.start(time.monotonic())
-    pids = typed_at(found).values()
+    pids = children(found.pid).values()
     time.sleep(STEP_S + 0.2)
     os.kill(found.pid, signal.SIGKILL)
     assert found.stop() is None
@@ -155,23 +134,22 @@ def test_nothing_that_it_does_needs_a_page_that_it_does_not_have(tmp_path: Path)
     found = KeysProcess(program(), tmp_path, SHELL, step_s=0.2, gap_s=0.03, priority=20)
     problems = found.problems
     assert found.prepare() == []
-    faults = []
+    seen = []
     found.start(time.monotonic())
     for _ in range(2):
-        stat = Path(f"/proc/{found.pid}/stat").read_text().rpartition(")")[2].split()
-        faults.append((int(stat[7]), int(stat[9])))  # minor, major
+        seen.append(faults(found.pid))
         time.sleep(1.0)
     facts = found.stop()
     assert facts and facts["echoed"] > 9 and facts["observer"]["major_faults"] == 0
     if any(problem.startswith("ml") for problem in problems):
         pytest.skip(f"not permitted here: {problems}")
-    assert faults[0] == faults[1]
+    assert seen[0] == seen[1]
 
 
 def test_a_program_behind_a_terminal_is_an_ordinary_task(tmp_path: Path) -> None:
     found = KeysProcess(program(), tmp_path, SHELL, priority=20)
     assert found.prepare() == []
-    (shell,) = typed_at(found).values()
+    (shell,) = children(found.pid).values()
     assert os.sched_getscheduler(shell) == os.SCHED_OTHER
     assert Path(f"/proc/{shell}/oom_score_adj").read_text() == "0\n"
     status = Path(f"/proc/{shell}/status").read_text()

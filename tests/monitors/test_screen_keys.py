@@ -18,8 +18,9 @@ from monitors.launch import KeysProcess
 from monitors.streams import KeyProgram
 from run.arguments import parse
 from setup.observers import program
-from tests.monitors.test_keys import keys_of
+from tests.support import key_observers
 from tests.support.kernel_logs import is_gone, wait_for
+from tests.support.key_observers import children, faults, keys_of, start_beside_stopped
 from workloads import desktop, x_server
 from workloads.workload import SCREEN_PACKAGES, WorkloadEnvironment
 
@@ -48,45 +49,31 @@ def windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Ke
 
 
 def prober(folder: Path, typed_at: list[KeyProgram], priority: int = 0) -> KeysProcess:
-    """A prober whose windows are there."""
-    found = KeysProcess(program(), folder, typed_at, step_s=STEP_S, gap_s=GAP_S, priority=priority)
-    assert found.prepare() == []
-    return found
-
-
-def pid_of(parent: int, name: str) -> int:
-    """The pid of a process that it started."""
-    pids = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    (pid,) = (pid for pid in pids if Path(f"/proc/{pid}/comm").read_text().strip() == name)
-    return int(pid)
+    """An observer whose windows are there."""
+    return key_observers.prober(folder, typed_at, step_s=STEP_S, gap_s=GAP_S, priority=priority)
 
 
 def lates(keys: Keys, name: str) -> list[float]:
     return [key.late for key in keys.keys if key.program == name]
 
 
-def minor_and_major_faults(pid: int) -> tuple[int, int]:
-    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(stat[7]), int(stat[9])
-
-
 def test_idle_windows_show_letters_at_once_and_take_turns(
     windows: list[KeyProgram], tmp_path: Path
 ) -> None:
-    found = prober(tmp_path, windows, priority=20)
-    found.start(time.monotonic())
+    observer = prober(tmp_path, windows, priority=20)
+    observer.start(time.monotonic())
     time.sleep(STEP_S * 0.5)
-    before = minor_and_major_faults(found.pid)
+    before = faults(observer.pid)
     time.sleep(STEP_S * 6)
-    after = minor_and_major_faults(found.pid)
-    facts = found.stop()
+    after = faults(observer.pid)
+    facts = observer.stop()
     assert facts and facts["keys"] == facts["echoed"] == 18
     keys = keys_of(tmp_path)
     assert [key.program for key in keys.keys[::3]] == ["xterm", "gitk"] * 3
     figures = key_figures(keys)
     assert figures and figures.open == 0 and figures.worst.late < SHOWN_AT_ONCE_S
     # Nothing that it does needs a page that it does not have, where it may lock them.
-    assert before == after or any(problem.startswith("ml") for problem in found.problems)
+    assert before == after or any(problem.startswith("ml") for problem in observer.problems)
 
 
 @pytest.mark.parametrize("name", ["xterm", "wish"])
@@ -94,17 +81,11 @@ def test_a_window_whose_program_is_stopped_for_three_seconds(
     windows: list[KeyProgram], tmp_path: Path, name: str
 ) -> None:
     shown = "gitk" if name == "wish" else name
-    found = prober(tmp_path, [window for window in windows if window.name == shown])
-    stopped = pid_of(found.pid, name)
-    begin = time.monotonic() + 0.1
-    os.kill(stopped, signal.SIGSTOP)
-    found.start(begin)
-    due = begin + STEP_S
-    time.sleep(due + 3.0 - time.monotonic())
-    os.kill(stopped, signal.SIGCONT)
-    went_on = time.monotonic() - due
+    observer = prober(tmp_path, [window for window in windows if window.name == shown])
+    stopped = children(observer.pid)[name]
+    went_on = start_beside_stopped(observer, stopped, STEP_S + 3.0) - STEP_S
     time.sleep(1.5)
-    found.stop()
+    observer.stop()
     keys = keys_of(tmp_path)
     assert all(key.shown for key in keys.keys) and len(keys.keys) >= 12
     # Each is timed from when it was due: nine keys of three turns wait, until it goes on.
@@ -117,18 +98,11 @@ def test_a_window_whose_program_is_stopped_for_three_seconds(
 def test_an_x_server_that_is_stopped_keeps_all_windows_waiting(
     windows: list[KeyProgram], tmp_path: Path
 ) -> None:
-    found = prober(tmp_path, windows)
-    server = pid_of(os.getpid(), "Xvfb")
-    begin = time.monotonic() + 0.1
-    os.kill(server, signal.SIGSTOP)
-    try:
-        found.start(begin)
-        time.sleep(begin + 2 * STEP_S + 2.6 - time.monotonic())
-    finally:
-        os.kill(server, signal.SIGCONT)
-    went_on = time.monotonic() - begin
+    observer = prober(tmp_path, windows)
+    server = children(os.getpid())["Xvfb"]
+    went_on = start_beside_stopped(observer, server, 2 * STEP_S + 2.6)
     time.sleep(1.0)
-    facts = found.stop()
+    facts = observer.stop()
     assert facts and facts["echoed"] == facts["keys"]
     keys = keys_of(tmp_path)
     assert lates(keys, "xterm")[0] == pytest.approx(went_on - STEP_S, abs=SHOWN_AT_ONCE_S)
@@ -136,11 +110,11 @@ def test_an_x_server_that_is_stopped_keeps_all_windows_waiting(
 
 
 def test_a_key_that_no_window_shows_is_open(windows: list[KeyProgram], tmp_path: Path) -> None:
-    found = prober(tmp_path, windows[:1])
-    os.kill(pid_of(found.pid, "xterm"), signal.SIGSTOP)
-    found.start(time.monotonic())
+    observer = prober(tmp_path, windows[:1])
+    os.kill(children(observer.pid)["xterm"], signal.SIGSTOP)
+    observer.start(time.monotonic())
     time.sleep(STEP_S * 10.5)
-    facts = found.stop()
+    facts = observer.stop()
     # More than a line has places for are not pressed.
     assert facts and (facts["keys"], facts["echoed"]) == (24, 0)
     assert not any(key.shown for key in keys_of(tmp_path).keys)
@@ -149,13 +123,13 @@ def test_a_key_that_no_window_shows_is_open(windows: list[KeyProgram], tmp_path:
 def test_a_window_that_is_closed_gets_no_more_keys_and_the_other_does(
     windows: list[KeyProgram], tmp_path: Path
 ) -> None:
-    found = prober(tmp_path, windows)
-    found.start(time.monotonic())
+    observer = prober(tmp_path, windows)
+    observer.start(time.monotonic())
     time.sleep(STEP_S * 0.5)
-    os.kill(pid_of(found.pid, "xterm"), signal.SIGKILL)
+    os.kill(children(observer.pid)["xterm"], signal.SIGKILL)
     time.sleep(STEP_S * 4)
-    gitk = pid_of(found.pid, "wish")
-    assert found.stop()
+    gitk = children(observer.pid)["wish"]
+    assert observer.stop()
     assert wait_for(lambda: is_gone(gitk), 10)
     keys = keys_of(tmp_path)
     (ended,) = keys.ended
@@ -166,8 +140,8 @@ def test_a_window_that_is_closed_gets_no_more_keys_and_the_other_does(
 def test_without_an_x_server_a_window_is_named_and_the_others_get_keys(tmp_path: Path) -> None:
     environment = WorkloadEnvironment(tmp_path, "vda", tmp_path / "figures")
     none = key_programs.in_windows(parse(["--screen"]), environment)
-    found = KeysProcess(program(), tmp_path, none, priority=0)
-    assert found.not_available == [
+    observer = KeysProcess(program(), tmp_path, none, priority=0)
+    assert observer.not_available == [
         f"{one.name}: no window: no key for the X server" for one in none
     ]
-    assert found.stop()
+    assert observer.stop()
