@@ -25,7 +25,7 @@ LIVE_LOCK = "live_lock"  # what the evidence's line says then
 # SCHED_FIFO: whoever stamps lines goes first, whoever looks longest goes last. Of equal ones none
 # would give way, and a line would be as late as the longest look at all tasks.
 RECORDER_PRIORITY, SAMPLER_PRIORITY, EVIDENCE_PRIORITY = 24, 22, 20
-KEYS_PRIORITY = 26  # stamps echoes, some ten a minute
+KEYS_PRIORITY = 26  # stamps echoes, some a minute
 
 
 @functools.cache
@@ -98,7 +98,7 @@ class Observer:
         with contextlib.suppress(OSError):
             self._child.stdin.close()
         facts = self.line(patience_s)
-        while facts is not None and LIVE_LOCK in facts:  # said too late to matter
+        while facts is not None and "observer" not in facts:  # said too late to matter
             facts = self.line(patience_s)
         try:
             self._child.wait(5.0 if facts else 0.1)

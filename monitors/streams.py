@@ -27,10 +27,10 @@ class Stream(Program):
 
 @dataclass(frozen=True)
 class KeyProgram(Program):
-    """A program that waits behind a terminal for the keys that an observer presses.
+    """A program that waits for the keys that an observer presses.
 
     before: what is typed first, so that it shows letters. window: it waits in a window of the X
-    server of its environment (DISPLAY, XAUTHORITY), not behind a terminal.
+    server that its environment names (DISPLAY, XAUTHORITY), else behind a terminal.
     """
 
     before: str = ""

@@ -239,10 +239,6 @@ class Runner:
         del self._busy[job.key]
         if self._alone and ended.error is not None:
             raise ended.error
-        # status.json has it, too; a campaign's other runs go on.
-        screen.say(f"{run}: {ended.state}: {ended.why}")
-        if ended.seconds is not None:
-            durations.note(self._kind(job.label), job.guest.accel, ended.seconds)
         elsewhere = not self._workers.here
         # A run on another host can be checked only when its files are here.
         misfits = self._is_misfit(job, run) if elsewhere else job.key in self._misfits
@@ -250,6 +246,10 @@ class Runner:
         if misfits and (elsewhere or ended.state == ABORTED) and not self._stopped():
             self._campaign.set_aside(run)
             return None
+        # status.json has it, too; a campaign's other runs go on.
+        screen.say(f"{run}: {ended.state}: {ended.why}")
+        if ended.seconds is not None:
+            durations.note(self._kind(job.label), job.guest.accel, ended.seconds)
         final = self._repeated(ended, screen)
         if final is not None and not self._stopped():
             self._oversight.over(job.label, job.number, run, final)

@@ -31,8 +31,19 @@ if {!$every} {
     wm withdraw .
     # The cursor of a ttk::entry would always blink: a picture of it would differ between two keys.
     set plain [list {tkwait visibility .} {} {${NS}::entry $sha1entry} {entry $sha1entry}]
+    foreach {theirs ours} $plain {
+        if {[string first $theirs $script] < 0} {
+            puts stderr "$program has no '$theirs' where this suite expects it"
+            exit 1
+        }
+    }
     set script [string map $plain $script]
     set end [string first $begin $script]
+    # Nobody would read an error in a window.
+    proc bgerror {message} {
+        puts stderr $message
+        exit 1
+    }
 }
 uplevel #0 [string range $script 0 $end]
 

@@ -110,7 +110,8 @@ class Workload:
         """UserError (3) with the names of the packages that this machine lacks."""
         check_commands(f"--workload {self.name}", self.packages)
         if screen:
-            check_commands("--screen", SCREEN_PACKAGES)
+            needed = {k: v for k, v in SCREEN_PACKAGES.items() if self.gitks or k != "gitk"}
+            check_commands("--screen", needed)
 
     def completed(self, load: str, profile: str) -> str:
         """`--load` with the profile's defaults filled in; UserError (2) if a value is invalid."""

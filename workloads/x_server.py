@@ -17,6 +17,7 @@ SCRIPT = Path(__file__).resolve().parent / "gitk.tcl"
 # One that no other X server has.
 DISPLAY = ":2009"
 WIDTH, HEIGHT, WAITING_HEIGHT = 1280, 800, 400  # pixels
+PATIENCE_S = 60.0  # for its end: it may be swapped out
 
 
 def key_file(environment: WorkloadEnvironment) -> Path:
@@ -41,6 +42,7 @@ def environment_of(environment: WorkloadEnvironment) -> dict[str, str]:
         "DISPLAY": DISPLAY,
         "XAUTHORITY": str(key_file(environment)),
         # Not the user's own settings; gitk would also make a folder for them.
+        "HOME": str(environment.figures.parent),
         "XDG_CONFIG_HOME": str(environment.figures.parent),
     }
 
@@ -53,29 +55,45 @@ def gitk(clone: Path, commits: int, every: int = 0) -> list[str]:
 
 @contextlib.contextmanager
 def running(key: Path, *, waiting: bool = False) -> Iterator[None]:
-    """An X server at DISPLAY that answers who has this file's key; UserError if it cannot start.
+    """An X server at DISPLAY that accepts clients with this file's key.
 
-    waiting: with room for the windows that wait for keys, below those of the load.
+    waiting: with room for the windows that wait for keys, below those of the load. UserError if it
+    cannot start.
     """
-    write_key(key)
-    answer, ready = os.pipe()
-    errors = os.memfd_create("x-server")
-    # -noreset: without it the server starts anew when its last window is closed.
+    with contextlib.ExitStack() as stack:
+        stack.callback(key.unlink, missing_ok=True)
+        write_key(key)
+        errors = os.memfd_create("x-server")
+        stack.callback(os.close, errors)
+        answer, ready = os.pipe()
+        display = stack.enter_context(open(answer))
+        server = _start(key, waiting, errors, ready)
+        stack.callback(_end, server)
+        if not display.readline():
+            words = os.pread(errors, 65_536, 0).decode(errors="replace").split("\n")
+            why = next((line for line in reversed(words) if line.strip()), "no word from it")
+            raise UserError(f"the X server did not start: {why.strip()}")
+        yield
+
+
+def _start(key: Path, waiting: bool, errors: int, ready: int) -> subprocess.Popen[bytes]:
     screen = f"{WIDTH}x{HEIGHT + (WAITING_HEIGHT if waiting else 0)}x24"
+    # -noreset: without it the server starts anew when its last window is closed.
     argv = [*companions.DIES_WITH_US, "Xvfb", DISPLAY, "-displayfd", str(ready)]
     argv += ["-screen", "0", screen, "-nolisten", "tcp", "-nolisten", "local", "-noreset"]
     argv += ["-auth", str(key)]
-    server = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=errors, pass_fds=[ready])
-    os.close(ready)
     try:
-        with open(answer) as display:
-            if not display.readline():
-                words = os.pread(errors, 65_536, 0).decode(errors="replace").split("\n")
-                why = next((line for line in reversed(words) if line.strip()), "no word from it")
-                raise UserError(f"the X server did not start: {why.strip()}")
-        yield
+        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=errors, pass_fds=[ready])
+    except OSError as error:
+        raise UserError(f"the X server did not start: {error.strerror}") from None
     finally:
-        server.terminate()
+        os.close(ready)
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    server.terminate()
+    try:
+        server.wait(PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        server.kill()
         server.wait()
-        os.close(errors)
-        key.unlink()

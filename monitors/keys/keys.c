@@ -25,7 +25,6 @@
 
 #include "keys.h"
 
-#define BURST 3 /* keys that are pressed together: a user who returns types several */
 #define REAP (100 * MS)
 #define PATIENCE (10 * NS)
 #define MOST 8   /* programs */
@@ -179,6 +178,8 @@ static bool look_for_ends(int64_t now)
 			more = true;
 			continue;
 		}
+		if (!program->last_due)
+			continue; /* it was never ready, which was said */
 		text_format(&line, "ended %s status %d", program->name, status);
 		put_line(now);
 	}
@@ -214,6 +215,9 @@ static void listen_to_runner(void)
 	channel.prepare = false;
 	if (!told)
 		return;
+	/* None that was due while a program took its time to start. */
+	while (next_due() < now_ns())
+		burst++;
 	log_lines.start_ns = t0;
 	cost_begin();
 }
@@ -227,6 +231,8 @@ static void run(void)
 		int64_t now = now_ns(), until = next_due(), left;
 		struct timespec timeout;
 
+		/* libxcb may hold events that poll() does not show. */
+		window_hear(keys_shown);
 		if (look_for_ends(now) && until > now + REAP)
 			until = now + REAP;
 		if (until > now + 60 * NS)
@@ -237,8 +243,6 @@ static void run(void)
 			fds[i + 2].fd = programs[i].ready ? programs[i].fd : -1;
 			fds[i + 2].events = POLLIN;
 		}
-		/* libxcb may hold events that poll() does not show. */
-		window_hear(keys_shown);
 		fds[count + 2] = (struct pollfd){ .fd = window_fd(), .events = POLLIN };
 		if (ppoll(fds, count + 3, &timeout, NULL) > 0) {
 			for (int i = 0; i < count; i++)
@@ -289,10 +293,12 @@ static void open_programs(char **next, char **last, struct list *missing)
 {
 	static struct text error;
 
-	while (last - next > 3 && count < MOST) {
+	while (last - next > 3) {
 		struct program *program = &programs[count++];
 		bool in_window;
 
+		if (count > MOST)
+			fail("more than %d programs", MOST);
 		program->name = *next++;
 		in_window = !strcmp(*next++, "window");
 		program->before = *next++;

@@ -8,6 +8,7 @@
 
 /* In no escape sequence that a program sends, and not in a prompt. */
 #define LETTERS "qwzvkyxj"
+#define BURST 3		/* keys that are pressed together: a user who returns types several */
 #define MOST_WAITING 64 /* keys of one program whose echo has not come: no more are pressed */
 
 struct key {

@@ -27,14 +27,18 @@
 
 #define MOST_WINDOWS 4
 #define PLACES 24		  /* of a line: letters that can be told apart */
-#define PICTURES (PLACES + 2)	  /* of a line: an empty one's, and of one letter more than is timed */
+#define PICTURES (PLACES + 2)	  /* of a line: the empty one, and one letter more than is timed */
 #define MOST_PIXELS (32 << 10)	  /* of the part in which letters appear */
-#define START (120 * NS)	  /* within which a program has to show its window */
-#define ANSWER (20 * NS)	  /* within which it has to draw something */
+#define START (90 * NS)		  /* within which a program has to show its window and letters */
+#define ANSWER (10 * NS)	  /* within which it has to draw something */
+#define CHILD (100 * MS)	  /* after which we look whether it has ended */
+#define TRIES 3			  /* of learning its letters */
 #define SILENCE (150 * MS)	  /* after which a program has drawn all that it draws */
 #define LETTER_SILENCE (60 * MS) /* after a letter */
 #define COLOURS 0xffffff
 #define BACKSPACE 0xff08
+
+_Static_assert(PLACES % BURST == 0, "a line takes whole bursts");
 
 /* The two lines never have the same letter at the same place. */
 static const char letters[] = LETTERS;
@@ -54,6 +58,7 @@ struct window {
 	struct program *program;
 	xcb_window_t id;
 	xcb_damage_damage_t damage;
+	int64_t until;		 /* it has to be ready */
 	xcb_rectangle_t changed; /* by all that was drawn */
 	xcb_rectangle_t part;	 /* in which letters appear; a picture has its pixels by rows */
 	struct glyph glyphs[2][PLACES];
@@ -108,7 +113,7 @@ static const char *connect_to(const char *display, const char *authority)
 	if (file)
 		fclose(file);
 	if (!key)
-		return "no key for the X server";
+		return "its XAUTHORITY names no file with an entry";
 	info = (xcb_auth_info_t){ key->name_length, key->name, key->data_length, key->data };
 	fd = open_socket(display);
 	if (fd < 0)
@@ -157,15 +162,25 @@ static const char *connect_to_server(const struct program *program)
 	root = xcb_setup_roots_iterator(xcb_get_setup(server)).data->root;
 	xcb_change_window_attributes(server, root, XCB_CW_EVENT_MASK, &events);
 	learn_codes();
-	return codes['q'] && backspace ? NULL : "the X server has no keyboard";
+	/* A key that a slow server thinks held would be typed again. */
+	xcb_change_keyboard_control(server, XCB_KB_AUTO_REPEAT_MODE,
+				    &(uint32_t){ XCB_AUTO_REPEAT_MODE_OFF });
+	for (const char *letter = letters; *letter; letter++)
+		if (!codes[(int)*letter] || !backspace)
+			return "the X server's keyboard lacks letters";
+	return NULL;
 }
 
 bool window_open(struct program *program, struct text *error)
 {
-	const char *problem = count == MOST_WINDOWS ? "too many windows" : NULL;
+	static const char *problem;
+	static bool tried;
 
-	if (!problem && !server)
+	if (!tried)
 		problem = connect_to_server(program);
+	tried = true;
+	if (count == MOST_WINDOWS)
+		problem = "too many windows";
 	if (problem) {
 		text_format(error, "%s: no window: %s", program->name, problem);
 		return false;
@@ -224,7 +239,7 @@ static bool take_events(void)
 		if (type == XCB_DESTROY_NOTIFY)
 			for_each_window(window)
 				if (window->id == ((xcb_destroy_notify_event_t *)event)->window)
-					program_end(window->program);
+					window->program->ready = false;
 		free(event);
 	}
 	xcb_flush(server);
@@ -258,15 +273,18 @@ static uint8_t code_at(int line, int place)
 	return codes[(int)letters[(2 * place + line) % (sizeof(letters) - 1)]];
 }
 
-/* Waits for an event; false: it is too late, or we are ended. */
+/* Waits a little for an event; false: it is too late, or we are ended. */
 static bool wait_for_event(int64_t until)
 {
 	struct pollfd from = { .fd = xcb_get_file_descriptor(server), .events = POLLIN };
 	int64_t left = until - now_ns();
-	struct timespec timeout = { left / NS, left % NS };
+	struct timespec timeout;
 
 	if (channel.ended || left <= 0 || xcb_connection_has_error(server))
 		return false;
+	if (left > CHILD)
+		left = CHILD;
+	timeout = (struct timespec){ left / NS, left % NS };
 	ppoll(&from, 1, &timeout, NULL);
 	return true;
 }
@@ -275,9 +293,11 @@ static void let_draw(struct window *window, int64_t silence)
 {
 	int64_t until = now_ns() + ANSWER;
 
+	if (until > window->until)
+		until = window->until;
 	while (!window->drawn && (take_events() || wait_for_event(until)))
 		;
-	while (window->drawn) {
+	while (window->drawn && now_ns() < window->until) {
 		window->drawn = false;
 		until = now_ns() + silence;
 		while (!window->drawn && (take_events() || wait_for_event(until)))
@@ -287,10 +307,9 @@ static void let_draw(struct window *window, int64_t silence)
 
 static bool show_window(struct window *window)
 {
-	int64_t until = now_ns() + START;
 	int status;
 
-	while (!mapped && (take_events() || wait_for_event(until)))
+	while (!mapped && (take_events() || wait_for_event(window->until)))
 		if (program_reaped(window->program, &status))
 			return false;
 	if (!mapped)
@@ -320,6 +339,9 @@ static bool share_memory(struct window *window)
 	void *memory = id < 0 ? (void *)-1 : shmat(id, NULL, 0);
 	xcb_generic_error_t *error = NULL;
 
+	/* It lasts as long as somebody has it. */
+	if (id >= 0)
+		shmctl(id, IPC_RMID, NULL);
 	if (memory != (void *)-1) {
 		memset(memory, 0, bytes);
 		window->memory = memory;
@@ -327,8 +349,6 @@ static bool share_memory(struct window *window)
 		error = xcb_request_check(
 			server, xcb_shm_attach_checked(server, window->segment, id, false));
 	}
-	if (id >= 0)
-		shmctl(id, IPC_RMID, NULL);
 	free(error);
 	return memory != (void *)-1 && !error;
 }
@@ -387,6 +407,7 @@ static bool learn_glyph(struct glyph *glyph, int letter, const uint32_t *picture
 		if (colour >= 0)
 			learnt[glyph->count++] = (struct pixel){ place, colour };
 	}
+	free(glyph->pixels);
 	glyph->pixels = realloc(learnt, (glyph->count + 1) * sizeof(*learnt));
 	return glyph->pixels;
 }
@@ -442,9 +463,12 @@ static void find_part(struct window *window)
 		window->changed.width = 0;
 		type_at(window, keys, PICTURES - 1);
 		let_draw(window, SILENCE);
+		if (!window->changed.width)
+			break;
 		take_back(window, PICTURES - 1);
 	}
-	let_draw(window, SILENCE);
+	if (window->changed.width)
+		let_draw(window, SILENCE);
 	window->part = window->changed;
 }
 
@@ -464,7 +488,7 @@ static bool learn(struct window *window)
 {
 	size_t bytes;
 	uint32_t *pictures;
-	bool learnt;
+	bool learnt = false;
 
 	find_part(window);
 	if (!pixels(window) || pixels(window) > MOST_PIXELS || !share_memory(window))
@@ -474,7 +498,9 @@ static bool learn(struct window *window)
 	pictures = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (pictures == MAP_FAILED)
 		return false;
-	learnt = take_pictures(window, pictures) && learn_glyphs(window, pictures);
+	/* A letter that is drawn slowly may be taken for half of one. */
+	for (int try = 0; try < TRIES && !learnt && now_ns() < window->until; try++)
+		learnt = take_pictures(window, pictures) && learn_glyphs(window, pictures);
 	munmap(pictures, bytes);
 	return learnt;
 }
@@ -511,7 +537,10 @@ bool window_start(struct program *program, struct text *error)
 	const char *problem = NULL;
 	int failed;
 
+	/* A window that comes too late is none of the next program's. */
+	take_events();
 	mapped = XCB_NONE;
+	program->window->until = now_ns() + START;
 	failed = program_spawn(program);
 	if (failed)
 		problem = strerror(failed);
@@ -520,7 +549,7 @@ bool window_start(struct program *program, struct text *error)
 	else if (!learn(program->window) || !try_out(program))
 		problem = "its window does not show letters that can be told apart";
 	if (problem) {
-		text_format(error, "%s: %s: %s", program->name, program->argv[0], problem);
+		text_format(error, "%s: %s", program->name, problem);
 		program_end(program);
 		return false;
 	}
@@ -599,6 +628,5 @@ void window_hear(void (*shown)(struct program *, int keys, int64_t now))
 	}
 	if (server && xcb_connection_has_error(server))
 		for_each_window(window)
-			if (window->program->ready)
-				program_end(window->program);
+			window->program->ready = false;
 }
