@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A git history in which each commit adds one hunk of the difference between two trees.
 
-Its first commit is the whole old tree; in the given paths its last commit equals the new tree. So a
-bisect over hunks is a bisect over commits.
+Its first commit is the whole old tree. In the given paths its last commit equals the new tree,
+unless hunks are left out because they do not compile without the rest of the new tree. So a bisect
+over hunks is a bisect over commits.
 """
 
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,12 +24,20 @@ HEAD = "refs/heads/hunks"
 
 @dataclass(frozen=True)
 class Change:
-    """A file after one more hunk; data None: it is removed. what: one line about the hunk."""
+    """One hunk: `lines` replace a part of the old file. what: one line about it.
+
+    part: the first line that it replaces, from 0 on, and the one after the last; None: it is a
+    whole file, and lines None removes it.
+    """
 
     path: str
     mode: str
-    data: bytes | None
+    lines: tuple[bytes, ...] | None
     what: str
+    part: tuple[int, int] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.what}"
 
 
 def source_of(name: str, mirror: str | None) -> Source:
@@ -38,23 +47,94 @@ def source_of(name: str, mirror: str | None) -> Source:
     return sources.from_folder(user_path(name).absolute())
 
 
-def make_history(repository: Path, old: Source, new: Source, paths: Sequence[str]) -> int:
-    """Make the history; returns the number of hunks. UserError (2) if there are none in `paths`."""
+@dataclass(frozen=True)
+class Difference:
+    """The hunks between two trees, in order; objects: the stores that have both."""
+
+    old: Source
+    new: Source
+    changes: tuple[Change, ...]
+    objects: tuple[Path, ...]
+
+    def contents(self, changes: Sequence[Change]) -> dict[str, bytes | None]:
+        """The files that any hunk changes, with only these hunks; None: there is no such file."""
+        by_path: dict[str, list[Change]] = {change.path: [] for change in self.changes}
+        for change in changes:
+            by_path[change.path].append(change)
+        return {path: with_changes(self._old(path), own) for path, own in by_path.items()}
+
+    def _old(self, path: str) -> bytes | None:
+        done = git(["cat-file", "blob", f"{self.old.tree}:{path}"], self.objects)
+        return None if done.returncode else done.stdout
+
+
+def with_changes(old: bytes | None, changes: Sequence[Change]) -> bytes | None:
+    """A file with these of its hunks."""
+    lines = [] if old is None else old.split(b"\n")
+    for change in sorted(changes, key=lambda change: change.part or (0, 0), reverse=True):
+        if change.part is None:
+            return None if change.lines is None else b"\n".join(change.lines)
+        first, end = change.part
+        lines[first:end] = change.lines or ()
+    return old if old is None else b"\n".join(lines)
+
+
+def difference(old: Source, new: Source, paths: Sequence[str]) -> Difference:
+    """The hunks in these paths; UserError (2) if there are none."""
     objects = tuple(dict.fromkeys((*old.objects, *new.objects)))
-    changes = list(changes_between(old.tree, new.tree, paths, objects))
+    changes = tuple(changes_between(old.tree, new.tree, paths, objects))
     if not changes:
         raise UserError(
             f"{old.label} and {new.label} do not differ in {' '.join(paths)}", status=Exit.USAGE
         )
+    return Difference(old, new, changes, objects)
+
+
+def make_history(repository: Path, differ: Difference, changes: Sequence[Change]) -> None:
+    """Make the history of these hunks, which replaces what the repository has."""
     make_repository(repository)
     (repository / "objects/info").mkdir(exist_ok=True)
-    alternates = "".join(f"{place.resolve()}\n" for place in objects)
+    alternates = "".join(f"{place.resolve()}\n" for place in differ.objects)
     (repository / "objects/info/alternates").write_text(alternates)
-    stream = b"".join(_stream(old.tree, f"{old.label} as it is", changes))
+    stream = b"".join(_stream(differ, changes))
     command = ["git", "-C", str(repository), "fast-import", "--quiet", "--force"]
     done = subprocess.run(command, input=stream, env=sources.environment(), capture_output=True)
     text_of(done, "making the history of hunks")
-    return len(changes)
+
+
+def that_compile(
+    changes: Sequence[Change], compiles: Callable[[Sequence[Change]], bool]
+) -> list[Change]:
+    """As many changes as compile together, in their order.
+
+    A block of neighbours is added at once; if it does not compile, its halves are. What was left
+    out is tried again, as long as others were added meanwhile: it may need them.
+    """
+    kept: list[Change] = []
+    pending = list(changes)
+    while pending:
+        left: list[Change] = []
+        _add(pending, kept, left, compiles)
+        if len(left) == len(pending):
+            break
+        pending = left
+    return [change for change in changes if change in kept]
+
+
+def _add(
+    block: list[Change],
+    kept: list[Change],
+    left: list[Change],
+    compiles: Callable[[Sequence[Change]], bool],
+) -> None:
+    if compiles([*kept, *block]):
+        kept += block
+    elif len(block) == 1:
+        left += block
+    else:
+        half = len(block) // 2
+        _add(block[:half], kept, left, compiles)
+        _add(block[half:], kept, left, compiles)
 
 
 def changes_between(
@@ -71,9 +151,9 @@ def changes_between(
     listed.sort(key=lambda words: (not words[5].endswith(".h"), words[5]))
     for _, mode, before, after, word, path in listed:
         if word != "M":
-            data = None if word == "D" else _blob(after, objects)
+            lines = None if word == "D" else tuple(_blob(after, objects).split(b"\n"))
             what = {"A": "the new file", "D": "the file is gone"}.get(word, "another kind of file")
-            yield Change(path, mode, data, what)
+            yield Change(path, mode, lines, what)
             continue
         yield from _hunks(path, mode, before, after, objects)
 
@@ -87,17 +167,22 @@ def _hunks(
     new = _blob(after, objects).split(b"\n")
     headers = [match for line in done.stdout.split(b"\n") if (match := HUNK.match(line))]
     if not headers:  # a binary file, or only its mode changed
-        yield Change(path, mode, b"\n".join(new), "the whole file")
+        yield Change(path, mode, tuple(new), "the whole file")
         return
-    # After each hunk the file is: the new file up to this hunk, then the rest of the old file.
     for number, match in enumerate(headers, 1):
-        old_end = _end(match[1], match[2])
-        new_end = _end(match[3], match[4])
         last = number == len(headers)
-        data = b"\n".join(new if last else new[:new_end] + old[old_end:])
+        # The last one also brings the new file's end, with or without a newline.
+        part = _first(match[1], match[2]), len(old) if last else _end(match[1], match[2])
+        lines = new[_first(match[3], match[4]) : None if last else _end(match[3], match[4])]
         where = match[5].decode(errors="replace").strip()
         what = f"hunk {number} of {len(headers)}, line {int(match[3])}"
-        yield Change(path, mode, data, f"{what}: {where}" if where else what)
+        yield Change(path, mode, tuple(lines), f"{what}: {where}" if where else what, part)
+
+
+def _first(first: bytes, count: bytes | None) -> int:
+    """The number of lines before a hunk."""
+    # The line number of a hunk without lines is that of the line before it.
+    return int(first) if count is not None and not int(count) else int(first) - 1
 
 
 def _end(first: bytes, count: bytes | None) -> int:
@@ -113,17 +198,21 @@ def _blob(name: str, objects: Sequence[Path]) -> bytes:
     return done.stdout
 
 
-def _stream(tree: str, first: str, changes: Sequence[Change]) -> Iterator[bytes]:
+def _stream(differ: Difference, changes: Sequence[Change]) -> Iterator[bytes]:
     """Input of git fast-import: a commit of the unchanged tree, then a commit per change."""
-    yield _commit(first) + b"M 040000 %s \n" % tree.encode()
-    for change in changes:
-        yield _commit(f"{change.path}: {change.what}")
+    yield b"reset %s\n\n" % HEAD.encode()
+    yield _commit(f"{differ.old.label} as it is") + b"M 040000 %s \n" % differ.old.tree.encode()
+    old = differ.contents(())
+    for number, change in enumerate(changes, 1):
+        yield _commit(str(change))
+        own = [other for other in changes[:number] if other.path == change.path]
+        data = with_changes(old[change.path], own)
         name = change.path.encode(errors="surrogateescape")
-        if change.data is None:
+        if data is None:
             yield b"D %s\n" % name
         else:
             yield b"M %s inline %s\n" % (change.mode.encode(), name)
-            yield b"data %d\n%s\n" % (len(change.data), change.data)
+            yield b"data %d\n%s\n" % (len(data), data)
 
 
 def _commit(message: str) -> bytes:

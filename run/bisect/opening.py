@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Opens a bisect's state: reads it from its folder, or makes it for a new bisect."""
 
+import functools
 import shlex
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from contract.values import path as user_path
@@ -10,6 +13,12 @@ from run.bisect import hunks, rows, state
 from run.bisect.options import Asked
 from run.bisect.state import Stage, State, Step
 from run.preparation import say
+from setup.trees import build, configs, hunk_check
+from setup.trees.failures import NotBuilt
+from setup.trees.progress import Shown
+from setup.trees.sources import from_git
+
+EACH_S = 20.0  # between two lines of progress
 
 
 def opened(asked: Asked, folder: Path, mirror: str | None) -> State:
@@ -26,7 +35,7 @@ def opened(asked: Asked, folder: Path, mirror: str | None) -> State:
         begun.kind = "hunks" if asked.hunks else "commits"
         begun.paths = [] if asked.hunks else list(asked.paths)
         given = str(user_path(asked.tree).absolute())
-        begun.tree = _hunks(asked, folder, mirror) if asked.hunks else given
+        begun.tree = _hunks(asked, folder, mirror, begun) if asked.hunks else given
         row = _commits(asked, begun)
     else:
         row = rows.debian_row(asked.good, asked.bad, mirror)
@@ -37,12 +46,52 @@ def opened(asked: Asked, folder: Path, mirror: str | None) -> State:
     return begun
 
 
-def _hunks(asked: Asked, folder: Path, mirror: str | None) -> str:
+def _hunks(asked: Asked, folder: Path, mirror: str | None, begun: State) -> str:
     """Make the history of hunks in the bisect's folder; its path."""
     repository = folder / "hunks.git"
-    sources = [hunks.source_of(tree, mirror) for tree in (asked.good, asked.bad)]
-    hunks.make_history(repository, sources[0], sources[1], asked.paths)
+    old, new = (hunks.source_of(tree, mirror) for tree in (asked.good, asked.bad))
+    differ = hunks.difference(old, new, asked.paths)
+    hunks.make_history(repository, differ, differ.changes)
+    config = configs.find(asked.kernel_config)
+    try:
+        bad = from_git(repository, hunks.HEAD)
+        build.build_kernel(bad, config, mirror=mirror, progress=Shown())
+    except NotBuilt as error:
+        say(f"with all {len(differ.changes)} hunks: {error}")
+        error.keep_log(folder / "all-hunks.log")
+        kept = _that_compile(differ, config, mirror)
+        if not kept:
+            raise UserError(
+                f"none of the hunks compiles on {differ.old.label} by itself",
+                hint="give more --paths: they need other files of the new tree",
+            ) from None
+        begun.left_out = [str(change) for change in differ.changes if change not in kept]
+        hunks.make_history(repository, differ, kept)
     return str(repository)
+
+
+def _that_compile(
+    differ: hunks.Difference, config: configs.Config, mirror: str | None
+) -> Sequence[hunks.Change]:
+    """The hunks that compile and link together on the old tree."""
+    say(f"searching those that compile on {differ.old.label} without the rest of the new tree")
+    paths = list(differ.contents(()))
+    tried, last = 0, time.monotonic()
+    with hunk_check.checking(differ.old, config, paths, mirror=mirror, progress=Shown()) as check:
+
+        def compiles(changes: Sequence[hunks.Change], *, linked: bool) -> bool:
+            nonlocal tried, last
+            tried += 1
+            if time.monotonic() - last > EACH_S:
+                last = time.monotonic()
+                say(f"  {len(changes)} of {len(differ.changes)} hunks, attempt {tried}")
+            return not check.problem(differ.contents(changes), linked=linked)
+
+        # Compiling without a result takes a second, and leaves few for the linker.
+        kept = hunks.that_compile(differ.changes, functools.partial(compiles, linked=False))
+        kept = hunks.that_compile(kept, functools.partial(compiles, linked=True))
+    say(f"{len(kept)} of {len(differ.changes)} hunks compile together: these are searched")
+    return kept
 
 
 def _commits(asked: Asked, state: State) -> list[Step]:

@@ -13,6 +13,11 @@ from run.bisect.state import Stage, State, Step
 TEXT, LOG, MAIL = "bisect.txt", "bisect.log", "mail.txt"
 WIDTH = 76
 NAMED = 10
+NOUNS = {  # a step of a row of this kind, the kernel before it, and that one as others name it
+    "commits": ("commit", "its parent", "the parent"),
+    "hunks": ("hunk", "the kernel without it", "the kernel without it"),
+    "kernels": ("kernel", "the one before it", "the one before the step"),
+}
 
 
 def write(folder: Path, state: State) -> str:
@@ -44,6 +49,12 @@ def lines(state: State) -> Iterator[str]:
             yield from _wrapped(f"{described(state, name)}: {why}", "  ")
         if len(state.untestable) > NAMED:
             yield f"  and {len(state.untestable) - NAMED} more (bisect.json)"
+    if state.left_out:
+        yield ""
+        yield "Left out, since they do not compile without other files of the new tree:"
+        yield from (f"  {what}"[:WIDTH] for what in state.left_out[:NAMED])
+        if len(state.left_out) > NAMED:
+            yield f"  and {len(state.left_out) - NAMED} more hunks (bisect.json)"
     yield ""
     yield from _how(state)
 
@@ -55,6 +66,7 @@ def described(state: State, name: str) -> str:
 
 
 def _stage(state: State, stage: Stage) -> Iterator[str]:
+    noun, *_ = NOUNS[state.kind]
     where = {
         "merge": "Inside that merge: ",
         "before": "There is another step before it. ",
@@ -65,31 +77,32 @@ def _stage(state: State, stage: Stage) -> Iterator[str]:
         yield from _wrapped(f"{where}The step is at {name}, probability {stage.probability:.3f}.")
     elif stage.word == "found":
         yield from _wrapped(
-            f"{where}The step is at one of {len(stage.suspects)} commits that cannot be told "
+            f"{where}The step is at one of {len(stage.suspects)} {noun}s that cannot be told "
             f"apart, since kernels between them do not build or run: {stage.suspects[0]} to "
             f"{stage.suspects[-1]}, probability {stage.probability:.3f}."
         )
         for name in stage.suspects[:NAMED]:
             yield from _wrapped(described(state, name), "  ")
     else:
-        yield from _wrapped(f"{where}Not sure which commit it is: {stage.why}. Most probable:")
+        yield from _wrapped(f"{where}Not sure which {noun} it is: {stage.why}. Most probable:")
         for name, share in stage.probable:
             yield from _wrapped(f"{share:6.1%}  {described(state, name)}", "  ")
     if stage.finding:
-        yield from _finding(stage)
+        yield from _finding(state, stage)
 
 
-def _finding(stage: Stage) -> Iterator[str]:
+def _finding(state: State, stage: Stage) -> Iterator[str]:
+    noun, before, parent = NOUNS[state.kind]
     finding = stage.finding
     at = finding["culprit_against_parent"]
     confirmed = at.get("verdict") == WORSE
     yield ""
     yield "Confirmed by fresh runs:" if confirmed else "NOT confirmed by fresh runs:"
     for what, key in (
-        ("The commit against its parent", "culprit_against_parent"),
+        (f"The {noun} against {before}", "culprit_against_parent"),
         ("The bad end without it", "revert_against_bad"),
-        ("The good end against the parent", "good_against_parent"),
-        ("The commit against the bad end", "culprit_against_bad"),
+        (f"The good end against {parent}", "good_against_parent"),
+        (f"The {noun} against the bad end", "culprit_against_bad"),
     ):
         if finding[key]:
             yield from _wrapped(f"{what}: {finding[key]['sentence']}", "  ")
@@ -176,6 +189,7 @@ def _words(state: State, stage: Stage, tested: set[str]) -> Iterator[tuple[str, 
 def mail(state: State) -> Iterator[str]:
     """The text of a mail about the first finding, with its numbers and how to reproduce them."""
     stage = next(entry for entry in state.stages if entry.finding)
+    noun, before, _ = NOUNS[state.kind]
     finding = stage.finding
     culprit = state.steps[finding["culprit"]]
     ratio = finding["culprit_against_parent"].get("ratio")
@@ -185,7 +199,7 @@ def mail(state: State) -> Iterator[str]:
     confirmed = finding["culprit_against_parent"].get("verdict") == WORSE
     if not confirmed:
         yield from _wrapped(
-            "DO NOT SEND: fresh runs of the commit and its parent do not show a regression."
+            f"DO NOT SEND: fresh runs of the {noun} and {before} do not show a regression."
         )
         yield ""
     if culprit.commit:

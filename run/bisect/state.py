@@ -74,6 +74,7 @@ class State:
     digests: dict[str, str] = field(default_factory=dict)  # name: its binary's digest
     available_kib: int = 0  # MemAvailable that all kernels get, KiB
     memory: dict[str, dict[str, int]] = field(default_factory=dict)  # name: MiB added, KiB it had
+    left_out: list[str] = field(default_factory=list)  # hunks that do not compile by themselves
     finished: bool = False
 
     def write(self, folder: Path) -> None:

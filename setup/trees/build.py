@@ -119,6 +119,24 @@ def build_kernel(
     )
 
 
+@contextlib.contextmanager
+def built_tree(
+    source: Source,
+    config: Config,
+    *,
+    mirror: str | None = None,
+    progress: Callable[[Progress], None] = lambda progress: None,
+) -> Iterator[tuple[Path, Path]]:
+    """Build a kernel and leave its files where they are: the tools' root, and its place in it.
+
+    Errors as with build_kernel().
+    """
+    tools = toolchain.root(mirror)
+    with cache.lock("kernel-builds"), _place(tools, source) as place:
+        _Build(source, config, tools, place, _cpus(), progress).build()
+        yield tools, place
+
+
 def _key(source: Source, config: Config) -> str:
     how = (*MAKE, *ENVIRONMENT.values(), toolchain.identity())
     return cache.key(FORMAT, *how, source.tree, *config.parts)
@@ -185,10 +203,8 @@ class _Build:
     def make(self, folder: Path) -> None:
         """Compile the kernel and put its results into folder."""
         began = time.monotonic()
-        self._configure()
-        options = config_file.read(self._out / ".config")
-        has_modules = options.get("CONFIG_MODULES") == "y"
-        steps = self._compile(["bzImage", *(["modules"] if has_modules else [])])
+        steps = self.build()
+        has_modules = self._has_modules()
         folder.mkdir()
         if has_modules:
             self._install_modules(folder)
@@ -202,6 +218,15 @@ class _Build:
             steps,
         )
         (folder / FACTS).write_text(json.dumps(asdict(facts), indent=1) + "\n")
+
+    def build(self) -> int:
+        """Compile the kernel; returns the number of steps."""
+        self._configure()
+        return self._compile(["bzImage", *(["modules"] if self._has_modules() else [])])
+
+    def _has_modules(self) -> bool:
+        options = config_file.read(self._out / ".config")
+        return options.get("CONFIG_MODULES") == "y"
 
     def _configure(self) -> None:
         config = self._out / ".config"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A real kernel of Debian's source, by the suite's own compilers: bytes, time, options."""
+"""A real kernel of Debian's source, by the suite's own compilers: bytes, time, options, changes."""
 
 import shutil
 import time
@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from setup import cache, kconfig, kernels
-from setup.trees import build
+from setup.trees import build, configs, debian_source, hunk_check
+from setup.trees.sources import git
 from tests.conftest import MEASURED
 from workloads.registry import every
 
@@ -46,3 +47,31 @@ def test_a_real_kernel_is_built_the_same_again_and_another_with_a_patch(
         assert patched.config_digest == first.config_digest
     finally:
         shutil.rmtree(cache.root() / "built-again", ignore_errors=True)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2 * 3600)
+def test_a_changed_file_is_compiled_and_linked_without_a_whole_kernel() -> None:
+    source = debian_source.from_debian(debian_source.wanted_of(SPEC))
+    path = "mm/vmscan.c"
+    text = git(["cat-file", "blob", f"{source.tree}:{path}"], source.objects).stdout
+    used = b"\nvoid wakeup_kswapd("  # by mm/page_alloc.c
+    assert text.count(used) == 1
+    missing = b"\nextern int not_there(void);\nint another(void);\n"
+    missing += b"int another(void) { return not_there(); }\n"
+    with hunk_check.checking(source, configs.find(), [path, "mm/not-built.c"]) as check:
+
+        def problem(data: bytes, *, linked: bool) -> str:
+            return check.problem({path: data}, linked=linked)
+
+        assert problem(text, linked=True) == ""
+        broken = text.replace(used, b"\nint broken = no_such_thing;" + used)
+        assert problem(broken, linked=False).startswith("mm/vmscan.c:")
+        assert "no_such_thing" in problem(broken, linked=True)
+        # What only the linker notices.
+        assert problem(text + missing, linked=False) == ""
+        assert problem(text + missing, linked=True) == "undefined reference to not_there"
+        renamed = text.replace(used, b"\nvoid another_name(")
+        assert problem(renamed, linked=False) == ""
+        assert problem(renamed, linked=True) == "undefined reference to wakeup_kswapd"
+        assert problem(text, linked=True) == ""

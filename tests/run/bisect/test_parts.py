@@ -3,6 +3,7 @@
 
 import json
 import threading
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -120,7 +121,9 @@ def test_hunks_add_up_to_the_other_tree(tmp_path: Path, monkeypatch: pytest.Monk
     b = {"mm/x.c": "\n".join(new), "mm/new.h": "h\n", "fs/f.c": "other\n"}
     trees = [hunks.source_of(str(folder(tmp_path / n, f)), None) for n, f in (("a", a), ("b", b))]
     place = tmp_path / "h.git"
-    assert hunks.make_history(place, trees[0], trees[1], ["mm"]) == 7
+    differ = hunks.difference(trees[0], trees[1], ["mm"])
+    assert len(differ.changes) == 7
+    hunks.make_history(place, differ, differ.changes)
     subjects = git(place, "log", "--reverse", "--format=%s", hunks.HEAD).splitlines()
     assert subjects[:3] == ["a as it is", "mm/new.h: the new file", "mm/gone.c: the file is gone"]
     assert subjects[3].startswith("mm/x.c: hunk 1 of 5, line 1")
@@ -135,8 +138,39 @@ def test_hunks_add_up_to_the_other_tree(tmp_path: Path, monkeypatch: pytest.Monk
         assert git(place, "diff", "-U3", before, after).count("\n@@ ") == 1
     assert git(place, "show", f"{steps[0]}:fs/f.c") == "f"
     with pytest.raises(UserError, match="do not differ in Documentation"):
-        hunks.make_history(tmp_path / "i.git", trees[0], trees[1], ["Documentation"])
+        hunks.difference(trees[0], trees[1], ["Documentation"])
     assert sources.from_git(place, steps[-1]).commit == steps[-1]
+    # Without the new file and the second hunk: that one's lines are as they were.
+    some = [change for change in differ.changes if "new file" not in str(change)]
+    (second,) = (change for change in some if "hunk 2" in str(change))
+    some.remove(second)
+    hunks.make_history(place, differ, some)
+    assert int(git(place, "rev-list", "--count", hunks.HEAD)) == 6
+    assert not git(place, "ls-tree", hunks.HEAD, "mm/new.h")
+    result = git(place, "cat-file", "blob", f"{hunks.HEAD}:mm/x.c").splitlines()
+    assert result == [*new[:11], "line 10", *new[12:]]
+
+
+def change(number: int) -> hunks.Change:
+    return hunks.Change("mm/x.c", "100644", (), f"hunk {number}", (number, number + 1))
+
+
+def test_hunks_that_compile_are_kept_and_those_that_need_them_are_tried_again() -> None:
+    changes = [change(number) for number in range(40)]
+    needs = {3: {17}, 8: {9}, 21: {100}, 22: {21}, 30: {3}}
+    attempts = 0
+
+    def compiles(some: Sequence[hunks.Change]) -> bool:
+        nonlocal attempts
+        attempts += 1
+        present = {one.part[0] for one in some if one.part}
+        return all(needs.get(number, set()) <= present for number in present)
+
+    kept = hunks.that_compile(changes, compiles)
+    # 21 needs something that is in no hunk, and 22 needs 21.
+    assert [change for change in changes if change not in kept] == [changes[21], changes[22]]
+    assert kept == [one for one in changes if one in kept] and attempts < 60
+    assert hunks.that_compile(changes[21:23], compiles) == []
 
 
 def run_with(place: Path, kib: int) -> Path:

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Campaigns with real VMs on hosts that are this machine, and whether their runs are the same."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from run.jobs import run_copies
+from tests.support import loopback_hosts, loopback_slurm
+
+SUITE = Path(__file__).resolve().parents[2]
+REPEATED = "once more, since it was cut short"
+BEGUN_S = 20.0  # after its begin a VM runs its workload, or soon will
+SSH, SLURM = ["--on", "ssh:alpha,beta"], ["--on", "slurm:slots=2"]
+
+
+def qemus_of(folder: Path) -> list[int]:
+    """The QEMUs that were started with this folder in their words or their environment."""
+    found = []
+    for process in (one for one in Path("/proc").iterdir() if one.name.isdigit()):
+        with contextlib.suppress(OSError):
+            words = (process / "cmdline").read_bytes()
+            if b"qemu-system" not in words.partition(b"\0")[0]:
+                continue
+            if str(folder).encode() in words + (process / "environ").read_bytes():
+                found.append(int(process.name))
+    return found
+
+
+class KillsOneQemu:
+    """Kills one VM of a campaign, some seconds after its first run began."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._seen: dict[int, float] = {}
+        self.killed = 0
+
+    def __call__(self, said: str) -> None:
+        """Look at what runs now; said: what the campaign has printed."""
+        if self.killed or "run 1 of" not in said:
+            return
+        for pid in qemus_of(self._folder):
+            since = self._seen.setdefault(pid, time.monotonic())
+            if time.monotonic() - since > BEGUN_S:
+                os.kill(pid, signal.SIGKILL)
+                self.killed = pid
+                return
+
+
+def campaign(
+    folder: Path,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    within_s: float,
+    meanwhile: Callable[[str], None] = lambda said: None,
+) -> tuple[str, float]:
+    """Run ./run_test.sh's command with results in folder/c: what it printed, and its seconds."""
+    folder.mkdir(parents=True, exist_ok=True)
+    output = folder / "printed"
+    began = time.monotonic()
+    with open(output, "wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "run.main", *arguments, "--out", str(folder / "c")],
+            cwd=SUITE,
+            env={**os.environ, **environment},
+            stdout=log,
+            stderr=log,
+        )
+    while process.poll() is None:
+        if time.monotonic() - began > within_s:
+            process.terminate()
+            process.wait()
+        meanwhile(output.read_text(errors="replace"))
+        time.sleep(1.0)
+    said = output.read_text(errors="replace")
+    assert process.returncode == 0, said[-4000:]
+    return said, time.monotonic() - began
+
+
+def equal_files(one: Path, other: Path) -> int:
+    """How many files each run of two campaigns has that are equal; AssertionError: one differs."""
+    runs = sorted(one.glob("c/*/[0-9]*/status.json"))
+    assert runs
+    count = 0
+    for run in (status.parent for status in runs):
+        names = run_copies.same_everywhere(run)
+        assert len(names) > 10
+        assert run_copies.differences(run, other / run.relative_to(one)) == [], run
+        count += len(names)
+    return count
+
+
+@contextlib.contextmanager
+def by_ssh(folder: Path) -> Iterator[Mapping[str, str]]:
+    """Two hosts with empty caches: the environment of a command with SSH. Nothing is left there."""
+    with loopback_hosts.hosts(folder / "hosts", "alpha", "beta", played=False) as hosts:
+        yield {"DESKTOP_FREEZE_SSH": f"ssh -F {folder / 'hosts' / 'ssh_config'}"}
+        assert not [one.name for one in hosts if one.workers() or one.campaigns()]
+
+
+@contextlib.contextmanager
+def by_slurm(folder: Path) -> Iterator[Mapping[str, str]]:
+    """A Slurm of two nodes: the environment of a command with SLURM. Nothing is left there."""
+    (folder / "tmp").mkdir(parents=True)
+    with loopback_slurm.cluster(folder / "cluster", "n1", "n2") as slurm:
+        yield {**slurm.environment, "TMPDIR": str(folder / "tmp")}
+    assert slurm.processes() == [] and not list((folder / "tmp").glob("desktop-freeze-slurm*"))
