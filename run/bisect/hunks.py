@@ -108,15 +108,14 @@ def that_compile(
     """As many changes as compile together, in their order.
 
     A block of neighbours is added at once; if it does not compile, its halves are. What was left
-    out is tried again, as long as others were added meanwhile: it may need them.
+    out is tried once more: it may need what was added meanwhile.
     """
     kept: list[Change] = []
     pending = list(changes)
-    while pending:
+    for _ in range(2):
         left: list[Change] = []
-        _add(pending, kept, left, compiles)
-        if len(left) == len(pending):
-            break
+        if pending:
+            _add(pending, kept, left, compiles)
         pending = left
     return [change for change in changes if change in kept]
 
