@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The runs of a bisect's campaign: all kernels get the same memory, and results are kept."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from contract.run_files import ABORTED
 from run.bisect import results
 from run.bisect.memory import Memory
 from run.bisect.state import REVERT, RunFacts, State
@@ -34,7 +35,14 @@ class Matched(Oversight):
         self._memory = memory
         self._save = save
         self._given: dict[str, int] = {}
+        self._given_up = False
         self.lock = lock
+
+    def todo(
+        self, left: list[tuple[str, int]], busy: Collection[tuple[str, int]]
+    ) -> list[tuple[str, int]] | None:
+        """All missing runs; none if a kernel was given up, since the others would be for nothing."""
+        return None if self._given_up else left or None
 
     def fitted(self, label: str, guest: Guest) -> Guest:
         """The guest with a memory size that gives it the same MemAvailable as the good end."""
@@ -62,6 +70,7 @@ class Matched(Oversight):
     def over(self, label: str, number: int, run: Path, state: str) -> None:
         """Keep the run's result."""
         facts = results.run_facts(run, label, state)
+        self._given_up |= state == ABORTED
         with self.lock:
             self.keep(facts)
         self._save()
