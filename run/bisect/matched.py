@@ -41,7 +41,7 @@ class Matched(Oversight):
     def todo(
         self, left: list[tuple[str, int]], busy: Collection[tuple[str, int]]
     ) -> list[tuple[str, int]] | None:
-        """All missing runs; none if a kernel was given up, since the others would be for nothing."""
+        """All missing runs; none once a kernel was given up: the others would be for nothing."""
         return None if self._given_up else left or None
 
     def fitted(self, label: str, guest: Guest) -> Guest:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from errors import UserError
 from run.bisect import report, state
 from run.bisect.state import State
 from tests.support.played_bisect import Player, World, bisect, commit, git, linear
@@ -116,6 +117,19 @@ def test_ends_that_do_not_differ_are_no_bisect(
     assert found is not None and not found.finished
     assert found.ends["verdict"] == "equivalent"
     assert {one.partition("/")[0] for one in player.world.ran} == {"ends"}
+
+
+def test_a_bisect_ends_when_one_of_its_ends_is_given_up(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = linear(tree, 4)
+    world = since(commits)
+    world.aborts = frozenset(commits[-1:])
+    player = Player(world, monkeypatch, tree)
+    with pytest.raises(UserError, match=f"cut short 2 times: {commits[-1][:12]}"):
+        bisect(player, tmp_path / "b", asked(tree, commits))
+    # The other end's 20 runs would be for nothing.
+    assert len(world.ran) < 12
 
 
 def test_a_second_step_is_followed(
