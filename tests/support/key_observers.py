@@ -23,7 +23,8 @@ def prober(
     observer = KeysProcess(
         program(), folder, typed_at, step_s=step_s, gap_s=gap_s, priority=priority
     )
-    assert observer.prepare() == []
+    problems = observer.prepare()
+    assert problems == [], problems
     return observer
 
 
