@@ -2,14 +2,14 @@
 """python3 -m tests.measure_fleet FOLDER OPTION…: one campaign here, by ssh and by Slurm.
 
 FOLDER: a new one for the results and the hosts, which are this machine. OPTION…: of run_test.sh.
-Prints how long each took, and ends with an error if a run is not the same bytes everywhere.
+Prints how long each took, and which files of its runs are not the same bytes as here.
 """
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support import real_fleet
-from tests.support.real_fleet import campaign, equal_files
 
 WITHIN_S = 2 * 3600.0
 
@@ -17,19 +17,28 @@ WITHIN_S = 2 * 3600.0
 def main() -> None:
     """Do it."""
     folder, options = Path(sys.argv[1]).absolute(), sys.argv[2:]
-    here, by_ssh, by_slurm = (folder / name for name in ("here", "ssh", "slurm"))
-    _, seconds = campaign(here, [*options, "--jobs", "2"], {}, within_s=WITHIN_S)
-    print(f"here, two runs at a time: {seconds:.0f} s", flush=True)
-    with real_fleet.by_ssh(by_ssh) as environment:
-        _, seconds = campaign(by_ssh, [*options, *real_fleet.SSH], environment, within_s=WITHIN_S)
-    files = equal_files(here, by_ssh)
-    print(f"by ssh, two hosts with empty caches: {seconds:.0f} s; {files} files equal", flush=True)
-    with real_fleet.by_slurm(by_slurm) as environment:
-        _, seconds = campaign(
-            by_slurm, [*options, *real_fleet.SLURM], environment, within_s=WITHIN_S
-        )
-    files = equal_files(here, by_slurm)
-    print(f"in Slurm, two nodes: {seconds:.0f} s; {files} files equal", flush=True)
+    here = folder / "here"
+    campaign(here, "here, two runs at a time", [*options, "--jobs", "2"], {})
+    with real_fleet.by_ssh(folder / "ssh") as environment:
+        argv = [*options, *real_fleet.SSH]
+        campaign(folder / "ssh", "by ssh, two hosts with empty caches", argv, environment)
+    compare(here, folder / "ssh")
+    with real_fleet.by_slurm(folder / "slurm") as environment:
+        argv = [*options, *real_fleet.SLURM]
+        campaign(folder / "slurm", "in Slurm, two nodes", argv, environment)
+    compare(here, folder / "slurm")
+
+
+def campaign(folder: Path, what: str, argv: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Do it in this folder, and print its time."""
+    _, seconds = real_fleet.campaign(folder, argv, environment, within_s=WITHIN_S)
+    print(f"{what}: {seconds:.0f} s", flush=True)
+
+
+def compare(here: Path, there: Path) -> None:
+    """Print how far the runs are equal."""
+    files, different = real_fleet.compare_runs(here, there)
+    print(f"  {files} files are equal; different: {', '.join(different) or 'none'}", flush=True)
 
 
 if __name__ == "__main__":
