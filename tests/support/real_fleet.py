@@ -25,7 +25,9 @@ def qemus_of(folder: Path) -> list[int]:
     for process in (one for one in Path("/proc").iterdir() if one.name.isdigit()):
         with contextlib.suppress(OSError):
             words = (process / "cmdline").read_bytes()
-            if b"qemu-system" not in words.partition(b"\0")[0]:
+            # It is started by its own dynamic linker, and those by programs that are not QEMU.
+            name = (process / "comm").read_text()
+            if b"qemu-system" not in words or not name.startswith(("ld-linux", "qemu")):
                 continue
             if str(folder).encode() in words + (process / "environ").read_bytes():
                 found.append(int(process.name))
