@@ -19,15 +19,19 @@ BEGUN_S = 20.0  # after its begin a VM runs its workload, or soon will
 SSH, SLURM = ["--on", "ssh:alpha,beta"], ["--on", "slurm:slots=2"]
 
 
-def qemus_of(folder: Path) -> list[int]:
-    """The QEMUs that were started with this folder in their words or their environment."""
+def qemus_of(folder: Path, but: bytes = b"\0\0") -> list[int]:
+    """The QEMUs with this folder in their words or their environment, and without `but` in words."""
     found = []
     for process in (one for one in Path("/proc").iterdir() if one.name.isdigit()):
         with contextlib.suppress(OSError):
             words = (process / "cmdline").read_bytes()
             # It is started by its own dynamic linker, and those by programs that are not QEMU.
             name = (process / "comm").read_text()
-            if b"qemu-system" not in words or not name.startswith(("ld-linux", "qemu")):
+            if (
+                b"qemu-system" not in words
+                or but in words
+                or not name.startswith(("ld-linux", "qemu"))
+            ):
                 continue
             if str(folder).encode() in words + (process / "environ").read_bytes():
                 found.append(int(process.name))
@@ -35,7 +39,7 @@ def qemus_of(folder: Path) -> list[int]:
 
 
 class KillsOneQemu:
-    """Kills one VM of a campaign, some seconds after its first run began."""
+    """Kills the VM of one run of a campaign, some seconds after it began; not a host's proof."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -46,7 +50,7 @@ class KillsOneQemu:
         """Look at what runs now; said: what the campaign has printed."""
         if self.killed or "run 1 of" not in said:
             return
-        for pid in qemus_of(self._folder):
+        for pid in qemus_of(self._folder, but=b"/proof/1/"):
             since = self._seen.setdefault(pid, time.monotonic())
             if time.monotonic() - since > BEGUN_S:
                 os.kill(pid, signal.SIGKILL)
