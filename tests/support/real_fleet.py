@@ -19,19 +19,17 @@ BEGUN_S = 20.0  # after its begin a VM runs its workload, or soon will
 SSH, SLURM = ["--on", "ssh:alpha,beta"], ["--on", "slurm:slots=2"]
 
 
-def qemus_of(folder: Path, but: bytes = b"\0\0") -> list[int]:
-    """The QEMUs with this folder in their words or their environment, and without `but` in words."""
+def qemus_of(folder: Path, but: bytes | None = None) -> list[int]:
+    """The QEMUs with this folder, and not `but`, in their words (or in their environment)."""
     found = []
     for process in (one for one in Path("/proc").iterdir() if one.name.isdigit()):
         with contextlib.suppress(OSError):
             words = (process / "cmdline").read_bytes()
             # It is started by its own dynamic linker, and those by programs that are not QEMU.
             name = (process / "comm").read_text()
-            if (
-                b"qemu-system" not in words
-                or but in words
-                or not name.startswith(("ld-linux", "qemu"))
-            ):
+            if b"qemu-system" not in words or not name.startswith(("ld-linux", "qemu")):
+                continue
+            if but is not None and but in words:
                 continue
             if str(folder).encode() in words + (process / "environ").read_bytes():
                 found.append(int(process.name))
