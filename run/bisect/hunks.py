@@ -8,7 +8,7 @@ over hunks is a bisect over commits.
 
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,23 +49,23 @@ def source_of(name: str, mirror: str | None) -> Source:
 
 @dataclass(frozen=True)
 class Difference:
-    """The hunks between two trees, in order; objects: the stores that have both."""
+    """The hunks between two trees, in order.
+
+    files: the old files that they change; None: the old tree lacks it. objects: the stores that
+    have both trees.
+    """
 
     old: Source
-    new: Source
     changes: tuple[Change, ...]
+    files: Mapping[str, bytes | None]
     objects: tuple[Path, ...]
 
     def contents(self, changes: Sequence[Change]) -> dict[str, bytes | None]:
-        """The files that any hunk changes, with only these hunks; None: there is no such file."""
-        by_path: dict[str, list[Change]] = {change.path: [] for change in self.changes}
+        """`files` with only these hunks; None: there is no such file."""
+        by_path: dict[str, list[Change]] = {path: [] for path in self.files}
         for change in changes:
             by_path[change.path].append(change)
-        return {path: with_changes(self._old(path), own) for path, own in by_path.items()}
-
-    def _old(self, path: str) -> bytes | None:
-        done = git(["cat-file", "blob", f"{self.old.tree}:{path}"], self.objects)
-        return None if done.returncode else done.stdout
+        return {path: with_changes(self.files[path], own) for path, own in by_path.items()}
 
 
 def with_changes(old: bytes | None, changes: Sequence[Change]) -> bytes | None:
@@ -87,7 +87,11 @@ def difference(old: Source, new: Source, paths: Sequence[str]) -> Difference:
         raise UserError(
             f"{old.label} and {new.label} do not differ in {' '.join(paths)}", status=Exit.USAGE
         )
-    return Difference(old, new, changes, objects)
+    files = {}
+    for path in dict.fromkeys(change.path for change in changes):
+        done = git(["cat-file", "blob", f"{old.tree}:{path}"], objects)
+        files[path] = None if done.returncode else done.stdout
+    return Difference(old, changes, files, objects)
 
 
 def make_history(repository: Path, differ: Difference, changes: Sequence[Change]) -> None:
@@ -201,11 +205,10 @@ def _stream(differ: Difference, changes: Sequence[Change]) -> Iterator[bytes]:
     """Input of git fast-import: a commit of the unchanged tree, then a commit per change."""
     yield b"reset %s\n\n" % HEAD.encode()
     yield _commit(f"{differ.old.label} as it is") + b"M 040000 %s \n" % differ.old.tree.encode()
-    old = differ.contents(())
     for number, change in enumerate(changes, 1):
         yield _commit(str(change))
         own = [other for other in changes[:number] if other.path == change.path]
-        data = with_changes(old[change.path], own)
+        data = with_changes(differ.files[change.path], own)
         name = change.path.encode(errors="surrogateescape")
         if data is None:
             yield b"D %s\n" % name

@@ -34,8 +34,9 @@ def opened(asked: Asked, folder: Path, mirror: str | None) -> State:
     if asked.hunks or asked.tree:
         begun.kind = "hunks" if asked.hunks else "commits"
         begun.paths = [] if asked.hunks else list(asked.paths)
-        given = str(user_path(asked.tree).absolute())
-        begun.tree = _hunks(asked, folder, mirror, begun) if asked.hunks else given
+        begun.tree = str(user_path(asked.tree).absolute())
+        if asked.hunks:
+            begun.tree, begun.left_out = _hunks(asked, folder, mirror)
         row = _commits(asked, begun)
     else:
         row = rows.debian_row(asked.good, asked.bad, mirror)
@@ -46,13 +47,14 @@ def opened(asked: Asked, folder: Path, mirror: str | None) -> State:
     return begun
 
 
-def _hunks(asked: Asked, folder: Path, mirror: str | None, begun: State) -> str:
-    """Make the history of hunks in the bisect's folder; its path."""
+def _hunks(asked: Asked, folder: Path, mirror: str | None) -> tuple[str, list[str]]:
+    """Make the history of hunks in the bisect's folder: its path, and the hunks left out."""
     repository = folder / "hunks.git"
     old, new = (hunks.source_of(tree, mirror) for tree in (asked.good, asked.bad))
     differ = hunks.difference(old, new, asked.paths)
     hunks.make_history(repository, differ, differ.changes)
     config = configs.find(asked.kernel_config)
+    left_out: list[str] = []
     try:
         bad = from_git(repository, hunks.HEAD)
         build.build_kernel(bad, config, mirror=mirror, progress=Shown())
@@ -65,9 +67,9 @@ def _hunks(asked: Asked, folder: Path, mirror: str | None, begun: State) -> str:
                 f"none of the hunks compiles on {differ.old.label} by itself",
                 hint="give more --paths: they need other files of the new tree",
             ) from None
-        begun.left_out = [str(change) for change in differ.changes if change not in kept]
+        left_out = [str(change) for change in differ.changes if change not in kept]
         hunks.make_history(repository, differ, kept)
-    return str(repository)
+    return str(repository), left_out
 
 
 def _that_compile(
@@ -75,7 +77,7 @@ def _that_compile(
 ) -> Sequence[hunks.Change]:
     """The hunks that compile and link together on the old tree."""
     say(f"searching those that compile on {differ.old.label} without the rest of the new tree")
-    paths = list(differ.contents(()))
+    paths = list(differ.files)
     tried, last = 0, time.monotonic()
     with hunk_check.checking(differ.old, config, paths, mirror=mirror, progress=Shown()) as check:
 

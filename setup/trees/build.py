@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -135,6 +135,12 @@ def built_tree(
     with cache.lock("kernel-builds"), _place(tools, source) as place:
         _Build(source, config, tools, place, _cpus(), progress).build()
         yield tools, place
+
+
+def command_in(tools: Path, argv: Sequence[str]) -> list[str]:
+    """The command that runs argv with the tools' root as its root, as in every build."""
+    env = {**ENVIRONMENT, "CCACHE_COMPILERCHECK": f"string:{toolchain.identity()}"}
+    return toolchain.command(tools, argv, env)
 
 
 def _key(source: Source, config: Config) -> str:
@@ -260,8 +266,7 @@ class _Build:
 
     def _run(self, arguments: list[str], follower: Follower | None = None) -> None:
         """Run make; DoesNotCompile with the first line that names the error."""
-        env = {**ENVIRONMENT, "CCACHE_COMPILERCHECK": f"string:{toolchain.identity()}"}
-        command = toolchain.command(self._tools, [*MAKE, *arguments], env)
+        command = command_in(self._tools, [*MAKE, *arguments])
         self._log.append(f"$ {' '.join([*MAKE, *arguments])}\n")
         first = len(self._log)
         with subprocess.Popen(

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from setup import cache
-from setup.trees import toolchain
-from setup.trees.build import ENVIRONMENT, OUT, SOURCE, WITHIN, built_tree
+from setup.trees.build import OUT, SOURCE, WITHIN, built_tree, command_in
 from setup.trees.configs import Config
 from setup.trees.progress import Progress
 from setup.trees.sources import Source
@@ -38,10 +37,10 @@ class HunkCheck:
         self._known: dict[tuple[str, str, bool], str] = {}  # file, its key, whether linked: problem
         self._symbols: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
         ours = {str(Path(path).with_suffix(".o")) for path in self._commands}
-        self._defined = self._defined_by("vmlinux")
-        for path in ours:
-            self._defined -= self._defined_by(path)
-        self._needed = self._needed_by_others(ours)
+        linked = self._defined_by("vmlinux")
+        self._defined = linked.difference(*map(self._defined_by, ours))
+        # Others need symbols of the boot loader and the like, too, which vmlinux does not define.
+        self._needed = linked & self._needed_by(self._others(ours))
 
     def problem(self, files: Mapping[str, bytes | None], *, linked: bool) -> str:
         """Why the kernel with these files (None: without that file) does not compile; "": it does.
@@ -53,9 +52,9 @@ class HunkCheck:
         headers = [
             cache.key(path, repr(data)) for path, data in files.items() if not path.endswith(".c")
         ]
-        keys = {path: cache.key(repr(files.get(path)), *headers) for path in self._commands}
+        keys = {path: cache.key(repr(files[path]), *headers) for path in self._commands}
         for path, key in keys.items():
-            if files.get(path, b"") is None:
+            if files[path] is None:
                 continue
             if (path, key, linked) not in self._known:
                 self._known[path, key, linked] = self._compile(path, key, linked)
@@ -82,8 +81,8 @@ class HunkCheck:
         """The command that compiled a C file; "" if this kernel does not have it."""
         file = Path(path)
         record = self._place / OUT / file.parent / f".{file.stem}.o.cmd"
-        found = RECORDED.search(record.read_text()) if record.is_file() else None
-        return DEPENDENCIES.sub("", found[1]) if found else ""
+        match = RECORDED.search(record.read_text()) if record.is_file() else None
+        return DEPENDENCIES.sub("", match[1]) if match else ""
 
     def _compile(self, path: str, key: str, linked: bool) -> str:
         how = f" -c -o {TRIED} " if linked else " -fsyntax-only "
@@ -109,14 +108,11 @@ class HunkCheck:
             if "U" in (words := line.split())
         }
 
-    def _needed_by_others(self, ours: set[str]) -> set[str]:
-        """The symbols that the other files of the kernel need, of those that it defines."""
+    def _others(self, ours: set[str]) -> list[str]:
+        """The kernel's other objects, without vmlinux.o, which has ours in it."""
         out = self._place / OUT
-        objects = [str(file.relative_to(out)) for file in out.rglob("*.o")]
-        # One object of many has no record of a compiler's command: it would have ours in it.
-        others = [name for name in objects if name not in ours and name != "vmlinux.o"]
-        defined = self._defined_by("vmlinux")
-        return {symbol for symbol in self._needed_by(others) if symbol in defined}
+        objects = (str(file.relative_to(out)) for file in out.rglob("*.o"))
+        return [name for name in objects if name not in ours and name != "vmlinux.o"]
 
     def _nm(self, how: str, names: Sequence[str]) -> list[str]:
         lines: list[str] = []
@@ -129,8 +125,7 @@ class HunkCheck:
 
     def _run(self, line: str) -> subprocess.CompletedProcess[str]:
         script = f"cd {WITHIN}/{OUT} && {line}"
-        env = {**ENVIRONMENT, "CCACHE_COMPILERCHECK": f"string:{toolchain.identity()}"}
-        command = toolchain.command(self._tools, ["sh", "-c", script], env)
+        command = command_in(self._tools, ["sh", "-c", script])
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
 
 
