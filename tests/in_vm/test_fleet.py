@@ -25,7 +25,7 @@ def go(
     folder: Path,
     more: Sequence[str],
     environment: Mapping[str, str],
-    meanwhile: Callable[[str], None] = lambda said: None,
+    meanwhile: Callable[[str], None] = lambda printed: None,
 ) -> tuple[str, float]:
     """What the campaign printed, and its seconds."""
     arguments = [*SMALL, "--runs", str(RUNS), *more]
@@ -50,8 +50,8 @@ def check(
 ) -> None:
     """Its runs are the same as here, although one VM is killed and its run is repeated."""
     kills = KillsOneQemu(folder)
-    said, seconds = go(folder, more, environment, kills)
-    assert kills.killed and real_fleet.REPEATED in said
+    printed, seconds = go(folder, more, environment, kills)
+    assert kills.killed and real_fleet.REPEATED in printed
     files, different = real_fleet.compare_runs(local[0], folder)
     assert different == []
     note(

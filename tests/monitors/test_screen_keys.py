@@ -129,13 +129,18 @@ def test_a_key_that_no_window_shows_is_open(windows: list[KeyProgram], tmp_path:
     assert not any(key.shown for key in keys_of(tmp_path).keys)
 
 
+def kill_after_half_a_step(observer: KeysProcess, pid: int) -> None:
+    """Start the observer, and kill that process before the first key is due."""
+    observer.start(time.monotonic())
+    time.sleep(STEP_S * 0.5)
+    os.kill(pid, signal.SIGKILL)
+
+
 def test_a_window_that_is_closed_gets_no_more_keys_and_the_other_does(
     windows: list[KeyProgram], tmp_path: Path
 ) -> None:
     observer = prober(tmp_path, windows)
-    observer.start(time.monotonic())
-    time.sleep(STEP_S * 0.5)
-    os.kill(children(observer.pid)["xterm"], signal.SIGKILL)
+    kill_after_half_a_step(observer, children(observer.pid)["xterm"])
     time.sleep(STEP_S * 4)
     gitk = children(observer.pid)["wish"]
     assert observer.stop()
@@ -173,9 +178,7 @@ def test_an_x_server_that_is_killed_ends_the_windows_and_not_the_observer(
     windows: list[KeyProgram], tmp_path: Path
 ) -> None:
     observer = prober(tmp_path, windows)
-    observer.start(time.monotonic())
-    time.sleep(STEP_S * 0.5)
-    os.kill(children(os.getpid())["Xvfb"], signal.SIGKILL)
+    kill_after_half_a_step(observer, children(os.getpid())["Xvfb"])
     time.sleep(STEP_S * 2)
     facts = observer.stop()
     assert facts and facts["observer"]["major_faults"] == 0

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.played_session import PLAYED
+from tests.support.processes import processes
 
 SSHD = "/usr/sbin/sshd"
 PLAYER = Path(__file__).with_name("played_session.py")
@@ -79,15 +80,11 @@ class LoopbackHost:
     def workers(self) -> list[int]:
         """The processes that do runs on it."""
         mark = f"XDG_CACHE_HOME={self.cache}/".encode()
-        found = []
-        # No glob of the processes' files: it fails when a process ends meanwhile.
-        for process in (one.name for one in Path("/proc").iterdir() if one.name.isdigit()):
-            with contextlib.suppress(OSError):
-                words = Path("/proc", process, "cmdline").read_bytes().split(b"\0")
-                environment = Path("/proc", process, "environ").read_bytes()
-                if b"run.one" in words and mark in environment:
-                    found.append(int(process))
-        return found
+        return [
+            pid
+            for pid, words, environment in processes()
+            if b"run.one" in words and any(mark in variable for variable in environment)
+        ]
 
     def campaigns(self) -> list[Path]:
         """What campaigns have left on it."""

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from setup import cache
 from tests.support.loopback_hosts import free_port
+from tests.support.processes import processes
 from tests.support.vms import wait_for
 
 PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge")
@@ -181,12 +182,8 @@ class LoopbackSlurm:
     def processes(self) -> list[int]:
         """Processes of slurmd's jobs that are still there, the daemons left out."""
         mark = f"SLURM_CONF={self.folder / 'slurm.conf'}".encode()
-        found = []
-        for process in (one.name for one in Path("/proc").iterdir() if one.name.isdigit()):
-            with contextlib.suppress(OSError):
-                if mark in Path("/proc", process, "environ").read_bytes().split(b"\0"):
-                    found.append(int(process))
-        return sorted(set(found) - {one.pid for one in self._daemons.values()})
+        pids = {pid for pid, _, environment in processes() if mark in environment}
+        return sorted(pids - {one.pid for one in self._daemons.values()})
 
     def end(self) -> None:
         """End all daemons, and what they started."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from run.jobs import run_copies
 from tests.support import loopback_hosts, loopback_slurm
+from tests.support.processes import processes
 
 SUITE = Path(__file__).resolve().parents[2]
 REPEATED = "once more, since it was cut short"
@@ -19,21 +20,19 @@ BEGUN_S = 20.0  # after its begin a VM runs its workload, or soon will
 SSH, SLURM = ["--on", "ssh:alpha,beta"], ["--on", "slurm:slots=2"]
 
 
-def qemus_of(folder: Path, but: bytes | None = None) -> list[int]:
+def qemus_of(folder: Path, but: str = "") -> list[int]:
     """The QEMUs with this folder, and not `but`, in their words (or in their environment)."""
-    found = []
-    for process in (one for one in Path("/proc").iterdir() if one.name.isdigit()):
-        with contextlib.suppress(OSError):
-            words = (process / "cmdline").read_bytes()
-            # It is started by its own dynamic linker, and those by programs that are not QEMU.
-            name = (process / "comm").read_text()
-            if b"qemu-system" not in words or not name.startswith(("ld-linux", "qemu")):
-                continue
-            if but is not None and but in words:
-                continue
-            if str(folder).encode() in words + (process / "environ").read_bytes():
-                found.append(int(process.name))
-    return found
+    pids = []
+    for pid, words, environment in processes():
+        line = b" ".join(words).decode(errors="replace")
+        # It is started by its own dynamic linker, and that one by programs that are not QEMU.
+        if "ld-linux" not in line.partition(" ")[0] or "qemu-system" not in line:
+            continue
+        if but and but in line:
+            continue
+        if str(folder) in line or any(str(folder).encode() in one for one in environment):
+            pids.append(pid)
+    return pids
 
 
 class KillsOneQemu:
@@ -44,11 +43,11 @@ class KillsOneQemu:
         self._seen: dict[int, float] = {}
         self.killed = 0
 
-    def __call__(self, said: str) -> None:
-        """Look at what runs now; said: what the campaign has printed."""
-        if self.killed or "run 1 of" not in said:
+    def __call__(self, printed: str) -> None:
+        """Look at what runs now; printed: by the campaign so far."""
+        if self.killed or "run 1 of" not in printed:
             return
-        for pid in qemus_of(self._folder, but=b"/proof/1/"):
+        for pid in qemus_of(self._folder, but="/proof/1/"):
             since = self._seen.setdefault(pid, time.monotonic())
             if time.monotonic() - since > BEGUN_S:
                 os.kill(pid, signal.SIGKILL)
@@ -62,7 +61,7 @@ def campaign(
     environment: Mapping[str, str],
     *,
     within_s: float,
-    meanwhile: Callable[[str], None] = lambda said: None,
+    meanwhile: Callable[[str], None] = lambda printed: None,
 ) -> tuple[str, float]:
     """Run ./run_test.sh's command with results in folder/c: what it printed, and its seconds."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -82,9 +81,9 @@ def campaign(
             process.wait()
         meanwhile(output.read_text(errors="replace"))
         time.sleep(1.0)
-    said = output.read_text(errors="replace")
-    assert process.returncode == 0, said[-4000:]
-    return said, time.monotonic() - began
+    printed = output.read_text(errors="replace")
+    assert process.returncode == 0, printed[-4000:]
+    return printed, time.monotonic() - began
 
 
 def compare_runs(one: Path, other: Path) -> tuple[int, list[str]]:
