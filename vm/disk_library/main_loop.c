@@ -2,17 +2,24 @@
 /*
  * QEMU's main loop is delayed if the guest's clock counts instructions: the loop makes the clock of
  * a halted CPU leap, and may read the CPU's state before its thread has added up its instructions.
- * So the loop only goes on while that thread waits, or after a delay of KEPT_NS.
+ * So the loop only goes on while that thread waits for it, while the thread sleeps for another
+ * reason (it may need a lock that the loop holds), or after the thread has run for KEPT_NS of its
+ * own CPU time. Time of the host would not do: on a busy host the thread may get none of it.
  */
 #define _GNU_SOURCE
 #include "main_loop.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,11 +27,27 @@
 #include "qemu.h"
 #include "requests.h"
 
-#define KEPT_NS 100000000
+#define KEPT_NS 1000000000LL
+#define LOOK_NS 20000000
 
 bool own_clock;
 static atomic_uint cpu_waits; /* a futex; the CPU's thread waits for the main loop */
 static atomic_bool cpu_seen;
+static clockid_t cpu_clock; /* of the CPU's thread */
+static int cpu_stat;        /* its /proc/self/task/TID/stat */
+
+static void get_to_know_the_cpu(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", gettid());
+	cpu_stat = open(path, O_RDONLY | O_CLOEXEC);
+	if (cpu_stat < 0 || pthread_getcpuclockid(pthread_self(), &cpu_clock)) {
+		perror("disk model: the CPU's thread");
+		abort();
+	}
+	cpu_seen = true;
+}
 
 /* Only the main thread and the CPU's thread wait without a time limit. */
 IN_PLACE int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
@@ -37,7 +60,8 @@ IN_PLACE int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex
 		wait = dlvsym(RTLD_NEXT, "pthread_cond_wait", "GLIBC_2.3.2");
 	submit_left_requests(mutex);
 	if (cpu) {
-		cpu_seen = true;
+		if (!cpu_seen)
+			get_to_know_the_cpu();
 		cpu_waits = 1;
 		syscall(SYS_futex, &cpu_waits, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 	}
@@ -57,20 +81,33 @@ IN_PLACE int pthread_mutex_unlock(pthread_mutex_t *mutex)
 	return unlock(mutex);
 }
 
+static int64_t cpu_time_ns(void)
+{
+	struct timespec now = {0};
+
+	clock_gettime(cpu_clock, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+static bool cpu_sleeps_or_ended(void)
+{
+	char stat[128], *name_end;
+	ssize_t length = pread(cpu_stat, stat, sizeof(stat) - 1, 0);
+
+	stat[length > 0 ? length : 0] = 0;
+	name_end = strrchr(stat, ')');
+	return !name_end || !strncmp(name_end, ") S", 3);
+}
+
 static void wait_for_the_cpu(void)
 {
-	struct timespec now, left = {0};
-	int64_t end;
+	const struct timespec look = {.tv_nsec = LOOK_NS};
+	int64_t end = cpu_time_ns() + KEPT_NS;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	end = now.tv_sec * 1000000000LL + now.tv_nsec + KEPT_NS;
-	while (!cpu_waits && runstate_is_running()) {
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		left.tv_nsec = end - now.tv_sec * 1000000000LL - now.tv_nsec;
-		if (left.tv_nsec <= 0)
+	while (!cpu_waits && runstate_is_running() && cpu_time_ns() < end)
+		if (syscall(SYS_futex, &cpu_waits, FUTEX_WAIT_PRIVATE, 0, &look, NULL, 0) &&
+		    errno == ETIMEDOUT && cpu_sleeps_or_ended())
 			break;
-		syscall(SYS_futex, &cpu_waits, FUTEX_WAIT_PRIVATE, 0, &left, NULL, 0);
-	}
 }
 
 IN_PLACE int ppoll(struct pollfd *files, nfds_t number, const struct timespec *limit,
