@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""QEMU's main loop is delayed by the CPU time of the CPU's thread, never by the host's time."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from vm.disk_model import SOURCES
+
+KEPT_S = 1.0  # main_loop.c, KEPT_NS
+STOPPED_S = 1.5  # longer than KEPT_S, and than the thread spins
+DEADLINE_S = 120  # after the driver's own
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("main_loop") / "main_loop_driver"
+    sources = [Path(__file__).with_name("main_loop_driver.c"), SOURCES / "main_loop.c"]
+    # The signatures are those of the C library.
+    warnings = ["-Wall", "-Wextra", "-Wno-unused-parameter"]
+    command = ["gcc", "-O1", *warnings, "-fsanitize=address,undefined", f"-I{SOURCES}"]
+    subprocess.run([*command, *sources, "-lpthread", "-o", made], check=True)
+    return made
+
+
+def when_ppoll_returned(program: Path, scenario: str) -> tuple[bool, float]:
+    """Whether the CPU's thread waited for the main loop, and its CPU time during the call."""
+    done = subprocess.run([program, scenario], capture_output=True, text=True, timeout=DEADLINE_S)
+    assert done.returncode == 0, done.stderr
+    return parsed(done.stdout)
+
+
+def parsed(text: str) -> tuple[bool, float]:
+    waits, used_ns = text.split()
+    return waits == "1", int(used_ns) / 1e9
+
+
+def test_time_in_which_the_cpu_could_not_run_does_not_count(program: Path) -> None:
+    with subprocess.Popen([program, "stopped"], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            time.sleep(STOPPED_S)
+            process.send_signal(signal.SIGCONT)
+            text, _ = process.communicate(timeout=DEADLINE_S)
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    waits, _ = parsed(text)
+    assert waits
+
+
+def test_a_cpu_that_never_waits_delays_the_main_loop_for_a_second_of_its_time(
+    program: Path,
+) -> None:
+    waits, used_s = when_ppoll_returned(program, "spins")
+    assert not waits
+    assert KEPT_S <= used_s < 5 * KEPT_S
+
+
+def test_a_cpu_that_sleeps_for_a_lock_of_the_main_loop_is_not_waited_for(program: Path) -> None:
+    waits, used_s = when_ppoll_returned(program, "sleeps")
+    assert not waits
+    assert used_s < KEPT_S / 2
+
+
+def test_the_cpu_of_a_stopped_vm_is_not_waited_for(program: Path) -> None:
+    waits, used_s = when_ppoll_returned(program, "not-running")
+    assert not waits
+    assert used_s < KEPT_S
+
+
+def test_a_cpu_that_has_ended_is_not_waited_for(program: Path) -> None:
+    when_ppoll_returned(program, "ended")
