@@ -2,16 +2,15 @@
 /*
  * QEMU's main loop is delayed if the guest's clock counts instructions: the loop makes the clock of
  * a halted CPU leap, and may read the CPU's state before its thread has added up its instructions.
- * So the loop only goes on while that thread waits for it, while the thread sleeps for another
- * reason (it may need a lock that the loop holds), or after the thread has run for KEPT_NS of its
- * own CPU time. Time of the host would not do: on a busy host the thread may get none of it.
+ * So the loop only goes on while that thread waits for it, when the thread has needed a lock for
+ * LOOK_NS (the loop may hold it), or after the thread has run for KEPT_NS of its own CPU time. Time
+ * of the host would not do: on a busy host the thread may get none, or may wait for the host's disk.
  */
 #define _GNU_SOURCE
 #include "main_loop.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
@@ -19,7 +18,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,22 +29,20 @@
 #define LOOK_NS 20000000
 
 bool own_clock;
-static atomic_uint cpu_waits; /* a futex; the CPU's thread waits for the main loop */
+static atomic_uint cpu_waits; /* a futex; the CPU's thread waits, and nothing has woken it yet */
+static pthread_cond_t *_Atomic cpu_condition; /* what it waits for */
 static atomic_bool cpu_seen;
-static clockid_t cpu_clock; /* of the CPU's thread */
-static int cpu_stat;        /* its /proc/self/task/TID/stat */
+static atomic_bool cpu_needs_lock;
+static clockid_t cpu_clock;   /* of the CPU's thread */
+static __thread bool is_cpu; /* this is the CPU's thread */
 
 static void get_to_know_the_cpu(void)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", gettid());
-	cpu_stat = open(path, O_RDONLY | O_CLOEXEC);
-	if (cpu_stat < 0 || pthread_getcpuclockid(pthread_self(), &cpu_clock)) {
-		perror("disk model: the CPU's thread");
+	if (pthread_getcpuclockid(pthread_self(), &cpu_clock)) {
+		fprintf(stderr, "disk model: the CPU's thread has no clock\n");
 		abort();
 	}
-	cpu_seen = true;
+	is_cpu = cpu_seen = true;
 }
 
 /* Only the main thread and the CPU's thread wait without a time limit. */
@@ -60,14 +56,46 @@ IN_PLACE int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex
 		wait = dlvsym(RTLD_NEXT, "pthread_cond_wait", "GLIBC_2.3.2");
 	submit_left_requests(mutex);
 	if (cpu) {
-		if (!cpu_seen)
+		if (!is_cpu)
 			get_to_know_the_cpu();
+		cpu_condition = condition;
 		cpu_waits = 1;
 		syscall(SYS_futex, &cpu_waits, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 	}
 	result = wait(condition, mutex);
 	if (cpu)
 		cpu_waits = 0;
+	return result;
+}
+
+/* On a busy host the CPU's thread runs long after the main loop has woken it, which holds QEMU's
+ * lock then: the thread cannot be about to wait. */
+IN_PLACE int pthread_cond_broadcast(pthread_cond_t *condition)
+{
+	static int (*broadcast)(pthread_cond_t *);
+
+	if (!broadcast)
+		broadcast = dlvsym(RTLD_NEXT, "pthread_cond_broadcast", "GLIBC_2.3.2");
+	if (condition == cpu_condition && gettid() == getpid())
+		cpu_waits = 0;
+	return broadcast(condition);
+}
+
+IN_PLACE int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	static int (*lock)(pthread_mutex_t *);
+	int result;
+
+	if (!lock)
+		lock = dlsym(RTLD_NEXT, "pthread_mutex_lock");
+	if (!is_cpu)
+		return lock(mutex);
+	result = pthread_mutex_trylock(mutex);
+	if (result != EBUSY)
+		return result;
+	cpu_needs_lock = true;
+	result = lock(mutex);
+	cpu_needs_lock = false;
 	return result;
 }
 
@@ -81,32 +109,24 @@ IN_PLACE int pthread_mutex_unlock(pthread_mutex_t *mutex)
 	return unlock(mutex);
 }
 
+/* -1: the thread has ended. */
 static int64_t cpu_time_ns(void)
 {
-	struct timespec now = {0};
+	struct timespec now;
 
-	clock_gettime(cpu_clock, &now);
+	if (clock_gettime(cpu_clock, &now))
+		return -1;
 	return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
-static bool cpu_sleeps_or_ended(void)
-{
-	char stat[128], *name_end;
-	ssize_t length = pread(cpu_stat, stat, sizeof(stat) - 1, 0);
-
-	stat[length > 0 ? length : 0] = 0;
-	name_end = strrchr(stat, ')');
-	return !name_end || !strncmp(name_end, ") S", 3);
 }
 
 static void wait_for_the_cpu(void)
 {
 	const struct timespec look = {.tv_nsec = LOOK_NS};
-	int64_t end = cpu_time_ns() + KEPT_NS;
+	int64_t now = cpu_time_ns(), end = now + KEPT_NS;
 
-	while (!cpu_waits && runstate_is_running() && cpu_time_ns() < end)
+	for (; !cpu_waits && runstate_is_running() && now >= 0 && now < end; now = cpu_time_ns())
 		if (syscall(SYS_futex, &cpu_waits, FUTEX_WAIT_PRIVATE, 0, &look, NULL, 0) &&
-		    errno == ETIMEDOUT && cpu_sleeps_or_ended())
+		    errno == ETIMEDOUT && cpu_needs_lock)
 			break;
 }
 
