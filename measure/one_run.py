@@ -177,7 +177,7 @@ def with_group(programs: list[AnyProgram], variant: Variant) -> list[AnyProgram]
         return programs
     from measure import remedy
 
-    return remedy.inside(programs)
+    return remedy.inside(programs, variant)
 
 
 def workload(

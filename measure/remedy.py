@@ -15,12 +15,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from contract import values
 from contract.variant import Variant
 from errors import UserError
+from measure import managed_oom
 from monitors.streams import AnyProgram
 from setup import meminfo
 from setup.crypt_lvm import mapper
-from workloads import memcg
+from workloads import load_output, memcg
 from workloads.companions import DIES_WITH_US
 
 LOG = mapper.RUN / "daemon.log"
@@ -36,28 +38,51 @@ def group() -> memcg.Memcg:
     return memcg.Memcg(memcg.hierarchy(2)[0] / SLICE, old=False)
 
 
-def inside(programs: Sequence[AnyProgram]) -> list[AnyProgram]:
-    """The programs, each changed to join the variant's control group first."""
+def inside(programs: Sequence[AnyProgram], variant: Variant) -> list[AnyProgram]:
+    """The programs, each changed to join the variant's control group first.
+
+    Or a group of its own inside it, as each program of a desktop has its scope.
+    """
+    if values.SCOPES in variant.slice:
+        return [_in_scope(program) for program in programs]
     joining = list(group().joining())
     return [replace(program, argv=[*joining, *program.argv]) for program in programs]
+
+
+def _in_scope(program: AnyProgram) -> AnyProgram:
+    scope = memcg.Memcg(group().folder / f"{program.name}.scope", old=False)
+    scope.folder.mkdir()
+    return replace(
+        program,
+        argv=[*scope.joining(), *program.argv],
+        env=program.env | {load_output.SCOPE: str(scope.folder)},
+    )
 
 
 @contextlib.contextmanager
 def around(variant: Variant) -> Iterator[dict[str, Any]]:
     """Run the variant's daemon and set its control group up; yields the facts for meta.json.
 
-    `name`, `daemon`, `slice` (as the kernel reads it back), and on leaving `daemon_alive` and
-    `log`, the daemon's last lines. UserError if the daemon is missing or ends at once, or if the
-    group cannot be made.
+    `name`, `daemon`, `slice` (as the kernel reads it back), `managed` (what systemd-oomd is told),
+    and on leaving `daemon_alive` and `log`, the daemon's last lines. UserError if the daemon is
+    missing or ends at once, or if the group cannot be made.
     """
     facts: dict[str, Any] = {"name": variant.remedy}
     with contextlib.ExitStack() as stack:
         if variant.slice:
-            settings = {file: absolute(value) for file, value in variant.slice}
+            settings = {
+                file: absolute(value)
+                for file, value in variant.slice
+                if not file.startswith(values.MANAGED_OOM)
+            }
             stack.enter_context(memcg.settled(group(), settings))
             facts["slice"] = _read_back(settings)
+        managed = [pair for pair in variant.slice if pair[0].startswith(values.MANAGED_OOM)]
+        told = stack.enter_context(managed_oom.answered(managed, group().folder.name))
         if variant.daemon:
             stack.enter_context(_daemon(variant.daemon, facts))
+        if told:
+            facts["managed"] = told()
         yield facts
 
 
@@ -88,6 +113,7 @@ def _daemon(command: str, facts: dict[str, Any]) -> Iterator[None]:
             stdout=log,
             stderr=subprocess.STDOUT,
             cwd="/",
+            env={**os.environ, "SYSTEMD_LOG_TARGET": "console"},  # systemd's own have no journal
         )
     try:
         time.sleep(STARTED_S)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 SAY_S = 0.5  # between lines: less than a stall
+SCOPE = "DESKTOP_FREEZE_SCOPE"  # in a program's environment: the control group of its own
 SEEN_S = 0.6  # the observers take four samples a second
 
 

@@ -16,10 +16,12 @@ from pathlib import Path
 
 from errors import UserError, write_kernel_file
 
-OWN_MOUNT = Path("/run/desktop-freeze/cgroup")  # used if no memory controller is mounted
+# Where to mount a memory controller if none is: version 2 in its usual place if that is empty.
+USUAL, OWN_MOUNT = Path("/sys/fs/cgroup"), Path("/run/desktop-freeze/cgroup")
 # A record for each group; it is written before the step that it describes.
 RECORDS, RECORD = Path("/run/desktop-freeze"), "cgroup-{}.json"
 NAME = "desktop-freeze"
+SUBTREE = "cgroup.subtree_control"
 MOUNTS, FILE_SYSTEMS = Path("/proc/self/mounts"), Path("/proc/filesystems")
 PATIENCE_S = 30.0
 
@@ -76,7 +78,8 @@ def offered() -> int:
 def hierarchy(version: int) -> tuple[Path, bool]:
     """The folder of the machine's memory controller, and whether it is of version 1.
 
-    The controller is in one version only, whichever was requested. If none is mounted: OWN_MOUNT.
+    The controller is in one version only, whichever was requested. If none is mounted: where to
+    mount it.
     """
     for line in MOUNTS.read_text().splitlines():
         _source, place, kind, options, *_rest = line.split()
@@ -84,7 +87,8 @@ def hierarchy(version: int) -> tuple[Path, bool]:
             return Path(place), True
         if kind == "cgroup2" and "memory" in _words(Path(place) / "cgroup.controllers"):
             return Path(place), False
-    return OWN_MOUNT, version == 1
+    usual = version == 2 and USUAL.is_dir() and not any(USUAL.iterdir())
+    return USUAL if usual else OWN_MOUNT, version == 1
 
 
 @contextlib.contextmanager
@@ -103,6 +107,8 @@ def limited_group(limit: int, version: int) -> Iterator[Memcg]:
 def settled(group: Memcg, settings: Mapping[str, str], version: int = 2) -> Iterator[None]:
     """Make the group and write these of its files, whose names begin with their controllers.
 
+    A value of `cgroup.subtree_control` (`+memory`) names the controllers of its own groups.
+
     Processes that are still in it at the end are killed. UserError as in `limited_group`.
     """
     record = RECORDS / RECORD.format(group.folder.name)
@@ -115,11 +121,14 @@ def settled(group: Memcg, settings: Mapping[str, str], version: int = 2) -> Iter
         )
     made_here: dict[str, str] = {}
     try:
-        if root == OWN_MOUNT and not root.is_mount():
+        if root in (USUAL, OWN_MOUNT) and not root.is_mount():
             _note(record, made_here, mount=str(root))
             _mount(root, version)
         if not old:
-            controllers = {name.partition(".")[0] for name in settings}
+            controllers = {
+                value.removeprefix("+") if name == SUBTREE else name.partition(".")[0]
+                for name, value in settings.items()
+            }
             _delegate(root, record, made_here, controllers)
         if group.folder.exists():
             raise UserError(
@@ -207,13 +216,15 @@ def _delegate(
                 f"{root}: this kernel has no {controller} controller",
                 hint=f"{option}, and no cgroup_disable={controller}",
             )
-    control = root / "cgroup.subtree_control"
+    control = root / SUBTREE
     if more := sorted({*controllers} - {*_words(control)}):
         _note(record, made_here, delegated=str(control), controllers=" ".join(more))
         write_kernel_file(control, " ".join(f"+{controller}" for controller in more))
 
 
 def _remove(folder: Path) -> None:
+    for inner in folder.glob("*/"):
+        _remove(inner)
     give_up = time.monotonic() + PATIENCE_S
     while True:
         for pid in _words(folder / "cgroup.procs"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Remedies in guests: a real earlyoom kills the runaway and says so, the group is as it was asked.
+"""Remedies in guests: real daemons kill the runaway and say so, the group is as it was asked.
 
 And the untreated run beside them has neither, in the same image.
 """
@@ -16,14 +16,16 @@ from tests.support.vms import OWN_CLOCK, command, nothing_left
 pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(1800)]
 RUNAWAY = [word for word in OWN_CLOCK if word not in ("--commits", "6000", "--gitk", "2")]
 RUNAWAY += ["--workload", "runaway", "--load", "patience=60,windows=2", "--swap", "zram,size=32M"]
-LABELS = ("untreated", "earlyoom", "memory-low")
+REMEDIES = ("earlyoom", "memory-low", "systemd-oomd")
+LABELS = ("untreated", *REMEDIES)
 
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One run of each."""
     out = tmp_path_factory.mktemp("remedies") / "out"
-    argv = [*RUNAWAY, "--kernel", "debian:6.12", "--remedy", "earlyoom", "--remedy", "memory-low"]
+    argv = [*RUNAWAY, "--kernel", "debian:6.12"]
+    argv += [word for remedy in REMEDIES for word in ("--remedy", remedy)]
     argv += [word for label in LABELS for word in ("--label", label)]
     with nothing_left(), command(*argv, "--jobs", "2", "--out", str(out)) as process:
         printed, errors = process.communicate(timeout=1700)
@@ -62,3 +64,12 @@ def test_the_group_has_its_share_of_the_memory(campaign: Path) -> None:
     told = meta(campaign, "memory-low")
     low = int(told["remedy"]["slice"]["memory.low"])
     assert low == pytest.approx(told["mem_total_kib"] * 1024 / 2, abs=4096)
+
+
+def test_systemd_oomd_killed_the_runaways_scope_and_no_other(campaign: Path) -> None:
+    told = meta(campaign, "systemd-oomd")
+    assert told["remedy"]["daemon_alive"]
+    kills = [line for line in told["remedy"]["log"] if line.startswith("Killed ")]
+    assert [line.split()[1] for line in kills] == ["/desktop-freeze-slice/eater.scope"]
+    assert "swap used" in kills[0]
+    assert told["figures"]["gave-up"] == 0

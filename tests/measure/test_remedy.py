@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from contract import values
 from contract.variant import Variant
 from errors import UserError
 from measure import remedy
 from monitors.streams import Stream
+from workloads.load_output import SCOPE
+from workloads.memcg import Memcg
 
 SUITE = Path(__file__).resolve().parents[2]
 TALKS = "import time; print('sending SIGTERM when', flush=True); time.sleep(60)"
@@ -57,6 +60,7 @@ def test_a_run_without_a_remedy_does_not_even_read_the_module(tmp_path: Path) ->
 import sys
 from pathlib import Path
 from contract.run_record import Events
+from contract import values
 from contract.variant import Variant
 from measure import one_run
 events = Events(Path(sys.argv[1]))
@@ -70,8 +74,22 @@ assert "measure.remedy" not in sys.modules
 
 
 def test_programs_begin_in_the_group_and_a_share_is_of_the_memory() -> None:
-    (stream,) = remedy.inside([Stream("gitk-1", ["git", "log"], {})])
+    protected = Variant("k", slice=(("memory.low", "50%"),))
+    (stream,) = remedy.inside([Stream("gitk-1", ["git", "log"], {})], protected)
     assert stream.argv[0] == "sh" and stream.argv[-2:] == ["git", "log"]
     assert stream.argv[-3].endswith("/desktop-freeze-slice/cgroup.procs")
     assert remedy.absolute("50%") == str(100_000 << 10)
     assert remedy.absolute("1000") == "1000"
+
+
+def test_scopes_are_groups_in_the_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remedy, "group", lambda: Memcg(tmp_path, old=False))
+    streams = [Stream(name, ["true"], {}) for name in ("gitk-1", "player")]
+    programs = remedy.inside(streams, Variant("k", slice=(values.SCOPES,)))
+    assert [program.argv[-2] for program in programs] == [
+        f"{tmp_path}/{name}.scope/cgroup.procs" for name in ("gitk-1", "player")
+    ]
+    assert [program.env[SCOPE] for program in programs] == [
+        str(tmp_path / f"{name}.scope") for name in ("gitk-1", "player")
+    ]
+    assert all((tmp_path / f"{name}.scope").is_dir() for name in ("gitk-1", "player"))

@@ -24,6 +24,7 @@ from measure import machine_facts, one_run
 from run.arguments import parse
 from tests.make_results import line_log, meta, write_run
 from workloads import runaway_load
+from workloads.load_output import SCOPE
 from workloads.registry import find
 from workloads.runaway import WORKLOAD
 
@@ -86,6 +87,17 @@ def test_it_is_watched_to_its_end(killed: bool, capfd: pytest.CaptureFixture[str
     assert (found["gave-up"], found["eaten-mib"]) == (float(not killed), 7)
     assert found["at-eating-end"] - found["at-eating-begin"] == pytest.approx(found["lived"])
     assert (found["lived"] >= 0.3) == (not killed) or killed
+
+
+def test_the_runaway_leaves_the_scope_of_what_watches_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SCOPE, str(tmp_path / "runaway.scope"))
+    runaway_load.take_scope()
+    assert (tmp_path / "eater.scope" / "cgroup.procs").read_text() == "0"  # the writer itself
+    monkeypatch.delenv(SCOPE)
+    runaway_load.take_scope()
+    assert [path.name for path in tmp_path.iterdir()] == ["eater.scope"]
 
 
 def test_the_kernels_kill_of_it_is_no_failure_and_that_of_a_window_is(
