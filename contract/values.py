@@ -207,19 +207,23 @@ def knob(text: str) -> tuple[str, str]:
     return path, value
 
 
-SCOPES = ("cgroup.subtree_control", "+memory")
+SCOPE_PER_PROGRAM = ("cgroup.subtree_control", "+memory")
 MANAGED_OOM = "ManagedOOM"
 
 
 def slice(text: str) -> tuple[str, str]:
     """Split FILE=VALUE into (file, value): a file of a version 2 control group, `memory.low=50%`.
 
-    A percentage is a share of the machine's memory. SCOPES gives each program a group of its own.
-    A property of MANAGED_OOM is no file: systemd-oomd is told it (systemd.resource-control(5)).
+    A percentage is a share of the machine's memory. SCOPE_PER_PROGRAM gives each program a group of
+    its own. Properties that begin with MANAGED_OOM (systemd.resource-control(5)) are sent to
+    systemd-oomd, not written to a file.
     """
     file, _, value = text.partition("=")
     files = r"(memory|io|cpu)\.[a-z.]+=([\w ]+|100%|[1-9]?\d%)"
-    properties = rf"{MANAGED_OOM}(Swap=kill|MemoryPressure=[1-9]?\d%)"
-    if not re.fullmatch(rf"{files}|{re.escape('='.join(SCOPES))}|{properties}", text):
-        raise Refused(f"not a control group's setting: {text[:200]!r} (for example memory.low=50%)")
+    properties = rf"{MANAGED_OOM}(Swap=kill|MemoryPressure=kill|MemoryPressureLimit=[1-9]\d?%)"
+    if not re.fullmatch(rf"{files}|{re.escape('='.join(SCOPE_PER_PROGRAM))}|{properties}", text):
+        raise Refused(
+            f"not a control group's setting: {text[:200]!r} (for example memory.low=50%, or "
+            f"{'='.join(SCOPE_PER_PROGRAM)}: a group for each program)"
+        )
     return file, value

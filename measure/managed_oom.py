@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tells systemd-oomd which control groups to watch, as systemd does on a desktop.
 
-systemd-oomd connects to systemd's socket and subscribes once, by varlink: texts in JSON, each with
-a NUL at its end (systemd 252: src/oom/oomd-manager.c, src/core/core-varlink.c). The guest has no
-systemd, so the measuring program answers. The workload's group takes the place of user@.service.
+systemd-oomd connects to systemd's socket and subscribes by varlink: messages in JSON, each with a
+NUL at its end (systemd 252: src/oom/oomd-manager.c, src/core/core-varlink.c). The guest has no
+systemd, so the measuring program sends the groups. The workload's group is the user@.service.
 """
 
 import contextlib
@@ -17,71 +17,73 @@ from typing import Any
 from errors import UserError
 
 SOCKET = Path("/run/systemd/io.system.ManagedOOM")
+DAEMON_FOLDER = "oom"  # for the daemon's own socket; systemd-oomd.socket would make it
 METHOD = "io.systemd.ManagedOOM.SubscribeManagedOOMCGroups"
-DAEMONS = "oom"  # the folder of the daemon's own socket, which its systemd-oomd.socket would make
-SWAP = "ManagedOOMSwap"  # a property of the root slice
-PATIENCE_S = 20.0
-ALL = (1 << 32) - 1  # a limit of 100 %
+SWAP, LIMIT = "ManagedOOMSwap", "ManagedOOMMemoryPressureLimit"
+TIMEOUT_S = 20.0
+LIMIT_100_PERCENT = (1 << 32) - 1
 
 
 @contextlib.contextmanager
-def answered(
+def subscription(
     properties: Sequence[tuple[str, str]], group: str
 ) -> Iterator[Callable[[], list[dict[str, Any]]] | None]:
-    """Listen where systemd would; yields a function that answers the daemon once it has started.
+    """Listen where systemd would; yields a function that sends the groups to the daemon.
 
-    properties: (ManagedOOMSwap or ManagedOOMMemoryPressure, value), None is yielded if there are
-    none. group: the workload's group, below the root. The function returns what it has told.
-    UserError if systemd runs here, or if no daemon subscribes within PATIENCE_S.
+    properties: (name, value) as in systemd.resource-control(5); None is yielded if there are none.
+    group: the workload's group, below the root. The function returns what it has sent; UserError
+    if no daemon subscribes within TIMEOUT_S.
     """
     if not properties:
         yield None
         return
-    if SOCKET.exists():
-        raise UserError(
-            f"{SOCKET} exists: systemd tells systemd-oomd what to watch on this machine"
-        )
     with contextlib.ExitStack() as stack:
-        for folder in (SOCKET.parent, SOCKET.parent / DAEMONS):
+        for folder in (SOCKET.parent, SOCKET.parent / DAEMON_FOLDER):
             if not folder.exists():
                 folder.mkdir()
                 stack.callback(shutil.rmtree, folder)
         listening = stack.enter_context(socket.socket(socket.AF_UNIX))
         listening.bind(str(SOCKET))
         stack.callback(SOCKET.unlink)
-        listening.settimeout(PATIENCE_S)
+        listening.settimeout(TIMEOUT_S)
         listening.listen(1)
 
-        def answer() -> list[dict[str, Any]]:
+        def send_groups() -> list[dict[str, Any]]:
+            groups = _groups(dict(properties), group)
+            reply = {"parameters": {"cgroups": groups}, "continues": True}
             try:
                 connection = stack.enter_context(listening.accept()[0])
-                connection.settimeout(PATIENCE_S)
-                request = _text(connection)
-            except TimeoutError:
-                raise UserError("no systemd-oomd has subscribed") from None
-            if request.get("method") != METHOD:
-                raise UserError(f"systemd-oomd wants {request.get('method')!r}, not {METHOD}")
-            groups = [_watched(name, value, group) for name, value in properties]
-            reply = {"parameters": {"cgroups": groups}, "continues": True}
-            connection.sendall(json.dumps(reply).encode() + b"\0")
+                connection.settimeout(TIMEOUT_S)
+                method = _receive(connection).get("method")
+                connection.sendall(json.dumps(reply).encode() + b"\0")
+            except (OSError, ValueError) as error:
+                raise UserError(f"systemd-oomd did not ask for its groups: {error}") from None
+            if method != METHOD:
+                raise UserError(f"an unexpected request from systemd-oomd: {method!r:.100}")
             return groups
 
-        yield answer
+        yield send_groups
 
 
-def _text(connection: socket.socket) -> Mapping[str, Any]:
+def _receive(connection: socket.socket) -> Mapping[str, Any]:
     received = b""
     while not received.endswith(b"\0"):
         more = connection.recv(4096)
         if not more:
-            raise UserError("systemd-oomd has closed its connection")
+            raise ValueError("it closed the connection")
         received += more
-    text: Mapping[str, Any] = json.loads(received[:-1])
-    return text
+    message: Mapping[str, Any] = json.loads(received[:-1])
+    return message
 
 
-def _watched(name: str, value: str, group: str) -> dict[str, Any]:
-    if name == SWAP:
-        return {"mode": value, "path": "/", "property": name}
-    limit = ALL * int(value.removesuffix("%")) // 100
-    return {"mode": "kill", "path": f"/{group}", "property": name, "limit": limit}
+def _groups(properties: Mapping[str, str], group: str) -> list[dict[str, Any]]:
+    groups: list[dict[str, Any]] = [
+        {"mode": value, "path": "/" if name == SWAP else f"/{group}", "property": name}
+        for name, value in properties.items()
+        if name != LIMIT
+    ]
+    if LIMIT in properties:
+        percent = int(properties[LIMIT].removesuffix("%"))
+        # UINT32_SCALE_FROM_PERCENT, src/basic/percent-util.h
+        groups[-1]["limit"] = (LIMIT_100_PERCENT * percent + 50) // 100
+    return groups

@@ -43,7 +43,7 @@ def inside(programs: Sequence[AnyProgram], variant: Variant) -> list[AnyProgram]
 
     Or a group of its own inside it, as each program of a desktop has its scope.
     """
-    if values.SCOPES in variant.slice:
+    if values.SCOPE_PER_PROGRAM in variant.slice:
         return [_in_scope(program) for program in programs]
     joining = list(group().joining())
     return [replace(program, argv=[*joining, *program.argv]) for program in programs]
@@ -78,11 +78,11 @@ def around(variant: Variant) -> Iterator[dict[str, Any]]:
             stack.enter_context(memcg.settled(group(), settings))
             facts["slice"] = _read_back(settings)
         managed = [pair for pair in variant.slice if pair[0].startswith(values.MANAGED_OOM)]
-        told = stack.enter_context(managed_oom.answered(managed, group().folder.name))
+        send_groups = stack.enter_context(managed_oom.subscription(managed, group().folder.name))
         if variant.daemon:
             stack.enter_context(_daemon(variant.daemon, facts))
-        if told:
-            facts["managed"] = told()
+        if send_groups:
+            facts["managed"] = send_groups()
         yield facts
 
 
@@ -113,7 +113,7 @@ def _daemon(command: str, facts: dict[str, Any]) -> Iterator[None]:
             stdout=log,
             stderr=subprocess.STDOUT,
             cwd="/",
-            env={**os.environ, "SYSTEMD_LOG_TARGET": "console"},  # systemd's own have no journal
+            env={**os.environ, "SYSTEMD_LOG_TARGET": "console"},  # the guest has no journal
         )
     try:
         time.sleep(STARTED_S)

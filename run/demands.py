@@ -4,6 +4,7 @@
 from dataclasses import replace
 
 from contract.options import Options
+from contract.values import MANAGED_OOM
 from errors import Exit, UserError
 from setup import meminfo
 from setup.crypt_lvm import stack_build
@@ -38,7 +39,17 @@ def check(options: Options) -> None:
 
 
 def _check_device(options: Options) -> None:
-    """UserError (2) if the workload does not fit on the device, or into this machine's memory."""
+    """UserError (2) if the workload does not fit on the device, or into this machine's memory.
+
+    And for properties of systemd-oomd: a second one would take the first one's place.
+    """
+    properties = [name for name, _ in options.variants[0].slice if name.startswith(MANAGED_OOM)]
+    if properties:
+        raise UserError(
+            f"--slice {properties[0]}: on this machine systemd tells systemd-oomd what to watch",
+            hint="test systemd-oomd in a VM: --remedy systemd-oomd",
+            status=Exit.USAGE,
+        )
     chosen = find(options.workload)
     chosen.check(replace(options, device=None, memory=host_memory() or options.memory))
     device = str(options.device)

@@ -17,7 +17,7 @@ from pathlib import Path
 from errors import UserError, write_kernel_file
 
 # Where to mount a memory controller if none is: version 2 in its usual place if that is empty.
-USUAL, OWN_MOUNT = Path("/sys/fs/cgroup"), Path("/run/desktop-freeze/cgroup")
+STANDARD_MOUNT, OWN_MOUNT = Path("/sys/fs/cgroup"), Path("/run/desktop-freeze/cgroup")
 # A record for each group; it is written before the step that it describes.
 RECORDS, RECORD = Path("/run/desktop-freeze"), "cgroup-{}.json"
 NAME = "desktop-freeze"
@@ -87,8 +87,8 @@ def hierarchy(version: int) -> tuple[Path, bool]:
             return Path(place), True
         if kind == "cgroup2" and "memory" in _words(Path(place) / "cgroup.controllers"):
             return Path(place), False
-    usual = version == 2 and USUAL.is_dir() and not any(USUAL.iterdir())
-    return USUAL if usual else OWN_MOUNT, version == 1
+    free = version == 2 and STANDARD_MOUNT.is_dir() and not any(STANDARD_MOUNT.iterdir())
+    return STANDARD_MOUNT if free else OWN_MOUNT, version == 1
 
 
 @contextlib.contextmanager
@@ -121,7 +121,7 @@ def settled(group: Memcg, settings: Mapping[str, str], version: int = 2) -> Iter
         )
     made_here: dict[str, str] = {}
     try:
-        if root in (USUAL, OWN_MOUNT) and not root.is_mount():
+        if root in (STANDARD_MOUNT, OWN_MOUNT) and not root.is_mount():
             _note(record, made_here, mount=str(root))
             _mount(root, version)
         if not old:
@@ -223,10 +223,10 @@ def _delegate(
 
 
 def _remove(folder: Path) -> None:
-    for inner in folder.glob("*/"):
-        _remove(inner)
     give_up = time.monotonic() + PATIENCE_S
     while True:
+        for inner in folder.glob("*/"):
+            _remove(inner)
         for pid in _words(folder / "cgroup.procs"):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid), 9)

@@ -43,8 +43,8 @@ def eat(eaten: mmap.mmap, random_share: int) -> NoReturn:
         eaten[:8] = struct.pack("Q", len(held))
 
 
-def take_scope() -> None:
-    """Leave the scope of this program, if it has one: who kills the runaway's ends all in it."""
+def move_to_own_scope() -> None:
+    """Leave the scope of this program, if it has one: systemd-oomd kills all that is in a scope."""
     if SCOPE in os.environ:
         own = Path(os.environ[SCOPE]).with_name("eater.scope")
         own.mkdir()
@@ -91,7 +91,7 @@ def main(argv: list[str]) -> int:
     _idle(BEFORE_S)
     child = os.fork()
     if not child:
-        take_scope()
+        move_to_own_scope()
         eat(eaten, options.random)
     figures = watch(child, eaten, options.patience)
     write_json(figures, options.figures)

@@ -3,6 +3,8 @@
 
 import json
 import socket
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +13,19 @@ import pytest
 from errors import UserError
 from measure import managed_oom
 
-DEBIANS = [("ManagedOOMSwap", "kill"), ("ManagedOOMMemoryPressure", "50%")]
+DEBIANS = [
+    ("ManagedOOMSwap", "kill"),
+    ("ManagedOOMMemoryPressure", "kill"),
+    ("ManagedOOMMemoryPressureLimit", "50%"),
+]
 
 
 @pytest.fixture(autouse=True)
-def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(managed_oom, "SOCKET", tmp_path / "systemd" / "io.system.ManagedOOM")
-    monkeypatch.setattr(managed_oom, "PATIENCE_S", 0.2)
+def _place(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # a socket's path is at most 107 bytes
+        monkeypatch.setattr(managed_oom, "SOCKET", Path(folder, "systemd", "io.system.ManagedOOM"))
+        monkeypatch.setattr(managed_oom, "TIMEOUT_S", 0.2)
+        yield
 
 
 def subscriber(method: str = managed_oom.METHOD) -> socket.socket:
@@ -30,41 +38,42 @@ def subscriber(method: str = managed_oom.METHOD) -> socket.socket:
     return connection
 
 
-def test_a_subscriber_is_told_both_groups_and_stays_connected() -> None:
-    with managed_oom.answered(DEBIANS, "desktop-freeze-slice") as answer:
-        assert answer is not None
+def test_a_subscriber_gets_both_groups_and_stays_connected() -> None:
+    with managed_oom.subscription(DEBIANS, "desktop-freeze-slice") as send_groups:
+        assert send_groups is not None
         with subscriber() as connection:
-            told = answer()
+            sent = send_groups()
             text = connection.recv(4096)
             connection.setblocking(False)
-            with pytest.raises(BlockingIOError):  # an end would make systemd-oomd forget all
+            with pytest.raises(BlockingIOError):  # at an end it would connect again, or exit
                 connection.recv(1)
     assert text.endswith(b"\0")
     reply: dict[str, Any] = json.loads(text[:-1])
-    assert reply == {"continues": True, "parameters": {"cgroups": told}}
-    swap, pressure = told
+    assert reply == {"continues": True, "parameters": {"cgroups": sent}}
+    swap, pressure = sent
     assert swap == {"mode": "kill", "path": "/", "property": "ManagedOOMSwap"}
-    assert pressure["path"] == "/desktop-freeze-slice" and pressure["limit"] == (1 << 31) - 1
+    assert pressure == {
+        "mode": "kill",
+        "path": "/desktop-freeze-slice",
+        "property": "ManagedOOMMemoryPressure",
+        "limit": 2147483648,
+    }
     assert not managed_oom.SOCKET.parent.exists()
 
 
 def test_without_properties_nothing_listens() -> None:
-    with managed_oom.answered([], "desktop-freeze-slice") as answer:
-        assert answer is None and not managed_oom.SOCKET.exists()
+    with managed_oom.subscription([], "desktop-freeze-slice") as send_groups:
+        assert send_groups is None and not managed_oom.SOCKET.exists()
 
 
-def test_no_subscriber_another_question_and_a_real_systemd_are_refused() -> None:
-    with managed_oom.answered(DEBIANS, "g") as answer:
-        assert answer is not None
-        with pytest.raises(UserError, match="no systemd-oomd has subscribed"):
-            answer()
+def test_a_daemon_that_does_not_subscribe_is_an_error() -> None:
+    with managed_oom.subscription(DEBIANS, "g") as send_groups:
+        assert send_groups is not None
+        with pytest.raises(UserError, match="did not ask for its groups: timed out"):
+            send_groups()
         with subscriber("io.systemd.Ping"), pytest.raises(UserError, match="Ping"):
-            answer()
-    managed_oom.SOCKET.parent.mkdir()
-    managed_oom.SOCKET.touch()
-    with (
-        pytest.raises(UserError, match="systemd tells systemd-oomd"),
-        managed_oom.answered(DEBIANS, "g"),
-    ):
-        pass
-    assert managed_oom.SOCKET.exists()
+            send_groups()
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(managed_oom.SOCKET))
+        with pytest.raises(UserError, match="it closed the connection"):
+            send_groups()

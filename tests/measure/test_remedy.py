@@ -60,7 +60,6 @@ def test_a_run_without_a_remedy_does_not_even_read_the_module(tmp_path: Path) ->
 import sys
 from pathlib import Path
 from contract.run_record import Events
-from contract import values
 from contract.variant import Variant
 from measure import one_run
 events = Events(Path(sys.argv[1]))
@@ -85,7 +84,7 @@ def test_programs_begin_in_the_group_and_a_share_is_of_the_memory() -> None:
 def test_scopes_are_groups_in_the_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remedy, "group", lambda: Memcg(tmp_path, old=False))
     streams = [Stream(name, ["true"], {}) for name in ("gitk-1", "player")]
-    programs = remedy.inside(streams, Variant("k", slice=(values.SCOPES,)))
+    programs = remedy.inside(streams, Variant("k", slice=(values.SCOPE_PER_PROGRAM,)))
     assert [program.argv[-2] for program in programs] == [
         f"{tmp_path}/{name}.scope/cgroup.procs" for name in ("gitk-1", "player")
     ]

@@ -33,6 +33,12 @@ def test_memory_that_the_host_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
     demands.check(parse(["--memory", "900G"]))
 
 
+def test_systemd_oomd_is_not_told_anything_on_this_machine() -> None:
+    said = refused(["--device", "/dev/x", "--slice", "ManagedOOMSwap=kill"])
+    assert "systemd tells systemd-oomd" in said and "--remedy systemd-oomd" in said
+    demands.check(parse(["--device", "/dev/x", "--slice", "memory.low=50%"]))
+
+
 def test_a_dry_run_refuses_in_one_line() -> None:
     command = [str(SUITE / "run_test.sh"), "--dry-run", "--workload", "seqio", "--memory", "900G"]
     done = subprocess.run(command, capture_output=True, text=True)

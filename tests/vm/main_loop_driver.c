@@ -6,7 +6,10 @@
  *                    delay the main thread
  *     spins          never wait
  *     not-running    never wait, and the VM does not run
- *     sleeps         sleep for a lock that the main thread holds
+ *     disk           sleep, as if for the host's disk, then wait for the main loop
+ *     woken          wait, and be woken by the main thread; it needs a lock to go on, and then
+ *                    waits again
+ *     holds          never wait, and the main thread holds QEMU's lock
  *     ended          end
  * Prints, as of ppoll's return: whether the thread waits for the main loop, and the nanoseconds that
  * it has run since the call.
@@ -28,9 +31,9 @@
 
 #define SPIN_NS 300000000
 
-bool polling;
+__thread bool polling;
 static const char *scenario;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, held = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t arrival = PTHREAD_COND_INITIALIZER, wake = PTHREAD_COND_INITIALIZER;
 static bool arrived, woken; /* under the lock */
 static atomic_bool goes_on, delayed, waits;
@@ -53,6 +56,11 @@ bool runstate_is_running(void)
 	return !is("not-running");
 }
 
+bool bql_locked(void)
+{
+	return is("holds");
+}
+
 static long long time_ns(clockid_t clock)
 {
 	struct timespec now = {0};
@@ -68,14 +76,20 @@ static void *cpu_thread(void *unused)
 	pthread_cond_signal(&arrival);
 	while (!woken)
 		pthread_cond_wait(&wake, &lock);
+	if (is("woken")) {
+		goes_on = true;
+		pthread_cond_wait(&wake, &lock);
+		waits = true;
+		pthread_cond_wait(&wake, &lock);
+	}
 	goes_on = true;
 	if (is("ended")) {
 		pthread_mutex_unlock(&lock);
 		return unused;
 	}
-	if (is("sleeps"))
-		pthread_mutex_lock(&held);
-	while (!delayed)
+	if (is("disk"))
+		usleep(300000);
+	while (!delayed && !is("disk"))
 		;
 	for (long long end = time_ns(CLOCK_THREAD_CPUTIME_ID) + SPIN_NS;
 	     time_ns(CLOCK_THREAD_CPUTIME_ID) < end;)
@@ -85,19 +99,25 @@ static void *cpu_thread(void *unused)
 		pthread_cond_wait(&wake, &lock);
 }
 
+static void *unlock_later(void *unused)
+{
+	usleep(100000);
+	pthread_mutex_unlock(&lock);
+	return unused;
+}
+
 int main(int argc, char **argv)
 {
 	const struct timespec at_once = {0};
 	clockid_t cpu_clock;
 	long long before;
-	pthread_t cpu;
+	pthread_t cpu, helper;
 
 	alarm(100);
 	if (argc != 2)
 		return 2;
 	scenario = argv[1];
 	own_clock = true;
-	pthread_mutex_lock(&held);
 	pthread_mutex_lock(&lock);
 	if (pthread_create(&cpu, NULL, cpu_thread, NULL) || pthread_getcpuclockid(cpu, &cpu_clock))
 		return 2;
@@ -110,6 +130,12 @@ int main(int argc, char **argv)
 		sched_yield();
 	if (is("ended"))
 		pthread_join(cpu, NULL);
+	if (is("woken")) {
+		pthread_mutex_lock(&lock); /* the thread has given it up: it waits */
+		pthread_cond_broadcast(&wake);
+		if (pthread_create(&helper, NULL, unlock_later, NULL))
+			return 2;
+	}
 	before = time_ns(cpu_clock);
 	ppoll(NULL, 0, &at_once, NULL);
 	printf("%d ", waits);

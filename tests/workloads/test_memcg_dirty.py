@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from contract.values import SCOPE_PER_PROGRAM
 from contract.workload import MEANWHILE
 from errors import UserError
 from run.arguments import parse
@@ -129,6 +130,37 @@ def test_what_a_dead_run_left_is_taken_away(
     assert not group.folder.exists() and control.read_text() == "-memory"
     assert not list(memcg.RECORDS.glob("cgroup-*.json"))
     memcg.undo()
+
+
+def test_groups_within_a_group_go_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memcg, "RECORDS", tmp_path / "run")
+    monkeypatch.setattr(memcg, "hierarchy", lambda _: (tmp_path, False))
+    (tmp_path / "cgroup.controllers").write_text("memory")
+    control = tmp_path / "cgroup.subtree_control"
+    control.write_text("")
+    group = memcg.Memcg(tmp_path / "g", old=False)
+    with memcg.settled(group, dict([SCOPE_PER_PROGRAM])):
+        assert control.read_text() == "+memory"
+        assert (group.folder / control.name).read_text() == "+memory"
+        (group.folder / control.name).unlink()  # the kernel's own files go with the folder
+        for name in ("gitk-1.scope", "eater.scope"):
+            (group.folder / name).mkdir()
+    assert not group.folder.exists() and control.read_text() == "-memory"
+
+
+def test_version_2_is_mounted_in_its_standard_place_if_that_is_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memcg, "MOUNTS", tmp_path / "mounts")
+    (tmp_path / "mounts").write_text("none /x cgroup rw,cpu 0 0\n")
+    place = tmp_path / "cgroup"
+    monkeypatch.setattr(memcg, "STANDARD_MOUNT", place)
+    assert memcg.hierarchy(2) == (memcg.OWN_MOUNT, False)
+    place.mkdir()
+    assert memcg.hierarchy(2) == (place, False)
+    assert memcg.hierarchy(1) == (memcg.OWN_MOUNT, True)
+    (place / "cpu").mkdir()
+    assert memcg.hierarchy(2) == (memcg.OWN_MOUNT, False)
 
 
 def test_a_group_that_is_there_is_nobodys_to_take(

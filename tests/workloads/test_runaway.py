@@ -93,10 +93,10 @@ def test_the_runaway_leaves_the_scope_of_what_watches_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(SCOPE, str(tmp_path / "runaway.scope"))
-    runaway_load.take_scope()
+    runaway_load.move_to_own_scope()
     assert (tmp_path / "eater.scope" / "cgroup.procs").read_text() == "0"  # the writer itself
     monkeypatch.delenv(SCOPE)
-    runaway_load.take_scope()
+    runaway_load.move_to_own_scope()
     assert [path.name for path in tmp_path.iterdir()] == ["eater.scope"]
 
 

@@ -2,9 +2,9 @@
 /*
  * QEMU's main loop is delayed if the guest's clock counts instructions: the loop makes the clock of
  * a halted CPU leap, and may read the CPU's state before its thread has added up its instructions.
- * So the loop only goes on while that thread waits for it, when the thread has needed a lock for
- * LOOK_NS (the loop may hold it), or after the thread has run for KEPT_NS of its own CPU time. Time
- * of the host would not do: on a busy host the thread may get none, or may wait for the host's disk.
+ * So the loop only goes on while that thread waits, or after the thread has run for LONGEST_NS of
+ * its own CPU time (AGAIN_NS, if it has not waited since). Host time is no measure: on a busy host
+ * the thread may get no CPU, or may wait for the host's disk.
  */
 #define _GNU_SOURCE
 #include "main_loop.h"
@@ -25,21 +25,25 @@
 #include "qemu.h"
 #include "requests.h"
 
-#define KEPT_NS 1000000000LL
-#define LOOK_NS 20000000
+#define LONGEST_NS 1000000000LL
+#define AGAIN_NS 50000000LL
+#define RECHECK_NS 20000000
 
 bool own_clock;
-static atomic_uint cpu_waits; /* a futex; the CPU's thread waits, and nothing has woken it yet */
+static atomic_uint cpu_waits; /* a futex; the CPU's thread waits, and the loop has not woken it */
 static pthread_cond_t *_Atomic cpu_condition; /* what it waits for */
+static atomic_bool cpu_runs_long; /* the loop went on while it ran, and it has not waited since */
 static atomic_bool cpu_seen;
-static atomic_bool cpu_needs_lock;
-static clockid_t cpu_clock;   /* of the CPU's thread */
-static __thread bool is_cpu; /* this is the CPU's thread */
+static clockid_t cpu_clock;
 
-static void get_to_know_the_cpu(void)
+static void register_cpu_thread(void)
 {
-	if (pthread_getcpuclockid(pthread_self(), &cpu_clock)) {
-		fprintf(stderr, "disk model: the CPU's thread has no clock\n");
+	static __thread bool is_cpu;
+
+	if (is_cpu)
+		return;
+	if (cpu_seen || pthread_getcpuclockid(pthread_self(), &cpu_clock)) {
+		fprintf(stderr, "disk model: a second CPU thread, or one without a clock\n");
 		abort();
 	}
 	is_cpu = cpu_seen = true;
@@ -56,8 +60,8 @@ IN_PLACE int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex
 		wait = dlvsym(RTLD_NEXT, "pthread_cond_wait", "GLIBC_2.3.2");
 	submit_left_requests(mutex);
 	if (cpu) {
-		if (!is_cpu)
-			get_to_know_the_cpu();
+		register_cpu_thread();
+		cpu_runs_long = false;
 		cpu_condition = condition;
 		cpu_waits = 1;
 		syscall(SYS_futex, &cpu_waits, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
@@ -68,8 +72,8 @@ IN_PLACE int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex
 	return result;
 }
 
-/* On a busy host the CPU's thread runs long after the main loop has woken it, which holds QEMU's
- * lock then: the thread cannot be about to wait. */
+/* The main thread wakes the CPU's thread with QEMU's lock held. On a busy host that thread may not
+ * run for long, but it cannot wait again before it has run. */
 IN_PLACE int pthread_cond_broadcast(pthread_cond_t *condition)
 {
 	static int (*broadcast)(pthread_cond_t *);
@@ -79,24 +83,6 @@ IN_PLACE int pthread_cond_broadcast(pthread_cond_t *condition)
 	if (condition == cpu_condition && gettid() == getpid())
 		cpu_waits = 0;
 	return broadcast(condition);
-}
-
-IN_PLACE int pthread_mutex_lock(pthread_mutex_t *mutex)
-{
-	static int (*lock)(pthread_mutex_t *);
-	int result;
-
-	if (!lock)
-		lock = dlsym(RTLD_NEXT, "pthread_mutex_lock");
-	if (!is_cpu)
-		return lock(mutex);
-	result = pthread_mutex_trylock(mutex);
-	if (result != EBUSY)
-		return result;
-	cpu_needs_lock = true;
-	result = lock(mutex);
-	cpu_needs_lock = false;
-	return result;
 }
 
 IN_PLACE int pthread_mutex_unlock(pthread_mutex_t *mutex)
@@ -121,26 +107,42 @@ static int64_t cpu_time_ns(void)
 
 static void wait_for_the_cpu(void)
 {
-	const struct timespec look = {.tv_nsec = LOOK_NS};
-	int64_t now = cpu_time_ns(), end = now + KEPT_NS;
+	const struct timespec recheck = {.tv_nsec = RECHECK_NS};
+	int64_t now = cpu_time_ns(), end = now + (cpu_runs_long ? AGAIN_NS : LONGEST_NS);
 
-	for (; !cpu_waits && runstate_is_running() && now >= 0 && now < end; now = cpu_time_ns())
-		if (syscall(SYS_futex, &cpu_waits, FUTEX_WAIT_PRIVATE, 0, &look, NULL, 0) &&
-		    errno == ETIMEDOUT && cpu_needs_lock)
+	while (!cpu_waits && runstate_is_running() && now >= 0) {
+		if (now >= end) {
+			cpu_runs_long = true;
 			break;
+		}
+		syscall(SYS_futex, &cpu_waits, FUTEX_WAIT_PRIVATE, 0, &recheck, NULL, 0);
+		now = cpu_time_ns();
+	}
+}
+
+/* If this thread polls with QEMU's lock held, the CPU's thread may need that lock to go on. */
+static bool holds_qemus_lock(void)
+{
+	if (bql_locked)
+		return bql_locked();
+	return !qemu_mutex_iothread_locked || qemu_mutex_iothread_locked();
 }
 
 IN_PLACE int ppoll(struct pollfd *files, nfds_t number, const struct timespec *limit,
 		   const sigset_t *mask)
 {
-	static int (*poll_them)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
+	static int (*real_ppoll)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
 	int result;
 
-	if (!poll_them)
-		poll_them = dlsym(RTLD_NEXT, "ppoll");
-	result = poll_them(files, number, limit, mask);
-	if (own_clock && cpu_seen && !polling && gettid() == getpid())
+	if (!real_ppoll)
+		real_ppoll = dlsym(RTLD_NEXT, "ppoll");
+	result = real_ppoll(files, number, limit, mask);
+	if (own_clock && cpu_seen && !polling && gettid() == getpid() && !holds_qemus_lock()) {
+		int error = errno;
+
 		wait_for_the_cpu();
+		errno = error;
+	}
 	return result;
 }
 

@@ -22,9 +22,11 @@ extern bool aio_poll(void *context, bool blocking) __attribute__((weak));
 extern void aio_bh_schedule_oneshot_full(void *context, callback *call, void *opaque,
 					 const char *name) __attribute__((weak));
 
-/* QEMU's global lock, include/qemu/main-loop.h; NULL before about QEMU 10.1. */
-extern bool mutex_is_bql(const void *mutex) __attribute__((weak));
+/* QEMU's global lock, include/qemu/main-loop.h: whether this thread holds it, before and since 9.0;
+ * and two functions that are NULL before about QEMU 10.1. */
+extern bool qemu_mutex_iothread_locked(void) __attribute__((weak));
 extern bool bql_locked(void) __attribute__((weak));
+extern bool mutex_is_bql(const void *mutex) __attribute__((weak));
 extern void bql_update_status(bool locked) __attribute__((weak));
 
 /* For functions that replace those of libraries; all others are compiled as hidden. */

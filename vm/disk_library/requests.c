@@ -25,7 +25,7 @@ static struct io_uring *uring;
 static uint64_t timer[TIMER_BYTES / 8];
 static bool ready;
 static long n_held, n_in_time;
-bool polling;
+__thread bool polling;
 
 static void dispatch(void)
 {

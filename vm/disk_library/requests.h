@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-extern bool polling; /* QEMU is handling completed requests in a call of ours */
+extern __thread bool polling; /* this thread has QEMU handle completed requests */
 
 /* Called when a thread gives up a lock. If it is QEMU's global lock: submit the requests that QEMU
  * left in a ring for its main loop, before the guest's next instruction. */
