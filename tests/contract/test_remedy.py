@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Remedies: what a file of one says, what a variant becomes by it, what is refused in one line."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,12 @@ config = ["CONFIG_A|CONFIG_B"]
 
 def of(text: str) -> remedy.Remedy:
     return remedy.parse("one", toml_tables(text))
+
+
+def test_the_one_that_the_developers_page_shows() -> None:
+    page = Path(__file__).parents[2] / "docs" / "developer" / "adding-to-the-suite.md"
+    (block,) = re.findall(r"^```toml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    assert of(block).knobs == (("/proc/sys/vm/swappiness", "10"),)
 
 
 @pytest.mark.parametrize("name", remedy.named())

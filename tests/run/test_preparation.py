@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from contract import remedy
 from errors import Exit, UserError
 from run import preparation
 from run.arguments import parse
@@ -70,5 +71,7 @@ def test_only_a_campaign_with_a_remedy_that_has_packages_has_an_image_of_its_own
     plain = parse(["--remedy", "min-ttl"])
     assert preparation.images_packages(plain) == [()]
     asked = parse(["--remedy", "earlyoom"])
-    assert preparation.images_packages(asked) == [("earlyoom", "nohang")]
-    assert preparation.image_packages(asked, "desktop") == ("earlyoom", "nohang")
+    packages = sorted({name for file in remedy.named() for name in remedy.find(file).packages})
+    assert {"earlyoom", "nohang", "systemd-oomd"} <= {*packages}
+    assert preparation.images_packages(asked) == [tuple(packages)]
+    assert preparation.image_packages(asked, "desktop") == tuple(packages)

@@ -5,6 +5,7 @@
  *     stopped        spin, then wait for the main loop; the process stops as ppoll() begins to
  *                    delay the main thread
  *     spins          never wait
+ *     spins-on       never wait, while the main thread has called ppoll() before
  *     not-running    never wait, and the VM does not run
  *     disk           sleep, as if for the host's disk, then wait for the main loop
  *     woken          wait, and be woken by the main thread; it needs a lock to go on, and then
@@ -136,6 +137,8 @@ int main(int argc, char **argv)
 		if (pthread_create(&helper, NULL, unlock_later, NULL))
 			return 2;
 	}
+	if (is("spins-on"))
+		ppoll(NULL, 0, &at_once, NULL);
 	before = time_ns(cpu_clock);
 	ppoll(NULL, 0, &at_once, NULL);
 	printf("%d ", waits);

@@ -11,7 +11,7 @@ import pytest
 
 from vm.disk_model import SOURCES
 
-LONGEST_S = 1.0  # main_loop.c, LONGEST_NS
+LONGEST_S, AGAIN_S = 1.0, 0.05  # main_loop.c, LONGEST_NS and AGAIN_NS
 STOPPED_S = 1.5  # longer than LONGEST_S, and than the thread spins
 DEADLINE_S = 120  # after the driver's own
 
@@ -59,6 +59,12 @@ def test_a_cpu_that_never_waits_delays_the_main_loop_for_a_second_of_its_time(
     waits, used_s = when_ppoll_returned(program, "spins")
     assert not waits
     assert LONGEST_S <= used_s < 5 * LONGEST_S
+
+
+def test_a_cpu_that_still_has_not_waited_delays_it_for_less(program: Path) -> None:
+    waits, used_s = when_ppoll_returned(program, "spins-on")
+    assert not waits
+    assert AGAIN_S <= used_s < LONGEST_S
 
 
 def test_a_cpu_that_waits_for_the_hosts_disk_is_waited_for(program: Path) -> None:
