@@ -51,10 +51,10 @@ class Stub:
         self._sock.close()
 
 
-def hang(machine: Machine, folder: Path) -> float:
-    """Put a jump to itself where each CPU stands and clear its interrupt flag.
+def hang(machine: Machine, folder: Path, number: int = 2) -> float:
+    """Put a jump to itself where each of the CPUs stands and clear its interrupt flag.
 
-    Only where both are in user mode: in the kernel's own text the jump could lie on the NMI's path.
+    Only where all are in user mode: in the kernel's own text the jump could lie on the NMI's path.
     Returns when (time.monotonic()) the guest ran its last: QEMU stops it for a debugger.
     """
     path = folder / "gdb"
@@ -65,7 +65,7 @@ def hang(machine: Machine, folder: Path) -> float:
         stub = Stub(path)
         stub.ask("?")
         cpus = {thread: registers(stub, thread) for thread in threads(stub)}
-        assert len(cpus) == 2, cpus
+        assert len(cpus) == number, cpus
         ready = all(found[CS] & 3 == 3 for found in cpus.values())
         if ready:
             for thread, found in cpus.items():
@@ -75,7 +75,7 @@ def hang(machine: Machine, folder: Path) -> float:
         if ready:
             return stopped
         time.sleep(0.05)
-    raise AssertionError("the CPUs were never both in user mode")
+    raise AssertionError("the CPUs were never all in user mode")
 
 
 def threads(stub: Stub) -> list[str]:
