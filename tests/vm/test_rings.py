@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The rings of QEMU 10.2 and later, in which a disk's requests stand beside what may never end."""
 
+import errno
+import string
 import subprocess
 from pathlib import Path
 
@@ -11,13 +13,21 @@ from vm.disk_model import SOURCES
 SQE128 = 1 << 10  # include/uapi/linux/io_uring.h: entries of 128 bytes
 
 
+def compiled(folder: Path, driver: str) -> Path:
+    sources = [Path(__file__).with_name(f"{driver}.c"), SOURCES / "rings.c"]
+    command = ["gcc", "-O1", "-Wall", "-Wextra", "-fsanitize=address,undefined", f"-I{SOURCES}"]
+    subprocess.run([*command, *sources, "-luring", "-o", folder / driver], check=True)
+    return folder / driver
+
+
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("rings") / "rings_driver"
-    sources = [Path(__file__).with_name("rings_driver.c"), SOURCES / "rings.c"]
-    command = ["gcc", "-O1", "-Wall", "-Wextra", "-fsanitize=address,undefined", f"-I{SOURCES}"]
-    subprocess.run([*command, *sources, "-luring", "-o", made], check=True)
-    return made
+    return compiled(tmp_path_factory.mktemp("rings"), "rings_driver")
+
+
+@pytest.fixture(scope="module")
+def rest_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("rest"), "rest_driver")
 
 
 @pytest.mark.parametrize("flags", [0, SQE128])
@@ -33,3 +43,47 @@ def test_requests_of_files_are_done_and_nothing_else_is_waited_for(
     assert taken == ["4096", "12288", "20480", "3"]  # each as it is taken, and their number
     assert sorted(ended) == ["0=4096", "16384=0", "8192=4096"]  # the file ends at 16384
     assert left == ["0", "0"]
+
+
+@pytest.mark.parametrize("parts", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("result", "corrected", "buffer"),
+    [
+        (3, 10, "...fghijkl"),  # from the file's third byte on, without what the kernel has read
+        (7, 10, ".......jkl"),
+        (10, 10, ".........."),  # as a whole
+        (-errno.EAGAIN, 10, "cdefghijkl"),
+        (-errno.EINTR, 10, "cdefghijkl"),
+        (-errno.EIO, -errno.EIO, ".........."),
+        (0, 0, ".........."),
+    ],
+)
+def test_the_rest_of_a_read_is_done(
+    rest_program: Path, tmp_path: Path, parts: int, result: int, corrected: int, buffer: str
+) -> None:
+    assert rest_of(rest_program, tmp_path, "r", parts, 2, result) == (corrected, buffer)
+
+
+def test_a_read_ends_with_the_file(rest_program: Path, tmp_path: Path) -> None:
+    assert rest_of(rest_program, tmp_path, "r", 2, 22, 1) == (4, ".xyz......")
+    assert rest_of(rest_program, tmp_path, "r", 2, 22, 4) == (4, "..........")
+
+
+@pytest.mark.parametrize("parts", [0, 1, 2])
+def test_the_rest_of_a_write_is_done(rest_program: Path, tmp_path: Path, parts: int) -> None:
+    assert rest_of(rest_program, tmp_path, "w", parts, 2, 7)[0] == 10
+    assert (tmp_path / "file").read_text() == string.ascii_lowercase[:9] + "WWWmnopqrstuvwxyz"
+    assert rest_of(rest_program, tmp_path, "w", parts, 2, -errno.ENOSPC)[0] == -errno.ENOSPC
+    assert (tmp_path / "file").read_text() == string.ascii_lowercase
+
+
+def rest_of(
+    program: Path, folder: Path, kind: str, parts: int, at: int, result: int
+) -> tuple[int, str]:
+    """The result of a request for 10 bytes of the alphabet, as corrected, and its buffer."""
+    (folder / "file").write_text(string.ascii_lowercase)
+    words = [program, folder / "file", kind, str(parts), str(at), "10", str(result)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    corrected, buffer = done.stdout.split()
+    return int(corrected), buffer

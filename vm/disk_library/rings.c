@@ -12,11 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "qemu.h"
 
 #define MOST_RESULTS 8192 /* completions that QEMU has not handled yet; QEMU's own limit is 256 */
-#define MOST_AWAITED 1024 /* requests per submission; QEMU's rings have 128 entries */
+#define MOST_AWAITED 512 /* requests per submission; QEMU's rings have 128 entries */
 
 struct io_uring *rings[MOST_RINGS];
 int n_rings;
@@ -102,32 +104,66 @@ int take_out(struct io_uring *ring, bool (*take)(const struct io_uring_sqe *requ
 	return all - kept;
 }
 
-static bool is_done(const struct io_uring *ring, uint64_t request)
+static struct io_uring_cqe *result_of(const struct io_uring *ring, uint64_t request)
 {
 	struct io_uring_cqe *result;
 	unsigned int head;
 
 	io_uring_for_each_cqe(ring, head, result)
 		if (result->user_data == request)
-			return true;
-	return false;
+			return result;
+	return NULL;
+}
+
+void do_the_rest(const struct io_uring_sqe *request, struct io_uring_cqe *result)
+{
+	bool reads = request->opcode == IORING_OP_READ || request->opcode == IORING_OP_READV;
+	bool is_vector = request->opcode == IORING_OP_READV || request->opcode == IORING_OP_WRITEV;
+	struct iovec all = {(void *)(uintptr_t)request->addr, request->len};
+	const struct iovec *parts = is_vector ? (void *)(uintptr_t)request->addr : &all;
+	unsigned int n_parts = is_vector ? request->len : 1;
+	size_t done = result->res > 0 ? result->res : 0, before = 0;
+
+	if (request->opcode == IORING_OP_FSYNC || request->flags & IOSQE_FIXED_FILE ||
+	    (result->res <= 0 && result->res != -EAGAIN && result->res != -EINTR))
+		return;
+	for (unsigned int i = 0; i < n_parts; before += parts[i++].iov_len)
+		while (done < before + parts[i].iov_len) {
+			char *place = (char *)parts[i].iov_base + (done - before);
+			size_t bytes = before + parts[i].iov_len - done;
+			off_t at = request->off + done;
+			ssize_t more = reads ? pread(request->fd, place, bytes, at) :
+					       pwrite(request->fd, place, bytes, at);
+
+			if (more < 0 && errno == EINTR)
+				continue;
+			if (more <= 0)
+				return; /* the end of the file, or an error that QEMU is to see */
+			done += more;
+			result->res = done;
+		}
 }
 
 void submit_and_finish(struct io_uring *ring)
 {
-	uint64_t awaited[MOST_AWAITED];
+	struct io_uring_sqe awaited[MOST_AWAITED];
 	unsigned int n_awaited = 0;
 
 	for (unsigned int i = ring->sq.sqe_head; i != ring->sq.sqe_tail; i++)
 		if (is_of_a_file(entry(ring, i)) && n_awaited < MOST_AWAITED)
-			awaited[n_awaited++] = entry(ring, i)->user_data;
+			awaited[n_awaited++] = *entry(ring, i);
 	while (n_awaited || io_uring_sq_ready(ring)) {
 		unsigned int left = 0;
 
 		submit_all(ring, n_awaited ? io_uring_cq_ready(ring) + n_awaited : 0);
-		for (unsigned int i = 0; i < n_awaited; i++)
-			if (!is_done(ring, awaited[i]))
+		for (unsigned int i = 0; i < n_awaited; i++) {
+			struct io_uring_cqe *result = result_of(ring, awaited[i].user_data);
+
+			if (result)
+				do_the_rest(&awaited[i], result);
+			else
 				awaited[left++] = awaited[i];
+		}
 		n_awaited = left;
 	}
 }

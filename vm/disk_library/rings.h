@@ -18,8 +18,12 @@ bool has_file_requests(const struct io_uring *ring);
 int take_out(struct io_uring *ring, bool (*take)(const struct io_uring_sqe *request));
 /* liburing's io_uring_submit_and_wait; aborts on errors that only a bug of ours can cause. */
 int submit_all(struct io_uring *ring, unsigned int wait_for);
-/* Submit all waiting requests of the ring; on return all those of files are done. */
+/* Submit all waiting requests of the ring; on return all those of files are done, as a whole. */
 void submit_and_finish(struct io_uring *ring);
+/* Do the rest of a request that the kernel did in part or not at all, and correct its result. QEMU
+ * would submit it again, but at a time of the host: the kernel reads in part if the host's page
+ * cache has only a part. */
+void do_the_rest(const struct io_uring_sqe *request, struct io_uring_cqe *result);
 /* Add a request to those that wait in the ring. */
 void queue_again(struct io_uring *ring, const struct io_uring_sqe *request);
 
