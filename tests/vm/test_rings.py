@@ -82,7 +82,7 @@ def rest_of(
 ) -> tuple[int, str]:
     """The result of a request for 10 bytes of the alphabet, as corrected, and its buffer."""
     (folder / "file").write_text(string.ascii_lowercase)
-    words = [program, folder / "file", kind, str(parts), str(at), "10", str(result)]
+    words = [str(program), str(folder / "file"), kind, str(parts), str(at), "10", str(result)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     corrected, buffer = done.stdout.split()
