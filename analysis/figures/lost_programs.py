@@ -21,8 +21,9 @@ from contract.run_files import HEARTBEAT, PLAYER
 BESIDE = (HEARTBEAT, PLAYER)  # without these two no desktop is left
 BY_SIGNAL = (-SIGTERM, -SIGKILL)
 ROUNDING_S = 0.05  # s between stamps of the same moment by two clocks of the recorder
-# earlyoom 1.7: "sending SIGTERM to process 812 uid 0 …"; nohang 0.2.0: "Sending SIGTERM to …".
-SENT = re.compile(r"\bsending SIG(?:TERM|KILL) to\b", re.IGNORECASE)
+# earlyoom 1.7: "sending SIGTERM to process 812 uid 0 …"; nohang 0.2.0: "Sending SIGTERM to …";
+# systemd-oomd 252: "Killed /desktop-freeze-slice/gitk-1.scope due to memory …".
+SENT = re.compile(r"\bsending SIG(?:TERM|KILL) to\b|^Killed /\S+ due to\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,10 @@ from tests.support.verdicts import stalling_run
 
 KILLED, DONE = -15, 0
 LOG = ['sending SIGTERM to process 812 uid 0 "python3": badness 812, VmRSS 61 MiB']
+OOMD = [
+    "Considered 10 cgroups for killing, top candidates were:",
+    "Killed /desktop-freeze-slice/eater.scope due to memory used (185556992) / total (196116480)",
+]
 SETTINGS = ["mem total: 196 MiB", "sending SIGTERM when mem <= 10.00% and swap <= 10.00%,"]
 
 
@@ -109,7 +113,10 @@ def test_the_player_killed_is_a_failed_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("log", "oom_kills", "verdict"),
-    [(SETTINGS, 0, "idle"), ((), 0, "idle"), (LOG, 0, "equivalent"), ((), 1, "equivalent")],
+    [
+        *((SETTINGS, 0, "idle"), ((), 0, "idle"), (OOMD[:1], 0, "idle")),
+        *((LOG, 0, "equivalent"), (OOMD, 0, "equivalent"), ((), 1, "equivalent")),
+    ],
 )
 def test_what_never_acted_is_idle(
     tmp_path: Path, log: Sequence[str], oom_kills: int, verdict: str
