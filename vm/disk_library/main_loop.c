@@ -30,6 +30,7 @@
 #define RECHECK_NS 20000000
 
 bool own_clock;
+__thread bool is_cpu_thread;
 static atomic_uint cpu_waits; /* a futex; the CPU's thread waits, and the loop has not woken it */
 static pthread_cond_t *_Atomic cpu_condition; /* what it waits for */
 static atomic_bool cpu_runs_long; /* the loop went on while it ran, and it has not waited since */
@@ -38,15 +39,13 @@ static clockid_t cpu_clock;
 
 static void register_cpu_thread(void)
 {
-	static __thread bool is_cpu;
-
-	if (is_cpu)
+	if (is_cpu_thread)
 		return;
 	if (cpu_seen || pthread_getcpuclockid(pthread_self(), &cpu_clock)) {
 		fprintf(stderr, "disk model: a second CPU thread, or one without a clock\n");
 		abort();
 	}
-	is_cpu = cpu_seen = true;
+	is_cpu_thread = cpu_seen = true;
 }
 
 /* Only the main thread and the CPU's thread wait without a time limit. */

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
-extern bool own_clock; /* the guest's clock counts its instructions */
+extern bool own_clock;             /* the guest's clock counts its instructions */
+extern __thread bool is_cpu_thread; /* this thread runs the guest's CPU, on such a clock */
 
 #endif
