@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The order in which a modelled disk serves its queue, and how long a request waits in it."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.support.library_drivers import compiled
 from tests.support.observers import Driven
-from vm.disk_model import SOURCES
 
 ACCESS_NS, RATE = 17_543_859, 58e6  # the laptop's disk
 DEPTH, LARGE, SMALL = 32, 512 << 10, 4096
@@ -40,11 +39,7 @@ class Drive(Driven):
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("disk") / "disk_driver"
-    source = Path(__file__).with_name("disk_driver.c")
-    command = ["gcc", "-O1", "-Wall", "-fsanitize=address,undefined", f"-I{SOURCES}"]
-    subprocess.run([*command, source, SOURCES / "disk.c", "-o", made], check=True)
-    return made
+    return compiled(tmp_path_factory.mktemp("disk"), "disk_driver", "disk")
 
 
 def writer(drive: Drive, first: int, until: int, wanted: int = -1) -> tuple[int, int, int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from vm.disk_model import SOURCES
+from tests.support.library_drivers import compiled
 
 LONGEST_S, AGAIN_S = 1.0, 0.05  # main_loop.c, LONGEST_NS and AGAIN_NS
 STOPPED_S = 1.5  # longer than LONGEST_S, and than the thread spins
@@ -18,13 +18,7 @@ DEADLINE_S = 120  # after the driver's own
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("main_loop") / "main_loop_driver"
-    sources = [Path(__file__).with_name("main_loop_driver.c"), SOURCES / "main_loop.c"]
-    # The signatures are those of the C library.
-    warnings = ["-Wall", "-Wextra", "-Wno-unused-parameter"]
-    command = ["gcc", "-O1", *warnings, "-fsanitize=address,undefined", f"-I{SOURCES}"]
-    subprocess.run([*command, *sources, "-lpthread", "-o", made], check=True)
-    return made
+    return compiled(tmp_path_factory.mktemp("main_loop"), "main_loop_driver", "main_loop")
 
 
 def when_ppoll_returned(program: Path, scenario: str) -> tuple[bool, float]:

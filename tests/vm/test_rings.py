@@ -8,26 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from vm.disk_model import SOURCES
+from tests.support.library_drivers import compiled
 
 SQE128 = 1 << 10  # include/uapi/linux/io_uring.h: entries of 128 bytes
 
 
-def compiled(folder: Path, driver: str) -> Path:
-    sources = [Path(__file__).with_name(f"{driver}.c"), SOURCES / "rings.c"]
-    command = ["gcc", "-O1", "-Wall", "-Wextra", "-fsanitize=address,undefined", f"-I{SOURCES}"]
-    subprocess.run([*command, *sources, "-luring", "-o", folder / driver], check=True)
-    return folder / driver
-
-
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("rings"), "rings_driver")
+    return compiled(tmp_path_factory.mktemp("rings"), "rings_driver", "rings", "-luring")
 
 
 @pytest.fixture(scope="module")
 def rest_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("rest"), "rest_driver")
+    return compiled(tmp_path_factory.mktemp("rest"), "rest_driver", "rings", "-luring")
 
 
 @pytest.mark.parametrize("flags", [0, SQE128])

@@ -5,15 +5,13 @@ import subprocess
 import time
 from pathlib import Path
 
-from vm.disk_model import SOURCES
+from tests.support.library_drivers import compiled
 
 
 def test_only_the_cpus_thread_has_a_time_of_its_flushes(tmp_path: Path) -> None:
-    sources = [Path(__file__).with_name("tlb_driver.c"), SOURCES / "tlb.c"]
-    command = ["gcc", "-O1", "-Wall", "-Wextra", "-Wno-unused-parameter", f"-I{SOURCES}"]
-    subprocess.run([*command, *sources, "-o", tmp_path / "driver"], check=True)
+    program = compiled(tmp_path, "tlb_driver", "tlb")
     before = time.time_ns() // 1000
-    done = subprocess.run(tmp_path / "driver", capture_output=True, text=True, check=True)
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
     first, second, *flushes = map(int, done.stdout.split())
     assert before <= first <= second <= time.time_ns() // 1000
     # Later than any time of the host, so that QEMU's first window has ended.

@@ -21,8 +21,7 @@ int submit_all(struct io_uring *ring, unsigned int wait_for);
 /* Submit all waiting requests of the ring; on return all those of files are done, as a whole. */
 void submit_and_finish(struct io_uring *ring);
 /* Do the rest of a request that the kernel did in part or not at all, and correct its result. QEMU
- * would submit it again, but at a time of the host: the kernel reads in part if the host's page
- * cache has only a part. */
+ * would submit it again, but at a time of the host. */
 void do_the_rest(const struct io_uring_sqe *request, struct io_uring_cqe *result);
 /* Add a request to those that wait in the ring. */
 void queue_again(struct io_uring *ring, const struct io_uring_sqe *request);

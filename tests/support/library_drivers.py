@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Compiles a test's driver in C together with a source of vm/disk_library."""
+
+import subprocess
+from pathlib import Path
+
+from vm.disk_model import SOURCES
+
+DRIVERS = Path(__file__).parents[1] / "vm"
+# A function that takes the place of a library's has its parameters, used or not.
+COMPILER = ("gcc", "-O1", "-Wall", "-Wextra", "-Wno-unused-parameter")
+SANITIZERS = "-fsanitize=address,undefined"
+
+
+def compiled(folder: Path, driver: str, source: str, *libraries: str) -> Path:
+    """The program of tests/vm/DRIVER.c and vm/disk_library/SOURCE.c, in this folder."""
+    program = folder / driver
+    files = (str(DRIVERS / f"{driver}.c"), str(SOURCES / f"{source}.c"))
+    command = [*COMPILER, SANITIZERS, f"-I{SOURCES}", *files, *libraries, "-o", str(program)]
+    subprocess.run(command, check=True)
+    return program
