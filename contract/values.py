@@ -207,7 +207,8 @@ def knob(text: str) -> tuple[str, str]:
     return path, value
 
 
-SCOPE_PER_PROGRAM = ("cgroup.subtree_control", "+memory")
+SUBTREE = "cgroup.subtree_control"
+SCOPE_PER_PROGRAM = (SUBTREE, "+memory")
 MANAGED_OOM = "ManagedOOM"
 
 

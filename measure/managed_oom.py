@@ -10,7 +10,7 @@ import contextlib
 import json
 import shutil
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +26,14 @@ LIMIT_100_PERCENT = (1 << 32) - 1
 
 @contextlib.contextmanager
 def subscription(
-    properties: Sequence[tuple[str, str]], group: str
-) -> Iterator[Callable[[], list[dict[str, Any]]] | None]:
+    properties: Mapping[str, str], group: str
+) -> Iterator[Callable[[], list[dict[str, Any]]]]:
     """Listen where systemd would; yields a function that sends the groups to the daemon.
 
-    properties: (name, value) as in systemd.resource-control(5); None is yielded if there are none.
-    group: the workload's group, below the root. The function returns what it has sent; UserError
-    if no daemon subscribes within TIMEOUT_S.
+    properties: names and values as in systemd.resource-control(5). group: the workload's group,
+    below the root. The function returns what it has sent; UserError if no daemon subscribes within
+    TIMEOUT_S.
     """
-    if not properties:
-        yield None
-        return
     with contextlib.ExitStack() as stack:
         for folder in (SOCKET.parent, SOCKET.parent / DAEMON_FOLDER):
             if not folder.exists():
@@ -49,7 +46,7 @@ def subscription(
         listening.listen(1)
 
         def send_groups() -> list[dict[str, Any]]:
-            groups = _groups(dict(properties), group)
+            groups = _groups(properties, group)
             reply = {"parameters": {"cgroups": groups}, "continues": True}
             try:
                 connection = stack.enter_context(listening.accept()[0])

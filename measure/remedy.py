@@ -18,7 +18,6 @@ from typing import Any
 from contract import values
 from contract.variant import Variant
 from errors import UserError
-from measure import managed_oom
 from monitors.streams import AnyProgram
 from setup import meminfo
 from setup.crypt_lvm import mapper
@@ -63,22 +62,23 @@ def _in_scope(program: AnyProgram) -> AnyProgram:
 def around(variant: Variant) -> Iterator[dict[str, Any]]:
     """Run the variant's daemon and set its control group up; yields the facts for meta.json.
 
-    `name`, `daemon`, `slice` (as the kernel reads it back), `managed` (what systemd-oomd is told),
-    and on leaving `daemon_alive` and `log`, the daemon's last lines. UserError if the daemon is
-    missing or ends at once, or if the group cannot be made.
+    `name`, `daemon`, `slice` (as the kernel reads it back), `managed` (the groups that were sent to
+    systemd-oomd), and on leaving `daemon_alive` and `log`, the daemon's last lines. UserError if
+    the daemon is missing or ends at once, or if the group cannot be made.
     """
     facts: dict[str, Any] = {"name": variant.remedy}
+    files = dict(variant.slice)
+    properties = {name: files.pop(name) for name in [*files] if name.startswith(values.MANAGED_OOM)}
+    send_groups = None
     with contextlib.ExitStack() as stack:
-        if variant.slice:
-            settings = {
-                file: absolute(value)
-                for file, value in variant.slice
-                if not file.startswith(values.MANAGED_OOM)
-            }
+        if files:
+            settings = {file: absolute(value) for file, value in files.items()}
             stack.enter_context(memcg.settled(group(), settings))
             facts["slice"] = _read_back(settings)
-        managed = [pair for pair in variant.slice if pair[0].startswith(values.MANAGED_OOM)]
-        send_groups = stack.enter_context(managed_oom.subscription(managed, group().folder.name))
+        if properties:
+            from measure import managed_oom  # only such a run spends memory on it
+
+            send_groups = stack.enter_context(managed_oom.subscription(properties, SLICE))
         if variant.daemon:
             stack.enter_context(_daemon(variant.daemon, facts))
         if send_groups:

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from contract.values import SUBTREE
 from errors import UserError, write_kernel_file
 
 # Where to mount a memory controller if none is: version 2 in its usual place if that is empty.
@@ -21,7 +22,6 @@ STANDARD_MOUNT, OWN_MOUNT = Path("/sys/fs/cgroup"), Path("/run/desktop-freeze/cg
 # A record for each group; it is written before the step that it describes.
 RECORDS, RECORD = Path("/run/desktop-freeze"), "cgroup-{}.json"
 NAME = "desktop-freeze"
-SUBTREE = "cgroup.subtree_control"
 MOUNTS, FILE_SYSTEMS = Path("/proc/self/mounts"), Path("/proc/filesystems")
 PATIENCE_S = 30.0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Remedies in guests: real daemons kill the runaway and say so, the group is as it was asked.
+"""Remedies in guests: real daemons kill the runaway and log it; the group has its settings.
 
 And the untreated run beside them has neither, in the same image.
 """
@@ -67,9 +67,9 @@ def test_the_group_has_its_share_of_the_memory(campaign: Path) -> None:
 
 
 def test_systemd_oomd_killed_the_runaways_scope_and_no_other(campaign: Path) -> None:
-    told = meta(campaign, "systemd-oomd")
-    assert told["remedy"]["daemon_alive"]
-    kills = [line for line in told["remedy"]["log"] if line.startswith("Killed ")]
+    facts = meta(campaign, "systemd-oomd")
+    assert facts["remedy"]["daemon_alive"]
+    kills = [line for line in facts["remedy"]["log"] if line.startswith("Killed ")]
     assert {line.split()[1] for line in kills} == {"/desktop-freeze-slice/eater.scope"}
     assert "swap used" in kills[0]
-    assert told["figures"]["gave-up"] == 0
+    assert facts["figures"]["gave-up"] == 0

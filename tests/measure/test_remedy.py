@@ -72,6 +72,20 @@ assert "measure.remedy" not in sys.modules
     assert (tmp_path / "events.jsonl").read_text() == ""
 
 
+def test_without_properties_of_systemd_oomd_nothing_listens(tmp_path: Path) -> None:
+    code = """
+import sys
+from pathlib import Path
+from contract.variant import Variant
+from measure import remedy
+remedy.LOG = Path(sys.argv[1])
+with remedy.around(Variant("k", remedy="sleeper", daemon="sleep 60")) as facts:
+    assert "managed" not in facts and "measure.managed_oom" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "log")], cwd=SUITE)
+    assert done.returncode == 0
+
+
 def test_programs_begin_in_the_group_and_a_share_is_of_the_memory() -> None:
     protected = Variant("k", slice=(("memory.low", "50%"),))
     (stream,) = remedy.inside([Stream("gitk-1", ["git", "log"], {})], protected)

@@ -33,9 +33,9 @@ def test_memory_that_the_host_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
     demands.check(parse(["--memory", "900G"]))
 
 
-def test_systemd_oomd_is_not_told_anything_on_this_machine() -> None:
-    said = refused(["--device", "/dev/x", "--slice", "ManagedOOMSwap=kill"])
-    assert "systemd tells systemd-oomd" in said and "--remedy systemd-oomd" in said
+def test_properties_of_systemd_oomd_are_refused_with_a_device() -> None:
+    message = refused(["--device", "/dev/x", "--slice", "ManagedOOMSwap=kill"])
+    assert "systemd tells systemd-oomd" in message and "--remedy systemd-oomd" in message
     demands.check(parse(["--device", "/dev/x", "--slice", "memory.low=50%"]))
 
 
