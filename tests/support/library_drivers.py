@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Compiles a test's driver in C together with a source of vm/disk_library."""
+"""Compiles a test's driver in C together with sources of vm/disk_library."""
 
 import subprocess
 from pathlib import Path
@@ -12,10 +12,13 @@ COMPILER = ("gcc", "-O1", "-Wall", "-Wextra", "-Wno-unused-parameter")
 SANITIZERS = "-fsanitize=address,undefined"
 
 
-def compiled(folder: Path, driver: str, source: str, *libraries: str) -> Path:
-    """The program of tests/vm/DRIVER.c and vm/disk_library/SOURCE.c, in this folder."""
+def compiled(folder: Path, driver: str, sources: str, *libraries: str) -> Path:
+    """The program of tests/vm/DRIVER.c and these sources of vm/disk_library, in this folder."""
     program = folder / driver
-    files = (str(DRIVERS / f"{driver}.c"), str(SOURCES / f"{source}.c"))
+    files = [
+        str(DRIVERS / f"{driver}.c"),
+        *(str(SOURCES / f"{name}.c") for name in sources.split()),
+    ]
     command = [*COMPILER, SANITIZERS, f"-I{SOURCES}", *files, *libraries, "-o", str(program)]
     subprocess.run(command, check=True)
     return program

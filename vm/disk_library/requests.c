@@ -98,8 +98,9 @@ static void finish_those_done(void *unused)
 		disk->n_served = kept;
 	}
 	submit_and_finish(uring);
-	dispatch();
+	/* First, because QEMU's clock leaps to the timer of dispatch() if the guest has nothing to do. */
 	handle_completions(uring);
+	dispatch();
 }
 
 /* The VM is stopped, or is draining its requests: complete all of them at once. */
