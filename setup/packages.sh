@@ -56,7 +56,7 @@ for argument in "$@"; do
 done
 if ((dev)); then
     packages+=(busybox-static chromium e2fsprogs gcc gitk gpg gpg-agent libbpf-dev libc6-dev libelf-dev
-        liburing-dev make shellcheck xterm xvfb zlib1g-dev)
+        liburing-dev make openssh-client shellcheck xterm xvfb zlib1g-dev)
 fi
 
 missing_packages() {

@@ -5,6 +5,7 @@ FOLDER: a new one for the results and the hosts, which are this machine. OPTIONâ
 Prints how long each took, and which files of its runs are not the same bytes as here.
 """
 
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,8 @@ WITHIN_S = 2 * 3600.0
 
 
 def main() -> None:
-    """Do it."""
+    """Do it. SIGTERM ends the campaign and the hosts, too."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     folder, options = Path(sys.argv[1]).absolute(), sys.argv[2:]
     here = folder / "here"
     campaign(here, "here, two runs at a time", [*options, "--jobs", "2"], {})

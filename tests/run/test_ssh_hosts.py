@@ -19,11 +19,7 @@ from tests.support.fleet_campaign import LABELS, WAIT_S, FleetCampaign
 from tests.support.loopback_hosts import LoopbackHost
 from tests.support.vms import wait_for
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(3 * WAIT_S),
-    pytest.mark.skipif(not Path(loopback_hosts.SSHD).exists(), reason="needs openssh-server"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3 * WAIT_S)]
 
 
 @pytest.fixture(scope="module")

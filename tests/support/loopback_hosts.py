@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Hosts that are this machine: an sshd each on loopback, with a key and a cache of their own.
 
+The sshd is that of Debian's package, which is not installed for it.
+
 Their VMs are played (played_session), by a settings file for each host, unless a test wants real
 ones.
 """
@@ -19,8 +21,11 @@ from typing import Any
 
 from tests.support.played_session import PLAYED
 from tests.support.processes import processes
+from tests.support.unpacked_packages import LIBRARIES, unpack
 
-SSHD = "/usr/sbin/sshd"
+# sshd looks for its privileges' user by this name, which only its package adds.
+USER = "sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin"
+PARTS = {"SshdSessionPath": "sshd-session", "SshdAuthPath": "sshd-auth"}  # since OpenSSH 9.8, 10.0
 PLAYER = Path(__file__).with_name("played_session.py")
 # Imported by each python3 that ssh starts: the suite that was sent knows nothing of tests.
 SITE = f"""\
@@ -34,9 +39,10 @@ if {{"run.one", "run.slurm.on_node"}} & set(sys.orig_argv):
 class LoopbackHost:
     """One of them. Its processes have its cache in their environment."""
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, name: str, folder: Path, programs: Path) -> None:
         self.name = name
         self.folder = folder
+        self._programs = programs
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -53,14 +59,22 @@ class LoopbackHost:
 
     def begin(self, disk_kib: int = 0) -> None:
         """Start its sshd. disk_kib: its cache is on a disk so large, which nobody else sees."""
-        command = [SSHD, "-D", "-e", "-f", str(self.folder / "sshd_config")]
+        sshd = str(self._programs / "usr/sbin/sshd")
+        command = [sshd, "-D", "-e", "-f", str(self.folder / "sshd_config")]
+        mounts = []
+        if os.geteuid() == 0:
+            users = self.folder / "passwd"
+            users.write_text(f"{Path('/etc/passwd').read_text()}{USER}\n")
+            mounts.append(f"mount --bind {users} /etc/passwd")
         if disk_kib:
             (self.folder / "cache").mkdir(exist_ok=True)
-            mount = f'mount -t tmpfs -o size={disk_kib}k none "$0" && exec "$@"'
-            command = ["sh", "-c", mount, str(self.folder / "cache"), *command]
-            command = ["unshare", "--mount", *command]
+            mounts.append(f"mount -t tmpfs -o size={disk_kib}k none {self.folder / 'cache'}")
+        if mounts:
+            shell = " && ".join([*mounts, 'exec "$@"'])
+            command = ["unshare", "--mount", "sh", "-c", shell, "sh", *command]
         self._process = subprocess.Popen(
             command,
+            env={**os.environ, "LD_LIBRARY_PATH": str(self._programs / LIBRARIES)},
             stderr=open(self.folder / "sshd.log", "ab"),  # noqa: SIM115 (the process's own)
         )
         until = time.monotonic() + 600
@@ -101,7 +115,13 @@ def hosts(folder: Path, *names: str, played: bool = True) -> Iterator[list[Loopb
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)]
         subprocess.run(command, check=True)
     public = (folder / "host_key.pub").read_text().rpartition(" ")[0]
-    made = [LoopbackHost(name, folder / name) for name in names]
+    programs = unpack("sshd-for-tests", "openssh-server")
+    parts = {
+        option: path
+        for option, name in PARTS.items()
+        if (path := programs / "usr/lib/openssh" / name).exists()
+    }
+    made = [LoopbackHost(name, folder / name, programs) for name in names]
     config, known = [], []
     for one in made:
         one.folder.mkdir()
@@ -121,7 +141,7 @@ def hosts(folder: Path, *names: str, played: bool = True) -> Iterator[list[Loopb
             f"Port {one.port}\nListenAddress 127.0.0.1\nHostKey {folder / 'host_key'}\n"
             f"PidFile none\nAuthorizedKeysFile {one.folder / 'authorized_keys'}\n"
             "StrictModes no\nUsePAM no\nPasswordAuthentication no\nMaxStartups 50\n"
-            f"SetEnv {words}\n"
+            f"SetEnv {words}\n" + "".join(f"{option} {path}\n" for option, path in parts.items())
         )
         known.append(f"[127.0.0.1]:{one.port} {public}\n")
         config.append(f"Host {one.name}\n    Port {one.port}\n")

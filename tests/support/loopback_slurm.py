@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A Slurm cluster that is this machine: munged, slurmctld and slurmd's of Debian's packages.
 
-The packages are downloaded by apt-get and unpacked into a folder of the cache: nothing is
-installed, and nothing of it runs but within `cluster()`. Needs no root, cgroups or accounting.
+Nothing is installed, and nothing of it runs but within `cluster()`. Needs no root, cgroups or
+accounting.
 """
 
 import contextlib
@@ -16,13 +16,12 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from setup import cache
 from tests.support.loopback_hosts import free_port
 from tests.support.processes import processes
+from tests.support.unpacked_packages import LIBRARIES, unpack
 from tests.support.vms import wait_for
 
 PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge")
-LIBRARIES = "usr/lib/x86_64-linux-gnu"
 COMMANDS = ("sbatch", "squeue", "scancel", "scontrol", "sinfo")
 PATIENCE_S = 600.0  # of a machine that is busy with other things
 CONFIG = """\
@@ -60,29 +59,6 @@ SchedulerParameters=sched_interval=2,bf_interval=2
 {nodes}
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
-
-
-def programs() -> Path:
-    """The folder that the packages are unpacked in; AssertionError if apt-get has none."""
-    found = subprocess.run(
-        ["apt-get", "-q", "--print-uris", "--no-install-recommends", "-y", "install", *PACKAGES],
-        capture_output=True,
-        text=True,
-    )
-    lines = [line.split() for line in found.stdout.splitlines() if line.startswith("'")]
-    files = [words[1] for words in lines]
-    assert found.returncode == 0, found.stderr
-
-    def build(place: Path) -> None:
-        place.mkdir()
-        # What is installed here already is used as it is there.
-        names = [one.split("_")[0] for one in files]
-        command = ["apt-get", "-q", "download", *names]
-        subprocess.run(command, cwd=place.parent, check=True, capture_output=True)
-        for package in place.parent.glob("*.deb"):
-            subprocess.run(["dpkg", "-x", str(package), str(place)], check=True)
-
-    return cache.built("slurm-for-tests", cache.key(*files), build)
 
 
 class LoopbackSlurm:
@@ -202,7 +178,7 @@ class LoopbackSlurm:
 def cluster(folder: Path, *nodes: str, max_array: int = 1001) -> Iterator[LoopbackSlurm]:
     """A cluster within, whose nodes are up."""
     assert shutil.which("apt-get"), "needs Debian's packages"
-    found = programs()
+    found = unpack("slurm-for-tests", *PACKAGES)
     folder.mkdir(parents=True)
     made = LoopbackSlurm(folder, found, nodes, max_array)
     try:

@@ -75,12 +75,13 @@ def campaign(
             stdout=log,
             stderr=log,
         )
-    while process.poll() is None:
-        if time.monotonic() - began > within_s:
-            process.terminate()
-            process.wait()
-        meanwhile(output.read_text(errors="replace"))
-        time.sleep(1.0)
+    try:
+        while process.poll() is None and time.monotonic() - began < within_s:
+            meanwhile(output.read_text(errors="replace"))
+            time.sleep(1.0)
+    finally:
+        process.terminate()
+        process.wait()
     printed = output.read_text(errors="replace")
     assert process.returncode == 0, printed[-4000:]
     return printed, time.monotonic() - began
