@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""With how little memory does the freeze begin? `python3 -m benchmarks.overload PICTURE DIR…`
+
+Input: campaigns of one load on machines with different disks and memory sizes. Output: for each
+machine and memory size the share of the time in gaps of 1 s and more and the worst gap, as text and
+as a picture (PNG). A run that failed or was cut at its limit is a cross: its figures are those up
+to its end.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle, groupby
+from pathlib import Path
+from statistics import mean
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.figures.gaps import percent_in, silences
+from analysis.figures.metrics import counted, whole
+from analysis.figures.stalls import worst
+from analysis.reading.load import Run, load_campaign
+from analysis.reading.streams import STALL
+from errors import UserError, run_command
+from graphs.pictures import png
+from graphs.pictures.style import OKABE_ITO, WIDTH_PX
+
+DPI = 100
+MARKS = ("o", "s", "^", "D")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A run: its machine, the guest's MemTotal in MiB, % of time in gaps >= 1 s, worst gap in s."""
+
+    machine: str
+    memory: float
+    frozen: float
+    worst: float
+    completed: bool
+
+
+def point_of(run: Run) -> Point:
+    """The figures of a run, up to its end."""
+    gaps = silences(run.subjects)[1]
+    return Point(
+        str(run.fact("machine", "name")),
+        float(run.fact("mem_total_kib")) / 1024,
+        percent_in(gaps, STALL) if float(gaps.sum()) > 0 else 0.0,
+        max(map(worst, run.subjects)),
+        whole(run),
+    )
+
+
+def points(runs: Iterable[Run]) -> list[Point]:
+    """All runs with a result, by machine, the largest memory first; UserError if there is none."""
+    made = [point_of(run) for run in runs if counted(run)]
+    if not made:
+        raise UserError("none of these runs has a result")
+    return sorted(made, key=lambda point: (point.machine, -point.memory))
+
+
+def by_memory(made: Iterable[Point]) -> Mapping[tuple[str, float], list[Point]]:
+    """The points of each machine and memory size, in their order."""
+    groups = groupby(made, lambda point: (point.machine, point.memory))
+    return {place: list(group) for place, group in groups}
+
+
+def text(made: Sequence[Point]) -> list[str]:
+    """A line for each machine and memory size."""
+    lines = ["machine  MemTotal  runs  completed  frozen  worst gap"]
+    for (machine, memory), group in by_memory(made).items():
+        frozen = mean(point.frozen for point in group)
+        longest = max(point.worst for point in group)
+        completed = sum(point.completed for point in group)
+        lines.append(
+            f"{machine:8} {memory:4.0f} MiB {len(group):5} {completed:10} {frozen:5.0f} % "
+            f"{longest:8.1f} s"
+        )
+    return lines
+
+
+def draw(made: Sequence[Point], path: Path) -> Path:
+    """Draw the picture: memory grows to the left, so the load grows to the right."""
+    return png.write(lambda: _figure(made), path)
+
+
+def _figure(made: Sequence[Point]) -> Figure:
+    figure = Figure(figsize=(WIDTH_PX / DPI, 4.2), dpi=DPI, layout="constrained")
+    shares, longest = figure.subplots(1, 2)
+    _panel(shares, made, lambda point: point.frozen, "Share of the time in gaps of 1 s and more, %")
+    shares.set_ylim(-3, 103)
+    _panel(longest, made, lambda point: point.worst, "Worst gap, s")
+    longest.set_yscale("log")
+    shares.legend(frameon=False, loc="upper left")
+    figure.suptitle(
+        "The same load with less and less memory. Cross: not done at its limit, or failed"
+    )
+    return figure
+
+
+def _panel(axes: Axes, made: Sequence[Point], value: Callable[[Point], float], title: str) -> None:
+    machines = list(dict.fromkeys(point.machine for point in made))
+    for machine, colour, mark in zip(machines, cycle(OKABE_ITO), cycle(MARKS), strict=False):
+        of_machine = [point for point in made if point.machine == machine]
+        means = [
+            (memory, mean(map(value, group)))
+            for (_, memory), group in by_memory(of_machine).items()
+        ]
+        axes.plot(*zip(*means, strict=True), color=colour, linewidth=1)
+        for point in of_machine:
+            axes.plot(
+                *([point.memory], [value(point)]),
+                color=colour,
+                marker=mark if point.completed else "x",
+                linestyle="none",
+            )
+        axes.plot([], [], color=colour, marker=mark, label=machine)
+    axes.set_title(title)
+    axes.set_xlabel("the guest's MemTotal, MiB")
+    axes.xaxis.set_inverted(True)
+    axes.grid(alpha=0.3)
+
+
+def main(argv: list[str]) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python3 -m benchmarks.overload", description=__doc__)
+    parser.add_argument("picture", type=Path, metavar="PICTURE")
+    parser.add_argument("campaigns", nargs="+", type=Path, metavar="DIR")
+    options = parser.parse_args(argv)
+    made = points(run for path in options.campaigns for run in load_campaign(path).runs)
+    draw(made, options.picture)
+    print("\n".join(text(made)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("benchmarks.overload", lambda: main(sys.argv[1:])))
