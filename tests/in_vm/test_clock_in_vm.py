@@ -4,7 +4,7 @@
 import contextlib
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,6 @@ from tests.support.vms import command, disk_speeds, nothing_left
 pytestmark = [pytest.mark.vm, pytest.mark.own_clock, pytest.mark.timeout(900)]
 
 SMALL = ["--profile", "quick", "--commits", "6000", "--gitk", "2", "--accel", "tcg"]
-TRIES = 3
 
 
 @contextlib.contextmanager
@@ -55,22 +54,6 @@ def test_two_disks_at_once_share_nothing(laptop: tuple[Path, dict[str, float]]) 
     assert found["both_read_bytes_per_s"] == pytest.approx(2 * 58e6, rel=0.05)
 
 
-def the_same_again(first: Path, again: Callable[[Path], Path], folder: Path) -> None:
-    """Assert that runs are equal, file by file: two of the first and at most TRIES more.
-
-    Not the first two: QEMU's clock may leap a little too far beside others at work, which is seldom
-    (docs/explain/machines-and-clocks.md).
-    """
-    seen = [contents(first)]
-    with busy(2):
-        for number in range(TRIES):
-            seen.append(contents(again(folder / str(number))))
-            if seen[-1] in seen[:-1]:
-                return
-            print("differ:", [name for name in seen[0] if seen[0][name] != seen[-1].get(name)])
-    pytest.fail(f"no two of {1 + TRIES} runs with one seed are the same")
-
-
 def contents(run_dir: Path) -> dict[str, bytes]:
     """A run's files."""
     return {path.name: path.read_bytes() for path in run_dir.iterdir() if path.is_file()}
@@ -107,19 +90,13 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def test_the_whole_run_again_beside_others_at_work(
     campaign: tuple[Path, str], tmp_path: Path
 ) -> None:
-    def of_campaign(folder: Path) -> Path:
-        (run_dir,) = folder.glob("*/1")
-        return run_dir
-
-    def again(folder: Path) -> Path:
-        small_run(folder)
-        return of_campaign(folder)
-
+    with busy(2):
+        small_run(tmp_path / "again")
     # Byte for byte, each line with the microsecond of the guest's.
-    first = of_campaign(campaign[0])
-    names = {path.name for path in first.iterdir()}
-    assert {"vmstat.tsv", "latency-gitk-1.log", "tasks.tsv", "console.log", META} <= names
-    the_same_again(first, again, tmp_path)
+    first, again = (contents(next(out.glob("*/1"))) for out in (campaign[0], tmp_path / "again"))
+    assert {"vmstat.tsv", "latency-gitk-1.log", "tasks.tsv", "console.log", META} <= set(first)
+    assert set(first) == set(again)
+    assert [name for name in first if first[name] != again[name]] == []
 
 
 def test_a_run_on_the_laptop(campaign: tuple[Path, str]) -> None:
