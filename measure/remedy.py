@@ -33,8 +33,15 @@ MEMINFO = Path("/proc/meminfo")
 
 
 def group() -> memcg.Memcg:
-    """The control group of the workload's programs, which exists within `around`."""
-    return memcg.Memcg(memcg.hierarchy(2)[0] / SLICE, old=False)
+    """The control group of the workload's programs, which exists within `around`.
+
+    UserError if the machine's memory controller is of version 1.
+    """
+    root, old = memcg.hierarchy(2)
+    if old:
+        reason = "a remedy's control group is of version 2, and this machine's are of version 1"
+        raise UserError(reason, hint="boot with systemd.unified_cgroup_hierarchy=1")
+    return memcg.Memcg(root / SLICE, old=False)
 
 
 def inside(programs: Sequence[AnyProgram], variant: Variant) -> list[AnyProgram]:

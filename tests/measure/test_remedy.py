@@ -12,6 +12,7 @@ from contract.variant import Variant
 from errors import UserError
 from measure import remedy
 from monitors.streams import Stream
+from workloads import memcg
 from workloads.load_output import SCOPE
 from workloads.memcg import Memcg
 
@@ -25,6 +26,7 @@ def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemTotal:         200000 kB\n")
     monkeypatch.setattr(remedy, "MEMINFO", meminfo)
+    monkeypatch.setattr(memcg, "hierarchy", lambda _: (tmp_path, False))
 
 
 def script(tmp_path: Path, text: str) -> str:
@@ -51,6 +53,15 @@ def test_a_daemon_that_will_not_do_says_why(tmp_path: Path) -> None:
     with (
         pytest.raises(UserError, match="no-such-daemon is not installed on this machine"),
         remedy.around(Variant("k", daemon="no-such-daemon -v")),
+    ):
+        pass
+
+
+def test_control_groups_of_version_1_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memcg, "hierarchy", lambda _: (Path("/sys/fs/cgroup/memory"), True))
+    with (
+        pytest.raises(UserError, match="this machine's are of version 1"),
+        remedy.around(Variant("k", slice=(("memory.low", "50%"),))),
     ):
         pass
 
