@@ -27,7 +27,6 @@ HOSTS = [
 # What meta.json says of the host, and not of the guest.
 OF_THE_HOST = {"host"}
 MEMORY_KIB, APART_KIB = 8 << 10, 64
-TRIES = 3
 
 
 def main_job(fleet: Fleet, debian: str, user: str) -> MainJob:
@@ -59,26 +58,6 @@ def same_bytes(run: Path, other: Path) -> list[str]:
     return differing
 
 
-def assert_the_same_run(fleet: Fleet, jobs: tuple[MainJob, MainJob]) -> None:
-    """The guests had the same bytes, and one seed makes the same run on both hosts.
-
-    Beside others at work a run is at times another one, on one host as well
-    (docs/explain/machines-and-clocks.md): then smaller runs are made on each,
-    until a run of the first is a run of the other.
-    """
-    guests = [meta_of(job.run)["guest"] for job in jobs]
-    assert guests[0] == guests[1]
-    runs = [[job.run] for job in jobs]
-    differing = [same_bytes(jobs[0].run, jobs[1].run)]
-    for number in range(TRIES):
-        if [] in differing:
-            return
-        for job, made in zip(jobs, runs, strict=True):
-            made.append(fleet.small_run(job, number))
-        differing += [same_bytes(one, other) for one in runs[0][1:] for other in runs[1][1:]]
-    assert [] in differing, differing
-
-
 @pytest.mark.parametrize(("debian", "user"), HOSTS)
 def test_the_main_job_on_a_fresh_host(
     fleet: Fleet, debian: str, user: str, record_property: Callable[[str, object], None]
@@ -107,7 +86,9 @@ def test_the_run_is_the_same_on_each(fleet: Fleet, debian: str, user: str) -> No
     jobs = main_job(fleet, "12", ROOT), main_job(fleet, debian, user)
     cost = [meta_of(job.run)["observing"]["memory_kib"] for job in jobs]
     assert abs(cost[0] - cost[1]) <= APART_KIB, cost
-    assert_the_same_run(fleet, jobs)
+    guests = [meta_of(job.run)["guest"] for job in jobs]
+    assert guests[0] == guests[1]
+    assert same_bytes(jobs[0].run, jobs[1].run) == []
 
 
 @pytest.mark.jobs("tests")

@@ -121,16 +121,6 @@ class Fleet:
 
         return self._once(f"main job {debian} {user}", work)
 
-    def small_run(self, job: MainJob, number: int) -> Path:
-        """The folder of one more run on that host, with fewer commits and the same seed."""
-        out = f"results/again-{number}"
-        campaign = job.host.path(f"{job.clone}/{out}")
-        if not campaign.exists():
-            command = ("./run_test.sh", *FEWER, "--out", out)
-            output = job.host.run(job.user, job.clone, *command, within_s=SMALL_JOB_S)
-            assert output.status == 0, output.text
-        return run_of(campaign)
-
     def own_tests(self) -> "Future[list[Output]]":
         """The README's second command on Debian 13, by the ordinary user: two parts of it."""
         before = self.main_job("13", USER)
