@@ -17,6 +17,7 @@ from statistics import mean
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from analysis.figures.gaps import percent_in, silences
 from analysis.figures.metrics import counted, whole
@@ -94,7 +95,10 @@ def _figure(made: Sequence[Point]) -> Figure:
     shares.set_ylim(-3, 103)
     _panel(longest, made, lambda point: point.worst, "Worst gap, s")
     longest.set_yscale("log")
-    shares.legend(frameon=False, loc="upper left")
+    longest.yaxis.set_major_formatter("{x:g}")
+    longest.yaxis.set_minor_formatter(NullFormatter())
+    lines, names = shares.get_legend_handles_labels()
+    figure.legend(lines, names, frameon=False, loc="outside lower center", ncols=len(names))
     figure.suptitle(
         "The same load with less and less memory. Cross: not done at its limit, or failed"
     )
