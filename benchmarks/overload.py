@@ -19,11 +19,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from analysis.figures.gaps import percent_in, silences
-from analysis.figures.metrics import counted, whole
+from analysis.figures.counters import KIB_PER_MIB
+from analysis.figures.metrics import counted, frozen_share, whole
 from analysis.figures.stalls import worst
 from analysis.reading.load import Run, load_campaign
-from analysis.reading.streams import STALL
 from errors import UserError, run_command
 from graphs.pictures import png
 from graphs.pictures.style import OKABE_ITO, WIDTH_PX
@@ -43,13 +42,15 @@ class Point:
     completed: bool
 
 
-def point_of(run: Run) -> Point:
-    """The figures of a run, up to its end."""
-    gaps = silences(run.subjects)[1]
+def point_of(run: Run) -> Point | None:
+    """The figures of a run, up to its end; None if its share is not known."""
+    frozen = frozen_share(run)
+    if frozen is None:
+        return None
     return Point(
         str(run.fact("machine", "name")),
-        float(run.fact("mem_total_kib")) / 1024,
-        percent_in(gaps, STALL) if float(gaps.sum()) > 0 else 0.0,
+        float(run.fact("mem_total_kib")) / KIB_PER_MIB,
+        frozen,
         max(map(worst, run.subjects)),
         whole(run),
     )
@@ -57,7 +58,7 @@ def point_of(run: Run) -> Point:
 
 def points(runs: Iterable[Run]) -> list[Point]:
     """All runs with a result, by machine, the largest memory first; UserError if there is none."""
-    made = [point_of(run) for run in runs if counted(run)]
+    made = [point for run in runs if counted(run) and (point := point_of(run))]
     if not made:
         raise UserError("none of these runs has a result")
     return sorted(made, key=lambda point: (point.machine, -point.memory))
@@ -83,12 +84,8 @@ def text(made: Sequence[Point]) -> list[str]:
     return lines
 
 
-def draw(made: Sequence[Point], path: Path) -> Path:
-    """Draw the picture: memory grows to the left, so the load grows to the right."""
-    return png.write(lambda: _figure(made), path)
-
-
 def _figure(made: Sequence[Point]) -> Figure:
+    """The picture: memory shrinks to the right, so the load grows to the right."""
     figure = Figure(figsize=(WIDTH_PX / DPI, 4.2), dpi=DPI, layout="constrained")
     shares, longest = figure.subplots(1, 2)
     _panel(shares, made, lambda point: point.frozen, "Share of the time in gaps of 1 s and more, %")
@@ -116,7 +113,8 @@ def _panel(axes: Axes, made: Sequence[Point], value: Callable[[Point], float], t
         axes.plot(*zip(*means, strict=True), color=colour, linewidth=1)
         for point in of_machine:
             axes.plot(
-                *([point.memory], [value(point)]),
+                [point.memory],
+                [value(point)],
                 color=colour,
                 marker=mark if point.completed else "x",
                 linestyle="none",
@@ -135,7 +133,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("campaigns", nargs="+", type=Path, metavar="DIR")
     options = parser.parse_args(argv)
     made = points(run for path in options.campaigns for run in load_campaign(path).runs)
-    draw(made, options.picture)
+    png.write(lambda: _figure(made), options.picture)
     print("\n".join(text(made)))
     return 0
 

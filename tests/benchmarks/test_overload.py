@@ -14,6 +14,7 @@ from tests.make_results import line_log, meta, write_run
 def campaign(folder: Path, machine: str, mib: int, gaps: list[float], state: str) -> Path:
     """A campaign of one run of one gitk with these gaps (s) before its lines."""
     facts = meta("6.12", machine={"name": machine}, mem_total_kib=mib * 1024)
+    facts["parameters"] |= {"gitk": 1}
     log = line_log([(gap, f"line {number}") for number, gap in enumerate(gaps)], 0.0)
     files: dict[str, str | bytes] = {"latency-gitk-1.log": log, "meta.json": json.dumps(facts)}
     write_run(folder / "6.12" / "1", files, state, why="known", elapsed_s=sum(gaps))

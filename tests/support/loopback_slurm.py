@@ -178,9 +178,9 @@ class LoopbackSlurm:
 def cluster(folder: Path, *nodes: str, max_array: int = 1001) -> Iterator[LoopbackSlurm]:
     """A cluster within, whose nodes are up."""
     assert shutil.which("apt-get"), "needs Debian's packages"
-    found = unpack("slurm-for-tests", *PACKAGES)
+    programs = unpack("slurm-for-tests", *PACKAGES)
     folder.mkdir(parents=True)
-    made = LoopbackSlurm(folder, found, nodes, max_array)
+    made = LoopbackSlurm(folder, programs, nodes, max_array)
     try:
         made.begin("munged", "slurmctld", *nodes)
         assert wait_for(made.is_up, PATIENCE_S), (folder / "slurmctld.log").read_text()[-3000:]
