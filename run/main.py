@@ -12,7 +12,7 @@ from pathlib import Path
 
 from contract.options import Options
 from contract.run_files import ABORTED, HUNG, LOST, PANICKED, REPORT, UNFINISHED
-from errors import Exit, run_command
+from errors import Exit, UserError, run_command
 from run import checks, clock, demands, machine_lock, on_device
 from run.arguments import parse
 from run.bisect.options import is_asked
@@ -131,6 +131,8 @@ def main() -> int:
     if is_asked(argv):
         os.execv(sys.executable, [sys.executable, "-m", "run.bisect", *argv])
     options = parse(argv)
+    if options.dry_run:
+        raise UserError("run.main does runs; ./run_test.sh --dry-run shows them")
     demands.check(options)
     options = identified(options)
     # Set once: the default name contains the current time in seconds.

@@ -96,10 +96,20 @@ def _answers(compared: Compared) -> Iterator[str]:
         yield from paragraph(f"Of the other variants: {tally(compared)}.", "  ")
     yield ""
     if compared.primary:
-        yield from grid(verdict_rows(compared, IN_SUMMARY), WIDTH, least=0, whole_names=True)
+        yield from _verdicts(compared)
         if words := legend(compared):
             yield from paragraph(words)
         yield ""
+
+
+def _verdicts(compared: Compared) -> list[str]:
+    """The table of verdicts; without the standard deviations if it were too wide with them."""
+    without = tuple("mean" if name == "mean and sd" else name for name in IN_SUMMARY)
+    for columns in (IN_SUMMARY, without):
+        lines = grid(verdict_rows(compared, columns), WIDTH, least=0, whole_names=True)
+        if max(map(len, lines)) <= WIDTH:
+            break
+    return lines
 
 
 def _tables(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[str]:

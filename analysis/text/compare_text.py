@@ -55,7 +55,7 @@ def _of_one(compared: Compared, width: int, colour: bool) -> str:
     others = compared.variants[1:]
     if others:
         lines += ["", *wrap(f"{heading(compared.metric)}, against {_base(compared)}:", width), ""]
-        lines += grid(verdict_rows(compared), width, colour=colour, whole_names=True)
+        lines += grid(verdict_rows(compared), width, colour=colour, whole_names=True, least=0)
         lines += wrap(legend(compared), width)
         lines += ["", "Spread between runs (of the runs that ended), and runs that failed:", ""]
         lines += grid(spread_rows(compared), width, colour=colour)

@@ -58,6 +58,22 @@ def _worst(compared: Compared, variant: str) -> str:
     return "-" if felt is None else (">=" if felt.cut else "") + seconds(felt.worst)
 
 
+def _keys_metric(compared: Compared) -> str:
+    """The metric of slow keys in windows (--screen), or if there are none at terminals, or ''."""
+    for key in (SLOW_WINDOW_KEYS, SLOW_KEYS):
+        if any(sample.mean is not None for sample in compared.samples.get(key, {}).values()):
+            return key
+    return ""
+
+
+def _keys(compared: Compared, variant: str) -> str:
+    key = _keys_metric(compared)
+    sample = compared.samples[key][variant] if key else None
+    if sample is None or sample.mean is None:
+        return "-"
+    return (">=" if sample.failed else "") + f"{sample.mean:.0f} %"
+
+
 def _killed(compared: Compared, variant: str) -> str:
     """Programs killed in a run, on average; empty if none was killed in any run."""
     comparisons = compared.primary.values()
@@ -67,12 +83,14 @@ def _killed(compared: Compared, variant: str) -> str:
     return f"{next(iter(comparisons)).base_lost if comparison is None else comparison.lost:.2g}"
 
 
+SLOW_KEYS, SLOW_WINDOW_KEYS = "keys-0.1", "window-keys-0.1"  # metrics
 MEAN = ""  # a head that `verdict_rows` replaces by the primary metric's
 # Each column that a table of verdicts can have: its head, and its cell of a variant.
 COLUMNS: dict[str, tuple[str, Cell]] = {
     "verdict": ("verdict", _verdict),
     "frozen": ("frozen", _frozen),
     "worst": ("worst", _worst),
+    "keys": ("keys", _keys),
     "runs": ("runs", lambda compared, variant: runs_cell(_sample(compared, variant))),
     "failed": ("failed", _failed),
     "killed": ("killed", _killed),
@@ -85,8 +103,9 @@ COLUMNS: dict[str, tuple[str, Cell]] = {
     "ratio": ("ratio (interval)", _of_comparison(lambda one: ratio_cell(one))),
     "p": ("p (Holm)", _of_comparison(lambda one: p_cell(one.p_adjusted))),
 }
-IN_FULL = ("verdict", "killed", "frozen", "worst", "mean", "sd", "ratio", "p", "runs", "failed")
-IN_SUMMARY = ("verdict", "killed", "frozen", "worst", "mean and sd", "ratio")
+FELT = ("verdict", "killed", "frozen", "worst", "keys")
+IN_FULL = (*FELT, "mean", "sd", "ratio", "p", "runs", "failed")
+IN_SUMMARY = (*FELT, "mean and sd", "ratio")
 IN_REPORT = ("verdict", "mean and sd", "ratio", "p")
 
 
@@ -110,9 +129,13 @@ def legend(compared: Compared) -> str:
     if not compared.felt:
         return ""
     words = next(iter(compared.felt.values())).added_up
+    where = {SLOW_KEYS: "at terminals", SLOW_WINDOW_KEYS: "in windows", "": ""}[
+        _keys_metric(compared)
+    ]
+    typed = f"keys: of those typed {where}, the share that took 0.1 s or more; " if where else ""
     return (
         "Frozen: share of the time in gaps of 1 s or more; worst: the longest gap in any run; "
-        f"stalled: all such gaps{words and f' of {words}'}, mean of a run."
+        f"{typed}stalled: all such gaps{words and f' of {words}'}, mean of a run."
     )
 
 

@@ -50,10 +50,10 @@ GOLDEN = """\
 
 Stalled seconds per run, against 6.1:
 
-variant   verdict    frozen  worst   stalled s  sd   ratio (interval)  p (Holm)  runs  failed
-6.1       baseline   93 %    66.0 s  63.0       2.2                              5     0
-7.2       improved   86 %    35.0 s  31.4       2.7  0.50 (0.44-0.56)  0.016     5     0
-7.3-rc7   undecided  >=81 %  23.0 s  >=21.5     1.3  0.35 (0.32-inf)   0.15      5     1
+variant  verdict    frozen  worst   stalled s  sd   ratio (interval)  p (Holm)  runs  failed
+6.1      baseline   93 %    66.0 s  63.0       2.2                              5     0
+7.2      improved   86 %    35.0 s  31.4       2.7  0.50 (0.44-0.56)  0.016     5     0
+7.3-rc7  undecided  >=81 %  23.0 s  >=21.5     1.3  0.35 (0.32-inf)   0.15      5     1
 Frozen: share of the time in gaps of 1 s or more; worst: the longest gap in any run; stalled: all
 such gaps, mean of a run.
 
