@@ -132,7 +132,7 @@ def main() -> int:
         os.execv(sys.executable, [sys.executable, "-m", "run.bisect", *argv])
     options = parse(argv)
     if options.dry_run:
-        raise UserError("run.main does runs; ./run_test.sh --dry-run shows them")
+        raise UserError("run.main does runs; ./run_test.sh --dry-run shows them", status=Exit.USAGE)
     demands.check(options)
     options = identified(options)
     # Set once: the default name contains the current time in seconds.

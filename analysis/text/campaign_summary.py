@@ -25,10 +25,10 @@ from analysis.reading.streams import Stream
 from analysis.reading.words import plain, plural, seconds, some
 from analysis.text import causes as causes_text
 from analysis.text import hosts, layout, lost_programs, workload_tables
-from analysis.text.compare_text import together
-from analysis.text.layout import WIDTH, grid, paragraph
+from analysis.text.compare_text import together, verdict_lines
+from analysis.text.layout import WIDTH, paragraph
 from analysis.text.machine import references, swaps
-from analysis.text.verdict_table import IN_SUMMARY, legend, verdict_rows
+from analysis.text.verdict_table import IN_SUMMARY, legend
 from analysis.verdicts import cause_table
 from analysis.verdicts.cause_table import Causes
 from analysis.verdicts.choice import LISTED_RUNS, SHOWN, display_labels, in_order
@@ -96,20 +96,10 @@ def _answers(compared: Compared) -> Iterator[str]:
         yield from paragraph(f"Of the other variants: {tally(compared)}.", "  ")
     yield ""
     if compared.primary:
-        yield from _verdicts(compared)
+        yield from verdict_lines(compared, IN_SUMMARY, WIDTH)
         if words := legend(compared):
             yield from paragraph(words)
         yield ""
-
-
-def _verdicts(compared: Compared) -> list[str]:
-    """The table of verdicts; without the standard deviations if it were too wide with them."""
-    without = tuple("mean" if name == "mean and sd" else name for name in IN_SUMMARY)
-    for columns in (IN_SUMMARY, without):
-        lines = grid(verdict_rows(compared, columns), WIDTH, least=0, whole_names=True)
-        if max(map(len, lines)) <= WIDTH:
-            break
-    return lines
 
 
 def _tables(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[str]:

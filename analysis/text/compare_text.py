@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """compare.txt: everything in a comparison, as plain text of at most `width` columns."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from analysis.figures.metrics import Metric
@@ -10,7 +10,7 @@ from analysis.text import causes as causes_text
 from analysis.text import layout, lost_programs, vmstat, workload_tables
 from analysis.text.layout import blocks, grid
 from analysis.text.machine import references, swaps
-from analysis.text.verdict_table import legend, metric_cell, spread_rows, verdict_rows
+from analysis.text.verdict_table import IN_FULL, legend, metric_cell, spread_rows, verdict_rows
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.sentences import more_word
 from analysis.verdicts.statistics import least_more_runs
@@ -44,6 +44,20 @@ def together(compared: Compared) -> str:
     )
 
 
+def verdict_lines(
+    compared: Compared, columns: Sequence[str], width: int, *, colour: bool = False
+) -> list[str]:
+    """The table of verdicts; without the standard deviations if it is too wide with them."""
+    without = [name.removesuffix(" and sd") for name in columns if name != "sd"]
+    names = {"variant", *compared.labels.values()}  # may be long, on lines of their own
+    for chosen in (columns, without):
+        rows = list(verdict_rows(compared, chosen))
+        lines = grid(rows, width, whole_names=True, least=0)
+        if max(len(line) for line in lines if line not in names) <= width:
+            break
+    return grid(rows, width, colour=colour, whole_names=True, least=0)
+
+
 def _of_one(compared: Compared, width: int, colour: bool) -> str:
     lines: list[str] = []
     for variant in compared.variants:
@@ -55,7 +69,7 @@ def _of_one(compared: Compared, width: int, colour: bool) -> str:
     others = compared.variants[1:]
     if others:
         lines += ["", *wrap(f"{heading(compared.metric)}, against {_base(compared)}:", width), ""]
-        lines += grid(verdict_rows(compared), width, colour=colour, whole_names=True, least=0)
+        lines += verdict_lines(compared, IN_FULL, width, colour=colour)
         lines += wrap(legend(compared), width)
         lines += ["", "Spread between runs (of the runs that ended), and runs that failed:", ""]
         lines += grid(spread_rows(compared), width, colour=colour)

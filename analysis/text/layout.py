@@ -61,7 +61,7 @@ def grid(
     cells = [list(row) for row in rows]
     sizes = [max(map(len, column)) for column in zip(*cells, strict=True)]
     room = width - sum(sizes[1:]) - 2 * (len(sizes) - 1)
-    sizes[0] = max(least, min(sizes[0], room))
+    sizes[0] = max(least, min(sizes[0], room if whole_names else max(8, room)))
     lines = []
     for row in cells:
         if whole_names and len(row[0]) > sizes[0]:

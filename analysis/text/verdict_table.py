@@ -59,18 +59,21 @@ def _worst(compared: Compared, variant: str) -> str:
 
 
 def _keys_metric(compared: Compared) -> str:
-    """The metric of slow keys in windows (--screen), or if there are none at terminals, or ''."""
-    for key in (SLOW_WINDOW_KEYS, SLOW_KEYS):
-        if any(sample.mean is not None for sample in compared.samples.get(key, {}).values()):
-            return key
-    return ""
+    """The metric of slow keys: in windows if all variants have those, else at terminals, or ''."""
+
+    def typed(key: str) -> set[str]:
+        samples = compared.samples.get(key, {})
+        return {variant for variant, sample in samples.items() if sample.mean is not None}
+
+    windows, terminals = typed(SLOW_WINDOW_KEYS), typed(SLOW_KEYS)
+    return SLOW_WINDOW_KEYS if windows and windows >= terminals else SLOW_KEYS if terminals else ""
 
 
 def _keys(compared: Compared, variant: str) -> str:
     key = _keys_metric(compared)
     sample = compared.samples[key][variant] if key else None
     if sample is None or sample.mean is None:
-        return "-"
+        return "failed" if sample and sample.values else "-"
     return (">=" if sample.failed else "") + f"{sample.mean:.0f} %"
 
 
@@ -125,18 +128,21 @@ def verdict_rows(compared: Compared, columns: Sequence[str] = IN_FULL) -> Iterat
 
 
 def legend(compared: Compared) -> str:
-    """What the columns of a desktop workload's verdicts mean; empty for other workloads."""
-    if not compared.felt:
-        return ""
-    words = next(iter(compared.felt.values())).added_up
-    where = {SLOW_KEYS: "at terminals", SLOW_WINDOW_KEYS: "in windows", "": ""}[
-        _keys_metric(compared)
-    ]
-    typed = f"keys: of those typed {where}, the share that took 0.1 s or more; " if where else ""
-    return (
-        "Frozen: share of the time in gaps of 1 s or more; worst: the longest gap in any run; "
-        f"{typed}stalled: all such gaps{words and f' of {words}'}, mean of a run."
-    )
+    """What the columns of verdicts mean; empty if it has only those that every workload has."""
+    parts = []
+    if compared.felt:
+        words = next(iter(compared.felt.values())).added_up
+        parts = [
+            "frozen: share of the time in gaps of 1 s or more",
+            "worst: the longest gap in any run",
+            f"stalled: all such gaps{words and f' of {words}'}, mean of a run",
+        ]
+    if key := _keys_metric(compared):
+        where = {SLOW_KEYS: "at terminals", SLOW_WINDOW_KEYS: "in windows"}[key]
+        keys = f"keys: of those typed {where}, the share that took 0.1 s or more"
+        parts.insert(2 if parts else 0, keys)
+    text = "; ".join(parts)
+    return text and f"{text[0].upper()}{text[1:]}."
 
 
 def mean_and_sd(metric: Metric, sample: Sample) -> str:

@@ -55,6 +55,40 @@ def test_keys_in_windows_are_shown_if_there_are_some(tmp_path: Path) -> None:
     assert IN_WINDOWS in legend(compared) and AT_TERMINALS not in legend(compared)
 
 
+def test_a_variant_without_windows_shows_the_terminals_of_all(tmp_path: Path) -> None:
+    two_variants(tmp_path)
+    keys = {"programs": {"shell": "bash", "xterm": "xterm"}, "windows": ["xterm"]}
+    observers = [{"name": "recorder"}, {"name": "sampler"}, {"name": "keys"}]
+    in_window = [(at, line.replace("editor", "xterm")) for at, line in LINES]
+    for number in (1, 2):
+        path = stalling_run(tmp_path / "7.3" / str(number), 5.0, keys=keys, observers=observers)
+        (path / "latency-keys.log").write_text(log(in_window, 60.0))
+    compared = compare(load_campaign(tmp_path))
+    assert cells(compared) == {"variant": "keys", "6.1": "83 %", "7.2": "0 %", "7.3": "75 %"}
+    assert AT_TERMINALS in legend(compared)
+
+
+def test_a_workload_whose_primary_metric_is_its_own_has_a_legend_of_keys(tmp_path: Path) -> None:
+    figure = {"key": "answer", "title": "until it answers", "unit": "s", "digits": 1}
+    workload = {
+        **{"name": "runaway", "late": "the eater", "subject": "a window", "primary": "answer"},
+        **{"subjects": ["gitk-1"], "figures": [figure | {"better": "lower"}]},
+    }
+    for label, lines in (("6.1", LINES), ("7.2", FAST)):
+        path = stalling_run(tmp_path / label / "1", 5.0, workload=workload)
+        (path / "latency-keys.log").write_text(log(lines, 60.0))
+    compared = compare(load_campaign(tmp_path))
+    assert not compared.felt and cells(compared)["6.1"] == "83 %"
+    assert legend(compared) == AT_TERMINALS.replace("keys", "Keys", 1)[:-1] + "."
+
+
+def test_all_runs_failed_is_said(tmp_path: Path) -> None:
+    two_variants(tmp_path)
+    for number in (1, 2):
+        stalling_run(tmp_path / "7.3" / str(number), "hung")
+    assert cells(compare(load_campaign(tmp_path)))["7.3"] == "failed"
+
+
 def test_failed_runs_make_it_a_lower_bound(tmp_path: Path) -> None:
     two_variants(tmp_path)
     stalling_run(tmp_path / "6.1" / "3", "hung")
