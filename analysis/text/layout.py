@@ -54,9 +54,10 @@ def grid(
     whole_names: bool = False,
     least: int = 8,
 ) -> list[str]:
-    """A table as lines; if it is wider than `width`, the first column shrinks, down to `least`.
+    """A table as lines; if it is wider than `width`, the first column shrinks.
 
-    Its cells are then cut, or with `whole_names` stand on a line of their own.
+    Its cells are then cut, to no less than 8 columns, or with `whole_names` stand on a line of
+    their own. The column is never narrower than `least`.
     """
     cells = [list(row) for row in rows]
     sizes = [max(map(len, column)) for column in zip(*cells, strict=True)]

@@ -129,19 +129,17 @@ def verdict_rows(compared: Compared, columns: Sequence[str] = IN_FULL) -> Iterat
 
 def legend(compared: Compared) -> str:
     """What the columns of verdicts mean; empty if it has only those that every workload has."""
-    parts = []
+    where = {SLOW_KEYS: "at terminals", SLOW_WINDOW_KEYS: "in windows"}.get(_keys_metric(compared))
+    clauses = [f"keys: of those typed {where}, the share that took 0.1 s or more"] if where else []
     if compared.felt:
         words = next(iter(compared.felt.values())).added_up
-        parts = [
+        clauses = [
             "frozen: share of the time in gaps of 1 s or more",
             "worst: the longest gap in any run",
+            *clauses,
             f"stalled: all such gaps{words and f' of {words}'}, mean of a run",
         ]
-    if key := _keys_metric(compared):
-        where = {SLOW_KEYS: "at terminals", SLOW_WINDOW_KEYS: "in windows"}[key]
-        keys = f"keys: of those typed {where}, the share that took 0.1 s or more"
-        parts.insert(2 if parts else 0, keys)
-    text = "; ".join(parts)
+    text = "; ".join(clauses)
     return text and f"{text[0].upper()}{text[1:]}."
 
 

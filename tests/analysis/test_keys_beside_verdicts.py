@@ -33,6 +33,15 @@ def two_variants(folder: Path) -> Compared:
     return compare(load_campaign(folder))
 
 
+def run_with_windows(folder: Path) -> None:
+    """Keys at a shell, and in the window of an xterm in the editor's place."""
+    keys = {"programs": {"shell": "bash", "xterm": "xterm"}, "windows": ["xterm"]}
+    observers = [{"name": "recorder"}, {"name": "sampler"}, {"name": "keys"}]
+    path = stalling_run(folder, 5.0, keys=keys, observers=observers)
+    in_window = [(at, line.replace("editor", "xterm")) for at, line in LINES]
+    (path / "latency-keys.log").write_text(log(in_window, 60.0))
+
+
 def test_the_share_of_slow_keys_stands_beside_the_verdict(tmp_path: Path) -> None:
     compared = two_variants(tmp_path)
     assert cells(compared) == {"variant": "keys", "6.1": "83 %", "7.2": "0 %"}
@@ -43,12 +52,8 @@ def test_the_share_of_slow_keys_stands_beside_the_verdict(tmp_path: Path) -> Non
 
 
 def test_keys_in_windows_are_shown_if_there_are_some(tmp_path: Path) -> None:
-    keys = {"programs": {"shell": "bash", "xterm": "xterm"}, "windows": ["xterm"]}
-    observers = [{"name": "recorder"}, {"name": "sampler"}, {"name": "keys"}]
-    in_window = [(at, line.replace("editor", "xterm")) for at, line in LINES]
     for label in ("6.1", "7.2"):
-        path = stalling_run(tmp_path / label / "1", 5.0, keys=keys, observers=observers)
-        (path / "latency-keys.log").write_text(log(in_window, 60.0))
+        run_with_windows(tmp_path / label / "1")
     compared = compare(load_campaign(tmp_path))
     # Both keys in the window were late, one of the four at the shell was not.
     assert cells(compared) == {"variant": "keys", "6.1": "100 %", "7.2": "100 %"}
@@ -57,12 +62,8 @@ def test_keys_in_windows_are_shown_if_there_are_some(tmp_path: Path) -> None:
 
 def test_a_variant_without_windows_shows_the_terminals_of_all(tmp_path: Path) -> None:
     two_variants(tmp_path)
-    keys = {"programs": {"shell": "bash", "xterm": "xterm"}, "windows": ["xterm"]}
-    observers = [{"name": "recorder"}, {"name": "sampler"}, {"name": "keys"}]
-    in_window = [(at, line.replace("editor", "xterm")) for at, line in LINES]
     for number in (1, 2):
-        path = stalling_run(tmp_path / "7.3" / str(number), 5.0, keys=keys, observers=observers)
-        (path / "latency-keys.log").write_text(log(in_window, 60.0))
+        run_with_windows(tmp_path / "7.3" / str(number))
     compared = compare(load_campaign(tmp_path))
     assert cells(compared) == {"variant": "keys", "6.1": "83 %", "7.2": "0 %", "7.3": "75 %"}
     assert AT_TERMINALS in legend(compared)

@@ -155,3 +155,12 @@ def test_the_version_is_the_suites_and_names_its_commit() -> None:
         done = subprocess.run([*command, "--version"], cwd=SUITE, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.endswith(f" {checkout.version()}, commit {checkout.commit()}\n")
+
+
+def test_a_dry_run_is_never_a_run(tmp_path: Path) -> None:
+    """run_test.sh hands a dry run to run.dry_run; whoever calls run.main with it gets no VM."""
+    words = ("--profile", "quick", "--out", str(tmp_path / "out"), "--dry-run")
+    command = [sys.executable, "-m", "run.main", *words]
+    done = subprocess.run(command, cwd=SUITE, capture_output=True, text=True, timeout=60)
+    assert done.returncode == Exit.USAGE and not (tmp_path / "out").exists()
+    assert done.stderr.count("\n") == 1 and "./run_test.sh --dry-run" in done.stderr
