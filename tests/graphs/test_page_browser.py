@@ -39,7 +39,13 @@ expect.set_options(timeout=PATIENCE)
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium"),
     pytest.mark.timeout(300),
+    # Now and then, on a busy host, Chromium draws a page no more after its size was changed.
+    pytest.mark.flaky(reruns=1, only_rerun=["TimeoutError"]),
 ]
+DRAWS = """() => new Promise((answer) => {
+  requestAnimationFrame(() => requestAnimationFrame(() => answer(true)));
+  setTimeout(() => answer(false), 20_000);
+})"""
 # The page's own functions; the chosen run is drawn anew if it was another one.
 RESET = """() => {
   document.activeElement.blur();
@@ -77,9 +83,20 @@ class Watched:
     """A file opened in the browser, and whatever it did that it must not do."""
 
     def __init__(self, browser: Browser, path: Path) -> None:
-        self.page = browser.new_page(viewport=WIDE)
-        self.page.set_default_timeout(PATIENCE)
+        self.browser, self.path = browser, path
         self.complaints: list[str] = []
+        self._open()
+
+    def be_alive(self) -> None:
+        """Open the file again if Chromium draws its page no more."""
+        if not self.page.evaluate(DRAWS):
+            self.page.close()
+            self._open()
+
+    def _open(self) -> None:
+        path = self.path
+        self.page = self.browser.new_page(viewport=WIDE)
+        self.page.set_default_timeout(PATIENCE)
         self.page.on("console", lambda said: self.complaints.append(f"{said.type}: {said.text}"))
         self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         self.page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
@@ -96,7 +113,8 @@ def until(opened: Page, expression: str) -> None:
     """Wait until it is true (playwright's own wait evaluates strings, which the policy forbids)."""
     end = time.monotonic() + PATIENCE / 1000
     while not opened.evaluate(expression):
-        assert time.monotonic() < end, expression
+        if time.monotonic() > end:
+            raise TimeoutError(f"never true: {expression}")
         opened.wait_for_timeout(50)
 
 
@@ -128,6 +146,7 @@ def watched(browser: Browser, index: Path) -> Watched:
 @pytest.fixture
 def opened(watched: Watched) -> Iterator[Page]:
     """The page as at first, for opening it takes seconds; in the end nothing complained."""
+    watched.be_alive()
     opened = watched.page
     opened.set_viewport_size(WIDE)
     opened.emulate_media(media="screen", color_scheme="light")
@@ -368,7 +387,7 @@ def test_a_table_that_is_wider_than_the_screen_says_so(opened: Page) -> None:
     expect(hint).to_have_count(1)
     for size, is_wider in ((390, True), (1200, False)):
         opened.set_viewport_size({"width": size, "height": 800})
-        expect(hint).to_be_visible() if is_wider else expect(hint).to_be_hidden()
+        hint.wait_for(state="visible" if is_wider else "hidden")
         box = "document.querySelector('#verdicts').closest('.scroll')"
         assert opened.evaluate(f"{box}.scrollWidth > {box}.clientWidth + 1") == is_wider
         until(opened, f"document.documentElement.scrollWidth <= {size}")
