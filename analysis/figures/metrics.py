@@ -44,6 +44,7 @@ from contract.run_files import COMPLETED, FAILED, HEARTBEAT, OOM, PLAYER, UNFINI
 from contract.workload import STALLED, Better, Description
 
 EVERY_BEAT = "share-0.1"  # every gap of a stream that prints on a clock is this long
+SLOW_KEYS, SLOW_WINDOW_KEYS = "keys-0.1", "window-keys-0.1"  # at terminals, in windows
 WINDOW_QUANTILE = 0.95
 T = TypeVar("T")
 

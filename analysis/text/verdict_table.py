@@ -9,7 +9,7 @@ repeat it, but never replaces it. A ? after the word means that the difference i
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from analysis.figures.metrics import Metric
+from analysis.figures.metrics import SLOW_KEYS, SLOW_WINDOW_KEYS, Metric
 from analysis.reading.words import seconds
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.sentences import times
@@ -62,19 +62,30 @@ def _keys_metric(compared: Compared) -> str:
     """The metric of slow keys: in windows if all variants have those, else at terminals, or ''."""
 
     def typed(key: str) -> set[str]:
-        samples = compared.samples.get(key, {})
-        return {variant for variant, sample in samples.items() if sample.mean is not None}
+        if key not in compared.samples:
+            return set()
+        shares = {variant: _slow_keys(compared, variant, key) for variant in compared.variants}
+        return {variant for variant, share in shares.items() if share is not None}
 
     windows, terminals = typed(SLOW_WINDOW_KEYS), typed(SLOW_KEYS)
     return SLOW_WINDOW_KEYS if windows and windows >= terminals else SLOW_KEYS if terminals else ""
 
 
+def _slow_keys(compared: Compared, variant: str, key: str) -> float | None:
+    """The variant's mean of this metric of slow keys; if no run ended, up to the limit."""
+    felt = compared.felt.get(variant)
+    mean = compared.samples[key][variant].mean
+    return felt.keys.get(key) if mean is None and felt else mean
+
+
 def _keys(compared: Compared, variant: str) -> str:
     key = _keys_metric(compared)
-    sample = compared.samples[key][variant] if key else None
-    if sample is None or sample.mean is None:
-        return "failed" if sample and sample.values else "-"
-    return (">=" if sample.failed else "") + f"{sample.mean:.0f} %"
+    if not key:
+        return "-"
+    sample, share = compared.samples[key][variant], _slow_keys(compared, variant, key)
+    if share is None:
+        return "failed" if sample.values else "-"
+    return (">=" if sample.failed else "") + f"{share:.0f} %"
 
 
 def _killed(compared: Compared, variant: str) -> str:
@@ -86,7 +97,6 @@ def _killed(compared: Compared, variant: str) -> str:
     return f"{next(iter(comparisons)).base_lost if comparison is None else comparison.lost:.2g}"
 
 
-SLOW_KEYS, SLOW_WINDOW_KEYS = "keys-0.1", "window-keys-0.1"  # metrics
 MEAN = ""  # a head that `verdict_rows` replaces by the primary metric's
 # Each column that a table of verdicts can have: its head, and its cell of a variant.
 COLUMNS: dict[str, tuple[str, Cell]] = {

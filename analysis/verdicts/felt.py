@@ -11,11 +11,20 @@ baseline, and the difference is scatter.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from analysis.figures.lost_programs import acted, lost_programs
-from analysis.figures.metrics import added_up, counted, unfinished
+from analysis.figures.metrics import (
+    BY_KEY,
+    SLOW_KEYS,
+    SLOW_WINDOW_KEYS,
+    Measured,
+    added_up,
+    counted,
+    frozen_share,
+    unfinished,
+)
 from analysis.figures.stalls import worst
 from analysis.reading.load import Run
 from analysis.reading.streams import STALL
@@ -30,9 +39,10 @@ from contract.workload import Description
 class Felt:
     """`frozen`: per cent of the subjects' time in gaps of 1 s or more; `elapsed`: seconds of a run.
 
-    Both are means of the runs that ended. `worst`: the longest gap (s) of any subject in any run,
-    including the `failed` runs. `added_up`: whose stalled seconds are added up. `cut`: runs were
-    not done at their limit, so `worst` is a lower bound.
+    Both are means of the runs that ended; if none did, of those that were not done at their limit,
+    up to it, and `keys` has their slow keys (per cent, by metric). `worst`: the longest gap (s) of
+    any subject in any run, including the `failed` runs. `added_up`: whose stalled seconds are added
+    up. `cut`: runs were not done at their limit, so `worst` is a lower bound.
     """
 
     frozen: float
@@ -41,6 +51,8 @@ class Felt:
     failed: int
     added_up: str
     cut: bool = False
+    to_limit: bool = False  # no run ended
+    keys: Mapping[str, float] = field(default_factory=dict)
 
 
 def felt_with(
@@ -54,13 +66,30 @@ def felt_with(
     felt = {}
     for variant in variants:
         frozen, elapsed = (samples[key][variant] for key in ("share-1", "elapsed"))
-        if frozen.mean is None or elapsed.mean is None:
-            continue
         results = list(filter(counted, runs[variant]))
+        cut = list(filter(unfinished, results))
+        share = _mean(map(frozen_share, cut)) if frozen.mean is None else frozen.mean
+        if share is None or elapsed.mean is None:
+            continue
         longest = max(worst(subject) for run in results for subject in run.subjects)
-        cut = any(map(unfinished, results))
-        felt[variant] = Felt(frozen.mean, longest, elapsed.mean, frozen.failed, words, cut)
+        one = Felt(share, longest, elapsed.mean, frozen.failed, words, bool(cut))
+        if frozen.mean is None:
+            one = replace(one, to_limit=True, keys=_slow_keys(cut))
+        felt[variant] = one
     return felt
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    """The mean of those that are known."""
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
+def _slow_keys(runs: Sequence[Run]) -> dict[str, float]:
+    """The metrics of slow keys (per cent), up to the runs' limit, by their keys."""
+    measured = [Measured(run) for run in runs]
+    shares = {key: _mean(map(BY_KEY[key].of, measured)) for key in (SLOW_KEYS, SLOW_WINDOW_KEYS)}
+    return {key: share for key, share in shares.items() if share is not None}
 
 
 def percent(value: float) -> str:
@@ -84,10 +113,13 @@ def frozen_words(frozen: float, longest: float, when: str = "", *, cut: bool = F
 
 def felt_words(one: Felt, label: str = "", base: Felt | None = None) -> str:
     """`frozen_words` of a variant, then the baseline's figures in brackets."""
-    when = " in the runs that ended" if one.failed or one.cut else ""
+    when = " up to the limit" if one.to_limit else ""
+    if not when and (one.failed or one.cut):
+        when = " in the runs that ended"
     text = frozen_words(one.frozen, one.worst, when, cut=one.cut)
     if base is not None:
-        text += f" ({label}: {percent(base.frozen)}, {seconds(base.worst)})"
+        least = "at least " if base.cut else ""
+        text += f" ({label}: {percent(base.frozen)}, {least}{seconds(base.worst)})"
     return text
 
 

@@ -68,6 +68,20 @@ def test_a_variants_worst_is_that_of_any_run_and_its_share_a_mean(tmp_path: Path
     )
 
 
+def test_runs_of_which_none_was_done_have_a_share_up_to_the_limit(tmp_path: Path) -> None:
+    """One variant's runs all went on to the limit, the other's stall for 5 s of 10."""
+    path = campaign(tmp_path, {"a": [15.0, 45.0], "b": [5.0, 5.0]})
+    for status in (path / "a").glob("*/status.json"):
+        status.write_text(status.read_text().replace('"completed"', '"unfinished"'))
+    compared = compare(load_campaign(path))
+    assert compared.felt["a"].to_limit and not compared.felt["b"].to_limit
+    assert compared.felt["a"].frozen == pytest.approx((75 + 90) / 2)
+    assert compared.sentences["a"].startswith(
+        "a (the baseline): frozen for 82 % of the time up to the limit, at worst for at least 45.0"
+    )
+    assert "(a: 82 %, at least 45.0 s)" in compared.sentences["b"]
+
+
 def test_nothing_and_nearly_all_are_not_rounded_to() -> None:
     found = [percent(value) for value in (0.0, 0.01, 0.99, 1.0, 99.0, 99.1, 99.99, 100.0)]
     few, many = "less than 1 %", "more than 99 %"

@@ -51,6 +51,15 @@ def test_the_share_of_slow_keys_stands_beside_the_verdict(tmp_path: Path) -> Non
         assert AT_TERMINALS in " ".join(text.split())
 
 
+def test_runs_that_were_not_done_say_how_slow_keys_were_up_to_the_limit(tmp_path: Path) -> None:
+    two_variants(tmp_path)
+    for status in (tmp_path / "6.1").glob("*/status.json"):
+        status.write_text(status.read_text().replace('"completed"', '"unfinished"'))
+    compared = compare(load_campaign(tmp_path))
+    assert cells(compared) == {"variant": "keys", "6.1": "83 %", "7.2": "0 %"}
+    assert compared.samples["keys-0.1"]["6.1"].mean is None  # a share up to a limit has no verdict
+
+
 def test_keys_in_windows_are_shown_if_there_are_some(tmp_path: Path) -> None:
     for label in ("6.1", "7.2"):
         run_with_windows(tmp_path / label / "1")
