@@ -118,7 +118,7 @@ def _explained(run: Run) -> tuple[RunCauses | None, failed_allocations.Found]:
 def cause_table(
     campaign: Campaign, variants: list[str], labels: dict[str, str], causes: Causes
 ) -> CauseTable:
-    """The table of these variants; without samples if no run has evidence."""
+    """The table of these variants; without samples if no run that completed has evidence."""
     if not causes:
         return CauseTable(causes)
     samples: dict[str, dict[str, Sample]] = {cause.key: {} for cause in CAUSES}
@@ -134,6 +134,8 @@ def cause_table(
         for key, of_variants in samples.items():
             seconds = [None if why is None else why.seconds.get(key, 0.0) for why in explained]
             of_variants[variant] = Sample.over(known, seconds)
+    if not any(sample.values for of in samples.values() for sample in of.values()):
+        return CauseTable(causes)
     return CauseTable(causes, variants, labels, samples, apart)
 
 

@@ -241,7 +241,10 @@ def _trade(label: str, base: str, comparison: Comparison) -> str:
     programs = comparison.lost - comparison.base_lost
     many = f"{programs:.2g} program{'' if programs == 1 else 's'} a run"
     gained = (comparison.base.mean or 0.0) - (comparison.sample.mean or 0.0)
-    return f"{label} trades {many} for {amount(comparison.metric, abs(gained))} of {base}'s"
+    seconds = amount(comparison.metric, abs(gained))
+    if bool(comparison.base.cut) != bool(comparison.sample.cut):
+        seconds = f"at {'least' if comparison.base.cut else 'most'} {seconds}"
+    return f"{label} trades {many} for {seconds} of {base}'s"
 
 
 def _by_ranks(comparison: Comparison, verb: str) -> str:

@@ -100,6 +100,17 @@ def test_fewer_seconds_for_programs_is_a_trade(tmp_path: Path) -> None:
     assert " trades " in summary_files.summary(compared.campaign, compared)
 
 
+def test_a_trade_for_a_freeze_whose_end_was_not_awaited(tmp_path: Path) -> None:
+    untreated(tmp_path)
+    for status in (tmp_path / "plain").glob("*/status.json"):
+        status.write_text(status.read_text().replace('"completed"', '"unfinished"'))
+    for n in range(1, 7):
+        ends = {"gitk-1": (9.0, KILLED), "heartbeat": (9.0, KILLED)}
+        run(tmp_path / "treated" / str(n), 1.0 + n / 10, ends, state="oom", log=LOG)
+    said = campaign(tmp_path, "treated").sentences["treated"]
+    assert said.startswith("treated trades 1 program a run for at least 42.1 s of plain's")
+
+
 def test_the_player_killed_is_a_failed_run(tmp_path: Path) -> None:
     untreated(tmp_path)
     for n in range(1, 7):
