@@ -64,8 +64,11 @@ def _keys_metric(compared: Compared) -> str:
     def typed(key: str) -> set[str]:
         if key not in compared.samples:
             return set()
-        shares = {variant: _slow_keys(compared, variant, key) for variant in compared.variants}
-        return {variant for variant, share in shares.items() if share is not None}
+        return {
+            variant
+            for variant in compared.variants
+            if _slow_keys(compared, variant, key) is not None
+        }
 
     windows, terminals = typed(SLOW_WINDOW_KEYS), typed(SLOW_KEYS)
     return SLOW_WINDOW_KEYS if windows and windows >= terminals else SLOW_KEYS if terminals else ""

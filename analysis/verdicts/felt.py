@@ -11,7 +11,7 @@ baseline, and the difference is scatter.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from analysis.figures.lost_programs import acted, lost_programs
@@ -68,27 +68,30 @@ def felt_with(
         frozen, elapsed = (samples[key][variant] for key in ("share-1", "elapsed"))
         results = list(filter(counted, runs[variant]))
         cut = list(filter(unfinished, results))
-        share = _mean(map(frozen_share, cut)) if frozen.mean is None else frozen.mean
+        to_limit = frozen.mean is None
+        share = Sample.over(cut, map(frozen_share, cut)).mean if to_limit else frozen.mean
         if share is None or elapsed.mean is None:
             continue
-        longest = max(worst(subject) for run in results for subject in run.subjects)
-        one = Felt(share, longest, elapsed.mean, frozen.failed, words, bool(cut))
-        if frozen.mean is None:
-            one = replace(one, to_limit=True, keys=_slow_keys(cut))
-        felt[variant] = one
+        felt[variant] = Felt(
+            share,
+            max(worst(subject) for run in results for subject in run.subjects),
+            elapsed.mean,
+            frozen.failed,
+            words,
+            bool(cut),
+            to_limit,
+            _slow_keys(cut) if to_limit else {},
+        )
     return felt
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    """The mean of those that are known."""
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None
 
 
 def _slow_keys(runs: Sequence[Run]) -> dict[str, float]:
     """The metrics of slow keys (per cent), up to the runs' limit, by their keys."""
     measured = [Measured(run) for run in runs]
-    shares = {key: _mean(map(BY_KEY[key].of, measured)) for key in (SLOW_KEYS, SLOW_WINDOW_KEYS)}
+    shares = {
+        key: Sample.over(runs, map(BY_KEY[key].of, measured)).mean
+        for key in (SLOW_KEYS, SLOW_WINDOW_KEYS)
+    }
     return {key: share for key, share in shares.items() if share is not None}
 
 
@@ -113,9 +116,8 @@ def frozen_words(frozen: float, longest: float, when: str = "", *, cut: bool = F
 
 def felt_words(one: Felt, label: str = "", base: Felt | None = None) -> str:
     """`frozen_words` of a variant, then the baseline's figures in brackets."""
-    when = " up to the limit" if one.to_limit else ""
-    if not when and (one.failed or one.cut):
-        when = " in the runs that ended"
+    some = " in the runs that ended" if one.failed or one.cut else ""
+    when = " up to the limit" if one.to_limit else some
     text = frozen_words(one.frozen, one.worst, when, cut=one.cut)
     if base is not None:
         least = "at least " if base.cut else ""

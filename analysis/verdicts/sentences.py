@@ -241,10 +241,11 @@ def _trade(label: str, base: str, comparison: Comparison) -> str:
     programs = comparison.lost - comparison.base_lost
     many = f"{programs:.2g} program{'' if programs == 1 else 's'} a run"
     gained = (comparison.base.mean or 0.0) - (comparison.sample.mean or 0.0)
-    seconds = amount(comparison.metric, abs(gained))
+    bound = ""
     if bool(comparison.base.cut) != bool(comparison.sample.cut):
-        seconds = f"at {'least' if comparison.base.cut else 'most'} {seconds}"
-    return f"{label} trades {many} for {seconds} of {base}'s"
+        bound = "at least " if comparison.base.cut else "at most "
+    figure = amount(comparison.metric, abs(gained))
+    return f"{label} trades {many} for {bound}{figure} of {base}'s"
 
 
 def _by_ranks(comparison: Comparison, verb: str) -> str:

@@ -12,7 +12,7 @@ from analysis.verdicts.compared import Compared
 from tests.analysis.test_keys import LINES, log
 from tests.analysis.test_remedies import KILLED, run, untreated
 from tests.analysis.test_remedies import campaign as remedies
-from tests.support.verdicts import campaign, stalling_run
+from tests.support.verdicts import campaign, cut_at_the_limit, stalling_run
 
 AT_TERMINALS = "keys: of those typed at terminals, the share that took 0.1 s or more;"
 IN_WINDOWS = "keys: of those typed in windows, the share that took 0.1 s or more;"
@@ -53,8 +53,7 @@ def test_the_share_of_slow_keys_stands_beside_the_verdict(tmp_path: Path) -> Non
 
 def test_runs_that_were_not_done_say_how_slow_keys_were_up_to_the_limit(tmp_path: Path) -> None:
     two_variants(tmp_path)
-    for status in (tmp_path / "6.1").glob("*/status.json"):
-        status.write_text(status.read_text().replace('"completed"', '"unfinished"'))
+    cut_at_the_limit(tmp_path / "6.1")
     compared = compare(load_campaign(tmp_path))
     assert cells(compared) == {"variant": "keys", "6.1": "83 %", "7.2": "0 %"}
     assert compared.samples["keys-0.1"]["6.1"].mean is None  # a share up to a limit has no verdict

@@ -15,7 +15,7 @@ from analysis.verdicts import export
 from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
 from tests.make_results import table
-from tests.support.verdicts import stalling_run
+from tests.support.verdicts import cut_at_the_limit, stalling_run
 
 KILLED, DONE = -15, 0
 LOG = ['sending SIGTERM to process 812 uid 0 "python3": badness 812, VmRSS 61 MiB']
@@ -102,13 +102,12 @@ def test_fewer_seconds_for_programs_is_a_trade(tmp_path: Path) -> None:
 
 def test_a_trade_for_a_freeze_whose_end_was_not_awaited(tmp_path: Path) -> None:
     untreated(tmp_path)
-    for status in (tmp_path / "plain").glob("*/status.json"):
-        status.write_text(status.read_text().replace('"completed"', '"unfinished"'))
+    cut_at_the_limit(tmp_path / "plain")
     for n in range(1, 7):
         ends = {"gitk-1": (9.0, KILLED), "heartbeat": (9.0, KILLED)}
         run(tmp_path / "treated" / str(n), 1.0 + n / 10, ends, state="oom", log=LOG)
-    said = campaign(tmp_path, "treated").sentences["treated"]
-    assert said.startswith("treated trades 1 program a run for at least 42.1 s of plain's")
+    sentence = campaign(tmp_path, "treated").sentences["treated"]
+    assert sentence.startswith("treated trades 1 program a run for at least 42.1 s of plain's")
 
 
 def test_the_player_killed_is_a_failed_run(tmp_path: Path) -> None:

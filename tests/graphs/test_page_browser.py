@@ -39,7 +39,7 @@ expect.set_options(timeout=PATIENCE)
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium"),
     pytest.mark.timeout(300),
-    # Now and then, on a busy host, Chromium draws a page no more after its size was changed.
+    # On a busy host Chromium sometimes stops drawing a page whose size was changed.
     pytest.mark.flaky(reruns=1, only_rerun=["TimeoutError"]),
 ]
 DRAWS = """() => new Promise((answer) => {
@@ -88,20 +88,19 @@ class Watched:
         self._open()
 
     def be_alive(self) -> None:
-        """Open the file again if Chromium draws its page no more."""
+        """Open the file again if Chromium has stopped drawing its page."""
         if not self.page.evaluate(DRAWS):
             self.page.close()
             self._open()
 
     def _open(self) -> None:
-        path = self.path
         self.page = self.browser.new_page(viewport=WIDE)
         self.page.set_default_timeout(PATIENCE)
         self.page.on("console", lambda said: self.complaints.append(f"{said.type}: {said.text}"))
         self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         self.page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
-        self.page.on("request", lambda asked: self._asked(asked.url, path.as_uri()))
-        self.page.goto(path.as_uri())
+        self.page.on("request", lambda asked: self._asked(asked.url, self.path.as_uri()))
+        self.page.goto(self.path.as_uri())
         self.page.wait_for_selector("#sawtooth.js-plotly-plot")
 
     def _asked(self, url: str, own: str) -> None:

@@ -158,7 +158,7 @@ def test_the_version_is_the_suites_and_names_its_commit() -> None:
 
 
 def test_a_dry_run_is_never_a_run(tmp_path: Path) -> None:
-    """run_test.sh hands a dry run to run.dry_run; whoever calls run.main with it gets no VM."""
+    """run_test.sh gives --dry-run to run.dry_run. run.main refuses the option and starts no VM."""
     words = ("--profile", "quick", "--out", str(tmp_path / "out"), "--dry-run")
     command = [sys.executable, "-m", "run.main", *words]
     done = subprocess.run(command, cwd=SUITE, capture_output=True, text=True, timeout=60)
