@@ -21,7 +21,6 @@ SMALLEST = 0.005  # smaller shares are not shown, unless they are unexplained
 MOST_STACKS = 2  # of a card
 LONGEST_STACK = 8  # functions
 LABEL = 20  # columns of a variant's name in the table
-TOLD = "that ended and have evidence"
 NO_EVIDENCE = "no evidence was recorded: why it stalled is not known"
 
 
@@ -129,7 +128,7 @@ def nothing(table: CauseTable, subject: str) -> str:
     """A sentence that no subject stalled in these runs; an empty string if any did."""
     if not table.no_stall:
         return ""
-    return f"No {subject} was silent for {STALL:.0f} s or more in the runs {TOLD}."
+    return f"No {subject} was silent for {STALL:.0f} s or more in the runs {table.which_runs}."
 
 
 def section(table: CauseTable, workload: Description, width: int) -> Iterator[str]:
@@ -138,8 +137,8 @@ def section(table: CauseTable, workload: Description, width: int) -> Iterator[st
         yield from paragraph(words)
     elif table.samples:
         of_all = added_up(workload)
-        title = f"Stalled seconds by cause{of_all and f', {of_all}'} (mean of the runs {TOLD}):"
-        yield from wrap(title, width)
+        title = f"Stalled seconds by cause{of_all and f', {of_all}'}"
+        yield from wrap(f"{title} (mean of the runs {table.which_runs}):", width)
         yield from table_lines(table, width)
 
 

@@ -116,7 +116,8 @@ def _words(key: str) -> str:
 def _figures(one: Comparison) -> str:
     p = "" if one.p_adjusted is None else f", {p_equals(one.p_adjusted)} after Holm"
     change = _change(one)
-    return f"({abs(change):,.1f} s a run {'less' if change < 0 else 'more'}{p})"
+    least = "at least " if any((*one.base.cut, *one.sample.cut)) else ""
+    return f"({least}{abs(change):,.1f} s a run {'less' if change < 0 else 'more'}{p})"
 
 
 def _sentence(noun: str, tests: dict[str, Comparison], explain: list[str]) -> str:

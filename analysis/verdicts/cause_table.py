@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Stalled seconds by cause, over the runs of each variant that ended and have evidence.
 
-A run without evidence is missing, never zero. Reports show a cause as part of "other" if it has no
+Of a variant of which no run ended: over those that were not done at their limit, up to it. A run
+without evidence is missing, never zero. Reports show a cause as part of "other" if it has no
 more than the share SMALL of any variant's stalled seconds; unexplained time is always shown.
 """
 
@@ -13,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from analysis.figures import failed_allocations
-from analysis.figures.metrics import Metric, counted, lost, whole
+from analysis.figures.metrics import Metric, counted, lost, unfinished, whole
 from analysis.reading.load import Campaign, Run
 from analysis.reading.processes import done_to_each
 from analysis.reading.words import plain, plural, some
@@ -41,6 +42,7 @@ class CauseTable:
     """Why the runs of a campaign stalled. `samples`: by cause, then variant; all of CAUSES.
 
     `apart`: for each variant whether its runs tell dm-crypt from the disk; both, if only some do.
+    `to_limit`: the variants of which no run ended, so that their seconds are lower bounds.
     """
 
     runs: Causes
@@ -48,10 +50,20 @@ class CauseTable:
     labels: dict[str, str] = field(default_factory=dict)
     samples: dict[str, dict[str, Sample]] = field(default_factory=dict)
     apart: dict[str, frozenset[bool]] = field(default_factory=dict)
+    to_limit: frozenset[str] = frozenset()
 
     def of(self, run: Run) -> RunCauses | None:
         """The causes of this run's stalls; None if it has no evidence."""
         return self.runs.get(run.path)
+
+    @cached_property
+    def which_runs(self) -> str:
+        """Which runs the figures are of: 'that ended and have evidence', and exceptions."""
+        words = "that ended and have evidence"
+        labels = [plain(self.labels[name], 40) for name in self.variants if name in self.to_limit]
+        if labels:
+            words += f"; of {some(labels, SHOWN)}, where none ended, up to the limit"
+        return words
 
     @cached_property
     def total(self) -> dict[str, float | None]:
@@ -118,25 +130,29 @@ def _explained(run: Run) -> tuple[RunCauses | None, failed_allocations.Found]:
 def cause_table(
     campaign: Campaign, variants: list[str], labels: dict[str, str], causes: Causes
 ) -> CauseTable:
-    """The table of these variants; without samples if no run that completed has evidence."""
+    """The table of these variants; without samples if no run that ended by itself or at its limit
+    has evidence.
+    """
     if not causes:
         return CauseTable(causes)
     samples: dict[str, dict[str, Sample]] = {cause.key: {} for cause in CAUSES}
     apart: dict[str, frozenset[bool]] = {}
+    to_limit: set[str] = set()
     by_variant = campaign.variants()
     for variant in variants:
         known = [run for run in by_variant.get(variant, []) if counted(run)]
-        explained = [
-            causes[run.path] if run.path in causes and whole(run) and not lost(run) else None
-            for run in known
-        ]
+        evident = [run for run in known if run.path in causes and not lost(run)]
+        ended = [run for run in evident if whole(run)]
+        if not ended and (ended := list(filter(unfinished, evident))):
+            to_limit.add(variant)
+        explained = [causes[run.path] if run in ended else None for run in known]
         apart[variant] = frozenset(why.apart for why in explained if why)
         for key, of_variants in samples.items():
             seconds = [None if why is None else why.seconds.get(key, 0.0) for why in explained]
-            of_variants[variant] = Sample.over(known, seconds)
+            of_variants[variant] = Sample.over(known, seconds, unfinished)
     if not any(sample.values for of in samples.values() for sample in of.values()):
         return CauseTable(causes)
-    return CauseTable(causes, variants, labels, samples, apart)
+    return CauseTable(causes, variants, labels, samples, apart, frozenset(to_limit))
 
 
 def notes(campaign: Campaign, causes: Causes, labels: dict[str, str]) -> Iterator[str]:

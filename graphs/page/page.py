@@ -122,6 +122,7 @@ def _workload(environment: Environment, compared: Compared, named: bool) -> Part
         busy_known=any(end.busy != "-" for end in ends),
         configs=campaign["configs"],
         causes=list(table_rows(compared.causes)),
+        causes_of=compared.causes.which_runs,
         no_stall=nothing(compared.causes, compared.campaign.subject),
         cards=causes.run_cards(compared),
         kernel_title=TITLE,

@@ -91,10 +91,8 @@ def _figure(compared: Compared) -> Figure:
     longest = max((compared.causes.total[row] or 0.0 for row in layout.rows), default=0.0) or 1.0
     axes.set_xlim(0, longest * 1.01)
     words = added_up(compared.workload)
-    axes.set_xlabel(
-        f"stalled seconds a run{words and f', {words}'}: mean of the runs that ended and have "
-        "evidence"
-    )
+    unit = f"stalled seconds a run{words and f', {words}'}: mean of the runs "
+    axes.set_xlabel(fitted(unit + compared.causes.which_runs, WIDTH_PX - 2 * LABELS[0], 10, DPI))
     for index, variant in enumerate(layout.rows):
         y = layout.begin + (index + 0.5) * layout.row
         label = fitted(compared.labels[variant], LABELS[1] - LABELS[0], 9, DPI)

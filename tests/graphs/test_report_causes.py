@@ -29,7 +29,7 @@ from graphs.page import page
 from graphs.pictures import stalled_by_cause
 from graphs.pictures.style import CAUSES as LOOKS
 from tests.make_results import make_campaign
-from tests.support.verdicts import campaign
+from tests.support.verdicts import campaign, cut_at_the_limit
 
 Shares = Mapping[str, float]  # cause -> part of every stall
 
@@ -119,6 +119,34 @@ def test_what_no_single_cause_explains_is_said(tmp_path: Path) -> None:
         "No single cause explains the regression; the largest change is of"
         in (found.sentences["b"])
     )
+
+
+def test_runs_cut_at_their_limit_tell_why_up_to_it(tmp_path: Path) -> None:
+    campaign(tmp_path, {"a": SIX, "b": WORSE})
+    cut_at_the_limit(tmp_path / "b")
+    loaded = load_campaign(tmp_path)
+    found = compare(loaded, causes=told(loaded, {"a": CALM, "b": grown(SIX, 20)}))
+    assert "The regression comes from swap-in (at least 20.0 s a run more" in found.sentences["b"]
+    rows = dict(causes_text.table_rows(found.causes))
+    assert rows["runs"] == ["6", "6"] and rows["all"] == ["22.5", "42.5"]
+    which = "that ended and have evidence; of b, where none ended, up to the limit"
+    assert which in " ".join(compare_text.text(found).split())
+    assert which in page.write(found, tmp_path / "index.html").read_text(encoding="utf-8")
+    exported = json.loads(export.json_text(found))["variants"][1]["causes"]["swap_in"]
+    assert exported["at_least"] == [True] * 6 and exported["unfinished"] == 6
+    assert stalled_by_cause.draw(found, tmp_path / "causes.png")
+
+
+def test_a_run_that_ended_leaves_those_out_that_were_cut(tmp_path: Path) -> None:
+    campaign(tmp_path, {"a": SIX, "b": [10.0, *WORSE]})
+    for number in range(2, 8):
+        status = tmp_path / "b" / str(number) / "status.json"
+        status.write_text(status.read_text().replace('"completed"', '"unfinished"'))
+    loaded = load_campaign(tmp_path)
+    found = compare(loaded, causes=told(loaded, {"a": CALM, "b": CALM}))
+    rows = dict(causes_text.table_rows(found.causes))
+    assert rows["runs"] == ["6", "1 of 7"] and rows["all"] == ["22.5", "10.0"]
+    assert found.causes.which_runs == "that ended and have evidence"
 
 
 def test_no_evidence_is_said_and_is_no_zero(tmp_path: Path) -> None:
