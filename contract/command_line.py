@@ -119,7 +119,7 @@ def check(
                 f"{flag(name)} is for VMs: a run on a machine is a fresh boot "
                 "of it (reboot, and run this again with the same --out)"
             )
-        if not row.heeded(gitks):
+        if not row.applies(gitks):
             others = " or ".join(workloads)
             kind = "gitk's" if row.of_gitks == GITKS else " or ".join(row.of_gitks)
             parser.error(f"{flag(name)} is for a workload with {kind}, not for {others}")
@@ -134,7 +134,7 @@ def check(
         parser.error("--bare and --run-dir go together")
     if "bare" in options and "dry_run" in options:
         parser.error("--bare and --dry-run do not go together")
-    needed = [name for name in ("repo", "music") if ROWS[name].heeded(gitks)]
+    needed = [name for name in ("repo", "music") if ROWS[name].applies(gitks)]
     if "bare" in options and not all(name in options for name in needed):
         parser.error(f"--bare needs {' and '.join(map(flag, needed))}")
 
@@ -145,7 +145,7 @@ def usual(options: Mapping[str, Any]) -> dict[str, Any]:
     return defaults(PROFILES[profile], {} if "device" in options else machine_model.read(machine))
 
 
-def filled(options: Mapping[str, Any], **more: Any) -> Options:
+def with_defaults(options: Mapping[str, Any], **more: Any) -> Options:
     """The given options, with defaults for the rest; more: fields derived from the options."""
     known = {name: value for name, value in options.items() if name not in IN_VARIANTS}
     unneeded = {name: 0 for name, row in ROWS.items() if row.needs and row.needs not in known}
@@ -167,7 +167,7 @@ def parse_measured(argv: list[str], with_gitks: Mapping[str, str]) -> Options:
     parser = build_parser()
     options = given(parser.parse_args(argv))
     check(parser, options, with_gitks)
-    return filled(options, variants=(running(options),), with_gitks=with_gitks)
+    return with_defaults(options, variants=(running(options),), with_gitks=with_gitks)
 
 
 def running(options: Mapping[str, Any]) -> Variant:

@@ -63,7 +63,7 @@ class Row:
     may_differ: bool = False  # with --resume: it may differ from the campaign's (--accel)
     of_gitks: tuple[str, ...] = ()  # only workloads with gitk's of these kinds use it; (): all do
 
-    def heeded(self, gitks: Collection[str]) -> bool:
+    def applies(self, gitks: Collection[str]) -> bool:
         """Whether the option applies to workloads; gitks: the kinds of gitk's that they have."""
         return not self.of_gitks or any(kind in gitks for kind in self.of_gitks)
 

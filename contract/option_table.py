@@ -57,7 +57,7 @@ class OptionTable:
     )
     destroy_data: str | None = option(
         TESTED,
-        "the device once more: it may hold data, which will be destroyed",
+        "repeat DEV here to confirm: all its data will be destroyed",
         metavar="DEV",
         only=DEVICE,
     )
@@ -79,7 +79,7 @@ class OptionTable:
         TESTED,
         "where each --kernel here swaps to: disk (default), zram[,size=SIZE|PERCENT%%]"
         "[,algorithm=NAME], zswap[,pool=PERCENT][,algorithm=NAME] or none "
-        "(docs/guides/compare-kernels.md); repeated, each kernel is tested with each",
+        "(docs/guides/compare-kernels.md); if repeated, each kernel is tested with each",
         swap.read,
         "KIND",
         default=(),
@@ -160,7 +160,11 @@ class OptionTable:
         table=PLAN,
     )
     margin: float | None = option(
-        MANY, "ratio that still counts as equal (default: 0.1)", values.margin, "R", table=PLAN
+        MANY,
+        "ratios from 1/(1+R) to 1+R are equivalent (default: 0.1)",
+        values.margin,
+        "R",
+        table=PLAN,
     )
     # It belongs to a command, not to a campaign, and so it is in no plan.
     fail_on: tuple[str, ...] = option(
@@ -173,7 +177,7 @@ class OptionTable:
     )
 
     profile: str = parameter(
-        "how much of all: its defaults are in docs/reference/options.md (default: standard)",
+        "size of the test: its defaults are in docs/reference/options.md (default: standard)",
         choices=tuple(sorted(PROFILES)),
         default="standard",
     )
@@ -282,8 +286,8 @@ class OptionTable:
         may_differ=True,
     )
     clock: str = setting(
-        "what the guest's clock counts: its own instructions, or the host's time (default: auto: "
-        "its own where --accel and the machine allow it)",
+        "which clock counts the seconds: the guest's, by its own instructions, or the host's "
+        "(default: auto: the guest's where --accel and the machine allow it)",
         choices=("auto", "guest", "host"),
         default="auto",
         only=VM,
@@ -296,19 +300,23 @@ class OptionTable:
     disk_iops: int | None = of_machine(
         "accesses a second of the VM's disk, one after the other", values.count, "N"
     )
-    disk_bps: int | None = of_machine("its bytes a second, for example 80M", values.size, "N")
+    disk_bps: int | None = of_machine(
+        "bytes a second of the VM's disk, for example 80M", values.size, "N"
+    )
     disk_parallel: int | None = of_machine(
-        "accesses at a time (flash)", machine_model.READERS["disk_parallel"], "N"
+        "accesses of the VM's disk at a time (flash)", machine_model.READERS["disk_parallel"], "N"
     )
     disk_depth: int | None = of_machine(
-        "requests that it takes at a time", machine_model.READERS["disk_depth"], "N"
+        "requests that the VM's disk takes at a time", machine_model.READERS["disk_depth"], "N"
     )
-    disk_queues: int | None = of_machine("queues of it", machine_model.READERS["disk_queues"], "N")
+    disk_queues: int | None = of_machine(
+        "queues of the VM's disk", machine_model.READERS["disk_queues"], "N"
+    )
     timeout: int = setting("end the run after S seconds", values.count, "S", default=PROFILED)
     live_lock_after: int = setting(
-        "end the run when all that should end prints next to nothing for S seconds while the "
-        "kernel only reclaims in vain or warns (docs/developer/live-lock.md; default: "
-        "180; 0: never; not with --no-evidence, which leaves out who looks)",
+        "end the run as hung when the programs it waits for print next to nothing for S seconds "
+        "while the kernel only reclaims in vain or warns (docs/developer/live-lock.md; default: "
+        "180; 0: never; not with --no-evidence, whose observer would notice it)",
         values.seconds_or_0,
         "S",
         default=180,
@@ -326,7 +334,7 @@ class OptionTable:
     )
     evidence: bool = option(
         REST,
-        "without the observer that tells what silent programs wait for",
+        "without the observer that records why programs stall",
         default=True,
         table=IN_MACHINE,
     )

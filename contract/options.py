@@ -63,7 +63,7 @@ class Options(OptionTable):
     @property
     def parameters(self) -> dict[str, Any]:
         """The workloads' parameters, which must be equal in two runs that are compared."""
-        noted = {name: getattr(self, name) for name in NOTED if NOTED[name].heeded(self.gitks)}
+        noted = {name: getattr(self, name) for name in NOTED if NOTED[name].applies(self.gitks)}
         return self._compared(PARAMETERS) | noted
 
     @property
@@ -85,7 +85,7 @@ class Options(OptionTable):
         return {
             name: getattr(self, name)
             for name, row in ROWS.items()
-            if row.table == table and row.source == sources and row.heeded(self.gitks)
+            if row.table == table and row.source == sources and row.applies(self.gitks)
         }
 
     @property

@@ -5,6 +5,7 @@ docs/reference/results-format.md describes them. The observers in C use the same
 (monitors/).
 """
 
+import re
 from collections.abc import Iterable
 
 FORMAT_VERSION = 1
@@ -25,6 +26,7 @@ EVIDENCE = (TASKS, BLOCKED, TRACE, ALLOCFAIL, RECLAIM)
 
 LATENCY = "latency-"  # followed by the stream's name and .log
 GITK = "gitk-"  # followed by a number, from 1
+GITK_LINE = re.compile(r"pass ([0-9]{1,9}) commits ([0-9]{1,9})")
 HEARTBEAT, PLAYER, ECHO = "heartbeat", "player", "echo"
 WORK = "work"  # serial number of a VM's disk under test
 RECORDER, SAMPLER, EVIDENCE_OBSERVER = "recorder", "sampler", "evidence"
@@ -35,6 +37,12 @@ HUNG, PANICKED, OOM, LOST = "hung", "panicked", "oom", "lost"
 FAILED = (HUNG, PANICKED, OOM, LOST)  # the machine or the workload died before its end
 UNFINISHED = "unfinished"  # still running at its time limit: figures are lower bounds
 STATES = (COMPLETED, UNFINISHED, *FAILED, ABORTED)
+
+
+def commits_read(line: str) -> tuple[int, int] | None:
+    """A gitk's pass, from 1, and how many commits it has read in it; None for another line."""
+    match = GITK_LINE.fullmatch(line)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def latency_log(stream: str) -> str:

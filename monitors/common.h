@@ -35,7 +35,7 @@ struct text {
 	size_t used, room;
 };
 
-void text_room(struct text *, size_t room); /* at least so many bytes, touched */
+void text_reserve(struct text *, size_t room); /* at least so many bytes, touched */
 void text_add(struct text *, const void *data, size_t size);
 void text_string(struct text *, const char *);
 void text_char(struct text *, char);

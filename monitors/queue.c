@@ -20,18 +20,18 @@ struct chunk {
  */
 #define CHUNKS (OUTLET_BOUND / PIECE + 2 * 64)
 
-/* Of who appends. */
+/* Producer side. */
 static struct chunk *region, *unused;
 static size_t fresh; /* the first chunk that was never used */
 static size_t used, appended;
 
-/* Of who takes. */
+/* Consumer side. */
 static _Atomic(struct chunk *) returned;
 static atomic_size_t given, written;
 
-#define peek(what) atomic_load_explicit(what, memory_order_relaxed)
-#define see(what) atomic_load_explicit(what, memory_order_acquire)
-#define tell(what, value) atomic_store_explicit(what, value, memory_order_release)
+#define load_relaxed(what) atomic_load_explicit(what, memory_order_relaxed)
+#define load_acquire(what) atomic_load_explicit(what, memory_order_acquire)
+#define store_release(what, value) atomic_store_explicit(what, value, memory_order_release)
 
 void queues_open(void)
 {
@@ -54,9 +54,9 @@ void queues_touch(size_t bytes)
 	}
 }
 
-static size_t spare(void)
+static size_t free_chunks(void)
 {
-	return CHUNKS - (used - see(&given));
+	return CHUNKS - (used - load_acquire(&given));
 }
 
 static struct chunk *take_chunk(void)
@@ -76,7 +76,7 @@ static struct chunk *take_chunk(void)
 
 static void give_chunk(struct chunk *chunk)
 {
-	chunk->below = peek(&returned);
+	chunk->below = load_relaxed(&returned);
 	while (!atomic_compare_exchange_weak_explicit(&returned, &chunk->below, chunk,
 						      memory_order_release, memory_order_relaxed))
 		;
@@ -85,7 +85,7 @@ static void give_chunk(struct chunk *chunk)
 
 size_t queues_size(void)
 {
-	return appended - see(&written);
+	return appended - load_acquire(&written);
 }
 
 static void add_chunk(struct queue *queue, size_t at)
@@ -103,9 +103,9 @@ static void add_chunk(struct queue *queue, size_t at)
 
 bool queue_append(struct queue *queue, const char *data, size_t size)
 {
-	size_t put = peek(&queue->put), end = put + size;
+	size_t put = load_relaxed(&queue->put), end = put + size;
 
-	if (size > spare() * PIECE)
+	if (size > free_chunks() * PIECE)
 		return false;
 	while (put < end) {
 		size_t filled = put % PIECE;
@@ -118,15 +118,15 @@ bool queue_append(struct queue *queue, const char *data, size_t size)
 		put += part;
 	}
 	appended += size;
-	tell(&queue->put, end);
+	store_release(&queue->put, end);
 	return true;
 }
 
 /* A chunk that is given back meanwhile is not used anew before this has returned. */
 void queue_rest(const struct queue *queue, uint64_t *lines, size_t *bytes)
 {
-	const struct chunk *chunk = see(&queue->first);
-	size_t put = peek(&queue->put), taken = see(&queue->taken); /* not before the first */
+	const struct chunk *chunk = load_acquire(&queue->first);
+	size_t put = load_relaxed(&queue->put), taken = load_acquire(&queue->taken); /* not before the first */
 
 	*lines = 0;
 	*bytes = put - taken;
@@ -151,20 +151,20 @@ uint64_t lines_of(const char *data, size_t size)
 
 size_t queue_end(const struct queue *queue)
 {
-	return see(&queue->put);
+	return load_acquire(&queue->put);
 }
 
 size_t queue_piece(struct queue *queue, size_t end, const char **data)
 {
-	struct chunk *first = peek(&queue->first);
-	size_t taken = peek(&queue->taken), size;
+	struct chunk *first = load_relaxed(&queue->first);
+	size_t taken = load_relaxed(&queue->taken), size;
 
 	if (taken == end)
 		return 0;
 	if (taken == first->at + PIECE) {
 		struct chunk *next = first->next;
 
-		tell(&queue->first, next);
+		store_release(&queue->first, next);
 		give_chunk(first);
 		first = next;
 	}
@@ -175,6 +175,6 @@ size_t queue_piece(struct queue *queue, size_t end, const char **data)
 
 void queue_forget(struct queue *queue, size_t size)
 {
-	tell(&queue->taken, peek(&queue->taken) + size);
+	store_release(&queue->taken, load_relaxed(&queue->taken) + size);
 	atomic_fetch_add_explicit(&written, size, memory_order_release);
 }

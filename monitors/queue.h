@@ -13,8 +13,8 @@
 #include "common.h"
 
 struct queue {
-	_Atomic(struct chunk *) first; /* once there is one: whose bytes are taken next */
-	struct chunk *last;	       /* of who appends */
+	_Atomic(struct chunk *) first; /* once there is one: its bytes are taken next */
+	struct chunk *last;	       /* the producer's */
 	atomic_size_t put, taken;      /* bytes so far; the first is told last of all */
 };
 
@@ -22,7 +22,7 @@ void queues_open(void);
 /* So many may then wait without a page fault; before there is a taker. */
 void queues_touch(size_t bytes);
 
-/* Of who appends. */
+/* Producer side. */
 size_t queues_size(void); /* bytes that wait in all of them */
 /* All or nothing: false if there is no room left. */
 bool queue_append(struct queue *, const char *data, size_t size);
@@ -30,7 +30,7 @@ bool queue_append(struct queue *, const char *data, size_t size);
 void queue_rest(const struct queue *, uint64_t *lines, size_t *bytes);
 uint64_t lines_of(const char *data, size_t size);
 
-/* Of who takes. */
+/* Consumer side. */
 size_t queue_end(const struct queue *); /* put so far */
 /* The next piece before this end, as large as one write should be: its size, 0 if there is none. */
 size_t queue_piece(struct queue *, size_t end, const char **data);

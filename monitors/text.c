@@ -21,7 +21,7 @@ static void grow(struct text *t, size_t room)
 	t->room = room;
 }
 
-void text_room(struct text *t, size_t room)
+void text_reserve(struct text *t, size_t room)
 {
 	grow(t, room);
 	memset(t->data + t->used, 0, t->room - t->used);

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from contract import values
 from contract.checkout import ShowVersion
-from contract.command_line import Parser, build_parser, check, filled, given, usual
+from contract.command_line import Parser, build_parser, check, given, usual, with_defaults
 from contract.levels import looks as looks_up_to
 from contract.option_table import ROWS
 from contract.options import Options, flag
@@ -22,20 +22,20 @@ from run.bisect import options as bisect
 from run.changed_kernels import change_options
 from run.hosts import host_list
 from run.plans import asked as asked_plan
-from run.plans.asked import AskedPlan, yielding
+from run.plans.asked import AskedPlan, without_overridden
 from run.run_folders import folder
 from run.variants import (
     check_all,
     check_loads,
     check_variants,
-    loaded,
     said_variants,
     with_fs,
+    with_workload_settings,
 )
 from workloads.registry import resolved, with_gitks
 
 
-class Said(NamedTuple):
+class ParsedArgs(NamedTuple):
     """The options of a command line and its plans, as one table each; earlier tables win.
 
     The order: the command line, then the plan that it names, then the plan of the campaign that it
@@ -61,16 +61,18 @@ def parse(argv: list[str]) -> Options:
         if not values.is_utf8(word):
             parser.error(f"not UTF-8, as a plan.toml has to be: {word!r}")
     parser.refuse_lost(argv)
-    parsed = _said(parser, argv)
+    parsed = _parsed(parser, argv)
     bisect.refuse_alone(parser, parsed.words)
     _check_on(parser, parsed)
     check_variants(parser, parsed.words)
     added = [*parsed.named.variants, *said_variants(parser, parsed.words)]
     check(parser, parsed.in_all, with_gitks(), [*parsed.stored.variants, *added])
-    options = filled(parsed.in_all, with_gitks=with_gitks())
+    options = with_defaults(parsed.in_all, with_gitks=with_gitks())
     options = resolved(options, memory_said="memory" in parsed.in_all)
-    kept = loaded(parsed.stored.variants, options, None)
-    variants = asked_plan.merged(kept, loaded(added, options, _unsaid_memory(parsed), kept))
+    kept = with_workload_settings(parsed.stored.variants, options, None)
+    variants = asked_plan.merged(
+        kept, with_workload_settings(added, options, _unsaid_memory(parsed), kept)
+    )
     options = replace(options, variants=variants or (Variant("debian:stable"),))
     check_all(parser, options.variants)
     check_loads(options)
@@ -84,11 +86,11 @@ def parse(argv: list[str]) -> Options:
         _check_machine(parser, options)
     _check_fail_on(parser, options)
     if "cpu_mips" in parsed.alone and (options.clock == "host" or options.accel == "kvm"):
-        parser.error("--cpu-mips is of a clock of the guest's own, and this one is the host's")
+        parser.error("--cpu-mips needs the guest's clock; this run uses the host's")
     return options
 
 
-def _said(parser: Parser, argv: list[str]) -> Said:
+def _parsed(parser: Parser, argv: list[str]) -> ParsedArgs:
     """Read the command line and its plans once each; a plan yields to later options."""
     words = parser.parse_args(argv)
     if words.resume is not None and words.out not in (None, words.resume):
@@ -98,17 +100,17 @@ def _said(parser: Parser, argv: list[str]) -> Said:
     named = _yielding(parser, named, alone)
     now = ChainMap(alone, dict(named.options))
     stored = _yielding(parser, stored, now)
-    return Said(words, alone, now, ChainMap(*now.maps, dict(stored.options)), named, stored)
+    return ParsedArgs(words, alone, now, ChainMap(*now.maps, dict(stored.options)), named, stored)
 
 
 def _yielding(parser: Parser, plan: AskedPlan, later: Mapping[str, Any]) -> AskedPlan:
     """The plan without overridden options; a usage error if it needs its edited machine file."""
     if plan.edited and "machine" not in later:
         parser.error(plan.edited)
-    return yielding(plan, later)
+    return without_overridden(plan, later)
 
 
-def _unsaid_memory(command_line: Said) -> int | None:
+def _unsaid_memory(command_line: ParsedArgs) -> int | None:
     """Bytes of memory for a workload that needs no more; None if this command sets the memory."""
     if "memory" in command_line.now or "device" in command_line.in_all:
         return None
@@ -123,7 +125,7 @@ def _check_machine(parser: Parser, options: Options) -> None:
         parser.error("--disk-parallel: a rotating disk does one at a time")
     if any(disk[name] for name in model) and not all(disk.values()):
         missing = ", ".join(flag(name) for name, value in disk.items() if not value)
-        parser.error(f"a disk without {missing} is no model (or take a --machine that says it)")
+        parser.error(f"a modelled disk also needs {missing} (or a --machine that has it)")
 
 
 def _plans(parser: Parser, words: argparse.Namespace) -> tuple[AskedPlan, AskedPlan]:
@@ -152,14 +154,14 @@ def _read(parser: Parser, path: Path, *, resumed: bool = False) -> AskedPlan:
     return replace(plan, options=options)
 
 
-def _check_on(parser: Parser, command_line: Said) -> None:
+def _check_on(parser: Parser, command_line: ParsedArgs) -> None:
     """A usage error for options that runs on other hosts do not allow."""
     if (command_line.words.on or host_list.LOCAL) == host_list.LOCAL:
         return
     if "device" in command_line.in_all:
         parser.error("--on is for VMs, not for --device")
     if "jobs" in command_line.alone:
-        parser.error("--jobs is of this machine: with --on give each host its slots, HOST=SLOTS")
+        parser.error("--jobs does not go with --on: give each host its slots, HOST=SLOTS")
 
 
 def _check_fail_on(parser: Parser, options: Options) -> None:
@@ -177,7 +179,7 @@ def _check_fail_on(parser: Parser, options: Options) -> None:
         )
 
 
-def _looks(parser: Parser, command_line: Said, options: Options) -> tuple[int, ...]:
+def _looks(parser: Parser, command_line: ParsedArgs, options: Options) -> tuple[int, ...]:
     """The looks for the limit given now, else those that the campaign planned."""
     limit = command_line.in_all.get("stop_when_sure")
     if "runs" in command_line.alone and "stop_when_sure" in command_line.alone:

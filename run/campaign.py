@@ -23,9 +23,9 @@ from contract.variant import Variant, exactly
 from errors import Exit, UserError
 from run.hosts import host_list
 from run.plans import machine_file, written
-from run.plans.entries import entry_of, refuse_another, times_before
-from run.plans.fitting import refuse_misfits
+from run.plans.compatibility import refuse_misfits
 from run.plans.journal import Journal
+from run.plans.plan_variants import entry_of, refuse_another, times_before
 from run.plans.stored import by_workload, read_plan
 from run.run_folders import completed, ended, folder, numbered, schedule, targets, writing
 from setup.kernels import Kernel

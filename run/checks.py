@@ -48,7 +48,7 @@ def check(options: Options, *, elsewhere: bool = False) -> None:
         probe.check_device()
     if options.qemu != emulator.SUITE:
         emulator.find(options.qemu)
-    check_rooms(options, clock.at_once(options, clock.wanted(options)))
+    check_rooms(options, clock.at_once(options, clock.expected_clock(options)))
 
 
 def check_rooms(options: Options, jobs: int) -> None:
@@ -74,7 +74,7 @@ def _check_results(place: Path) -> None:
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         why = "may not be written to" if nearest.is_dir() else "is no folder"
         raise UserError(
-            f"cannot write results: {nearest} {why}", hint="name a folder that can be: --out"
+            f"cannot write results: {nearest} {why}", hint="give a writable folder: --out"
         )
     room.check_space(place, room.RESULT_BYTES, "a result", "--out DIR")
 

@@ -19,7 +19,7 @@ from vm.qemu import GUEST, HOST
 from vm.room import free_bytes
 from workloads import registry
 
-HINT = "leave it out, or say --clock host"
+HINT = "leave it out, or give --clock host"
 DISK_BYTES = 3 << 30  # of a guest's root and disk under test, at most
 
 
@@ -54,12 +54,12 @@ def disk_bytes(options: Options) -> int:
     )
 
 
-def together(options: Options, clocks: Iterable[str]) -> int:
+def parallel_jobs(options: Options, clocks: Iterable[str]) -> int:
     """The number of runs in parallel for guests with these clocks."""
     return min((at_once(options, clock) for clock in clocks), default=1)
 
 
-def wanted(options: Options) -> str:
+def expected_clock(options: Options) -> str:
     """The clock that a guest with these options gets if nothing is missing here.
 
     With --accel auto a guest that can have its own clock is emulated (accelerator()). UserError if
@@ -106,7 +106,7 @@ def why_not(options: Options, accel: str) -> str:
     if not options.cpu_mips:
         return "the machine does not say how fast its CPU is (cpu_mips)"
     if options.cpus != 1:
-        return f"one counter of instructions does not serve {options.cpus} CPUs"
+        return f"the guest's clock needs one CPU, not {options.cpus}"
     if modelled(options) is None and (options.disk_iops or options.disk_bps):
         return "its disk has limits but no model, and QEMU's own throttle counts on the host's"
     if (options.music or "").startswith("rsync://"):

@@ -31,7 +31,7 @@ def check(options: Options) -> None:
         raise UserError(
             f"--memory: a VM of {options.most_memory // MIB} MiB and QEMU's own "
             f"{QEMU_BYTES // MIB} need more than this host's {has // MIB} MiB",
-            hint="say less with --memory",
+            hint="give a smaller --memory",
             status=Exit.USAGE,
         )
     for variant_options in map(options.of, options.variants):
@@ -73,6 +73,6 @@ def _check_disk(options: Options, size: int, name: str) -> None:
         return
     raise UserError(
         f"--workload {options.workload}: {files} do not fit on {name}, which has {has} for them",
-        hint=f"--load makes them less: {options.load}",
+        hint=f"reduce them with --load: {options.load}",
         status=Exit.USAGE,
     )

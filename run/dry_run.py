@@ -18,7 +18,7 @@ from contract.variant import Variant
 from errors import UserError, run_command
 from run import campaign, checks, demands
 from run.arguments import parse
-from run.clock import at_once, modelled, wanted
+from run.clock import at_once, expected_clock, modelled
 from run.estimates import first_estimate
 from run.hosts import host_list, opening
 from run.identity import identified
@@ -90,7 +90,7 @@ def lines(options: Options, where: str = host_list.LOCAL) -> list[str]:
             "then: unmount, swap off, destroy the stack, swap as before",
             report,
         ]
-    clock = wanted(options)
+    clock = expected_clock(options)
     opened = campaign.Campaign(options, ())
     return [
         f"packages: {packages}",
@@ -230,10 +230,10 @@ def _order(options: Options, where: str) -> list[str]:
     todo = campaign.remaining(options)
     if not todo:
         return ["runs: nothing is missing"]
-    jobs = at_once(options, wanted(options))
+    jobs = at_once(options, expected_clock(options))
     side_by_side = f"{jobs} at a time" + (" (1 on the host's clock)" if jobs > 1 else "")
     of_label = dict(zip(campaign.names(options), map(options.of, options.variants), strict=True))
-    clock = wanted(options)
+    clock = expected_clock(options)
     accel = "tcg" if clock == GUEST else options.accel
     todo_options = [of_label[label] for label, _ in todo]
     time = first_estimate.sentence(todo_options, accel, jobs, clock, options.qemu)
@@ -272,7 +272,7 @@ def main() -> int:
     checks.check(options, elsewhere=where != host_list.LOCAL)
     print(f"dry run of: run_test.sh {shlex.join(sys.argv[1:])}")
     if options.device is None:
-        opening.check(where, options, [wanted(options)])
+        opening.check(where, options, [expected_clock(options)])
     for number, line in enumerate(lines(options, where), start=1):
         print(f"{number:3}. {line}")
     return 0

@@ -3,14 +3,13 @@
 
 import contextlib
 import math
-import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from contract.run_files import EVENTS, GITK, latency_log
+from contract.run_files import EVENTS, GITK, commits_read, latency_log
 from contract.run_record import read_event
 from errors import printable
 from run.estimates import durations
@@ -21,7 +20,6 @@ if TYPE_CHECKING:  # rich is in the .venv, which hosts that only do runs lack
 FROZE_S = 2.0
 PLAIN_EVERY_S = 10.0
 RATE_WINDOW_S = 10.0
-COUNT = re.compile(r"[0-9]{1,9}")
 EARLIEST_S = 30.0  # into the workload: its first seconds do not predict the rest
 
 
@@ -98,10 +96,8 @@ class Follower:
                 self.ended = True
                 continue
             self.lines += 1
-            words = text.split()
-            if len(words) == 4 and words[0] == "pass" and COUNT.fullmatch(words[3]):
-                self.commits = int(words[3])
-                self.passes = int(words[1]) if COUNT.fullmatch(words[1]) else 1
+            if (progress := commits_read(text)) is not None:
+                self.passes, self.commits = progress
         self.counts.append((now, self.lines))
         while self.counts[0][0] < now - RATE_WINDOW_S:
             self.counts.pop(0)
@@ -249,7 +245,7 @@ class View:
             return
         if self._left() > self._limit_s - self._elapsed:
             self._warned = True
-            self.say(f"will not be done in time: {self._late()}; a longer limit is --timeout S")
+            self.say(f"will not be done in time: {self._late()}; raise --timeout S")
 
     def _late(self) -> str:
         of = " of the guest's" if self._own_clock else ""

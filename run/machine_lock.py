@@ -17,7 +17,7 @@ from errors import UserError
 from run.run_folders import writing
 
 NAME = "desktop-freeze.lock"
-READYING = "desktop-freeze-ready.lock"  # held while it is not known yet whether to share
+PREPARING_LOCK = "desktop-freeze-ready.lock"  # held while it is not known yet whether to share
 LOCK_HINT = "remove it, or name a folder of your own for locks with DESKTOP_FREEZE_LOCKS"
 
 
@@ -34,7 +34,7 @@ def folder() -> Path:
     return shared if usable else Path(tempfile.gettempdir())
 
 
-class Held:
+class MachineLock:
     """A lock on the machine, exclusive until share(); ready: a lock that is held until then."""
 
     def __init__(self, fd: int, alone: bool, ready: contextlib.ExitStack) -> None:
@@ -60,7 +60,7 @@ class Held:
 @contextlib.contextmanager
 def held(
     beside_others: bool = False, waits: Callable[[str], None] = lambda why: None
-) -> Iterator[Held]:
+) -> Iterator[MachineLock]:
     """Hold the machine; UserError with the owners' process ids if others hold it.
 
     beside_others: sharing the machine is acceptable: then it waits, after a call of waits with a
@@ -68,11 +68,11 @@ def held(
     """
     with contextlib.ExitStack() as ready, _opened(NAME) as fd:
         if beside_others:
-            before = ready.enter_context(_opened(READYING))
+            before = ready.enter_context(_opened(PREPARING_LOCK))
             try:
                 fcntl.flock(before, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                waits(f"waiting for another that makes ready: {_owners(before)}")
+                waits(f"waiting for another run's preparation: {_owners(before)}")
                 fcntl.flock(before, fcntl.LOCK_EX)
         try:
             _take(fd, fcntl.LOCK_EX)
@@ -82,7 +82,7 @@ def held(
                 raise
             _take(fd, fcntl.LOCK_SH)
             alone = False
-        yield Held(fd, alone, ready)
+        yield MachineLock(fd, alone, ready)
 
 
 @contextlib.contextmanager

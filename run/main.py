@@ -22,7 +22,7 @@ from run.estimates import speed_here
 from run.hosts import host_list, opening
 from run.identity import identified
 from run.jobs.stop_signals import Stopped
-from run.preparation import Ready, make_ready, say
+from run.preparation import PreparedVariant, make_ready, say
 from run.run_folders import folder, refuse_another_host
 from run.runner import Outcome, Runner
 from setup import cache
@@ -38,7 +38,7 @@ def in_vms(
     stopped: Stopped,
     command: list[str],
     where: str,
-    machine: machine_lock.Held,
+    machine: machine_lock.MachineLock,
 ) -> Outcome:
     """Do all missing runs of the campaign in VMs; where: the value of --on."""
     opened = Campaign(options, command)
@@ -57,7 +57,7 @@ def in_vms(
         refuse_another_host(opened.path, labels, facts, its)
     variants = opened.enter([(one.variant, one.guest.kernel) for one in ready])
     by_label = {
-        variant.label: Ready(variant, one.guest)
+        variant.label: PreparedVariant(variant, one.guest)
         for variant, one in zip(variants, ready, strict=True)
     }
     entered = list(by_label.values())
@@ -141,7 +141,7 @@ def main() -> int:
     elsewhere = where != host_list.LOCAL
     begin(options, elsewhere=elsewhere)
     stopped = Stopped()
-    may_share = elsewhere or clock.wanted(options) == GUEST
+    may_share = elsewhere or clock.expected_clock(options) == GUEST
     with machine_lock.held(may_share, say) as machine:
         if options.device is not None:
             run_dir, state, why = on_device.run(options, stopped, argv)

@@ -9,7 +9,7 @@ from contract.option_table import ROWS
 from contract.options import Options, spelled
 from contract.run_files import appended_files
 from contract.variant import Variant
-from vm.guest import Errand
+from vm.guest import GuestJob
 from vm.qemu import GUEST, HOST, MUSIC_ADDRESS
 from workloads.registry import find, progress_streams, stream_names
 
@@ -25,7 +25,7 @@ def measure_argv(
     argv = ["--bare", "--run-dir", str(run_dir), "--no-install"]
     instead = {"repo": str(repo), "music": music}
     for name, row in ROWS.items():
-        applies = row.only != VM and row.heeded(options.gitks)
+        applies = row.only != VM and row.applies(options.gitks)
         if row.table in (PARAMETERS, IN_MACHINE) and applies:
             argv += spelled(name, instead.get(name, getattr(options, name)))
     argv += spelled("swap", (variant.swap,))
@@ -51,17 +51,17 @@ def guest_command(
     return f'{program} --device "$WORK" {shlex.join(argv)}\n'
 
 
-def errand(
+def guest_job(
     options: Options,
     variant: Variant,
     program: str = GUEST_PROGRAM,
     *,
     clock: str = HOST,
     seed: int = 1,
-) -> Errand:
+) -> GuestJob:
     """The job of a guest with this clock for one run of this variant."""
     alone = options.of(variant)
-    return Errand(
+    return GuestJob(
         command=guest_command(options, variant, program, clock),
         files=appended_files(stream_names(alone), slabs=bool(find(alone.workload).slabs)),
         timeout_s=options.timeout,

@@ -35,14 +35,14 @@ T = TypeVar("T")
 Boot = tuple[str, Swap, tuple[str, ...]]  # kernel, swap and modules: what an initramfs depends on
 
 
-class Ready(NamedTuple):
+class PreparedVariant(NamedTuple):
     """A variant, and the guest for its runs."""
 
     variant: Variant
     guest: Guest
 
 
-class Asked(NamedTuple):
+class ResolvedVariant(NamedTuple):
     """A variant with its own options and its resolved kernel."""
 
     variant: Variant
@@ -68,7 +68,7 @@ class Asked(NamedTuple):
         return initramfs.build(self.kernel, fs=fs, crypt=crypt, swap=swap, more=self.modules)
 
 
-class Made(NamedTuple):
+class Artifacts(NamedTuple):
     """The parts of the variants' guests; images: by their packages."""
 
     initrds: dict[Boot, Path]
@@ -131,7 +131,7 @@ def make_ready(
     pinned: Callable[[Variant], str] = lambda variant: variant.kernel,
     *,
     elsewhere: bool = False,
-) -> list[Ready]:
+) -> list[PreparedVariant]:
     """A guest for each variant: kernel, initramfs, image, history, music and accelerator.
 
     Makes these in parallel. pinned: returns the kernel to resolve for a variant. elsewhere: other
@@ -147,10 +147,10 @@ def make_ready(
     say(f"  machine: {options.machine}, on the {clock.clock}'s clock ({clock.why})")
     changed = machine_model.changed(options.machine, options.in_machine)
     if clock.clock != GUEST and "cpu_mips" in changed:
-        say(f"  cpu_mips {options.cpu_mips} does not hold there: the CPU is as fast as the host's")
+        say(f"  cpu_mips {options.cpu_mips} is ignored: on the host's clock the CPU is the host's")
     music_image = disk.music_disk(Path(source)) if clock.clock == GUEST else None
     return [
-        Ready(
+        PreparedVariant(
             resolved.variant,
             Guest(
                 kernel=resolved.kernel,
@@ -183,20 +183,20 @@ def make_ready(
 
 
 def another(
-    base: Ready,
+    base: PreparedVariant,
     variant: Variant,
     options: Options,
     progress: Callable[[Progress], None] | None = None,
-) -> Ready:
+) -> PreparedVariant:
     """The same guest with another kernel; may be called from any thread, and may take long.
 
     NotBuilt if the kernel cannot be built; another UserError if it cannot be used.
     """
     alone = options.of(variant)
     kernel = kernels.resolve(variant.kernel, mirror=options.mirror, progress=progress)
-    asked = Asked(variant, alone, registry.find(alone.workload), variant.kernel, kernel)
+    asked = ResolvedVariant(variant, alone, registry.find(alone.workload), variant.kernel, kernel)
     checks.check_config(alone, variant, kernel)
-    return Ready(variant, replace(base.guest, kernel=kernel, initrd=asked.initrd()))
+    return PreparedVariant(variant, replace(base.guest, kernel=kernel, initrd=asked.initrd()))
 
 
 def chosen_accelerator(
@@ -205,14 +205,14 @@ def chosen_accelerator(
     """`kvm` or `tcg`, and why; KVM is tried, with this kernel, only if it may be used."""
     accel, why = accelerator(options)
     if accel == "kvm" and elsewhere:
-        return accel, "asked for; each host tries it by its proof"
+        return accel, "asked for; each host tests it first"
     if accel == "tcg":
         return accel, why
     qemu = emulator.find(options.qemu)
     return timed("whether KVM works here", lambda: probe.choose(qemu, accel, kernel, initrd))
 
 
-def _resolved(options: Options, pinned: Callable[[Variant], str]) -> list[Asked]:
+def _resolved(options: Options, pinned: Callable[[Variant], str]) -> list[ResolvedVariant]:
     """The variants with their kernels, each resolved once; UserError if a kernel lacks something.
 
     Leaves out variants whose kernel cannot be built, or does not support their remedy.
@@ -226,7 +226,7 @@ def _resolved(options: Options, pinned: Callable[[Variant], str]) -> list[Asked]
     found = built.found(specs, resolve, folder(options), say)
     alone = [options.of(variant) for variant in options.variants]
     asked = [
-        Asked(variant, one, registry.find(one.workload), spec, found.kernels[spec])
+        ResolvedVariant(variant, one, registry.find(one.workload), spec, found.kernels[spec])
         for variant, one, spec in zip(options.variants, alone, specs, strict=True)
         if spec in found.kernels
     ]
@@ -254,7 +254,7 @@ def images_packages(options: Options) -> list[tuple[str, ...]]:
 
 def _made(
     options: Options, pinned: Callable[[Variant], str], repo: Path | None, elsewhere: bool
-) -> tuple[list[Asked], Made]:
+) -> tuple[list[ResolvedVariant], Artifacts]:
     """The variants and the parts of their guests, made in parallel; the first failure ends it."""
 
     def initrds_and_accelerator() -> tuple[dict[Boot, Path], str, str]:
@@ -288,7 +288,7 @@ def _made(
         jobs: list[concurrent.futures.Future[Any]] = [kernels_job, tools_job, accel_job, image_job]
         jobs += [history_job, suite_job]
         _wait_for(jobs)
-    return kernels_job.result(), Made(
+    return kernels_job.result(), Artifacts(
         *accel_job.result(), image_job.result(), history_job.result(), suite_job.result()
     )
 
@@ -304,7 +304,7 @@ def _wait_for(jobs: list[concurrent.futures.Future[Any]]) -> None:
         failed.result()
 
 
-def _initrds(asked: list[Asked]) -> dict[Boot, Path]:
+def _initrds(asked: list[ResolvedVariant]) -> dict[Boot, Path]:
     """The initramfs for each combination of kernel, swap and modules."""
     return {
         boot: timed(f"initramfs of {resolved.kernel.label}", resolved.initrd)

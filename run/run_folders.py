@@ -37,7 +37,7 @@ def writing() -> Iterator[None]:
         yield
     except OSError as error:
         raise UserError(
-            f"cannot write results: {error}", hint="name a folder that can be: --out"
+            f"cannot write results: {error}", hint="give a writable folder: --out"
         ) from error
 
 

@@ -18,8 +18,8 @@ from run.campaign import Campaign
 from run.estimates import durations, first_estimate
 from run.jobs.job import Job, Streams
 from run.jobs.workers import Ended, Workers
-from run.measure_command import errand
-from run.preparation import Ready, say
+from run.measure_command import guest_job
+from run.preparation import PreparedVariant, say
 from run.screen import Screen, Shown
 from vm.guest import Guest
 from workloads.registry import memory_unless_given, stream_names
@@ -87,7 +87,7 @@ class Runner:
         self,
         options: Options,
         campaign: Campaign,
-        ready: Mapping[str, Ready],
+        ready: Mapping[str, PreparedVariant],
         workers: Workers,
         stopped: Callable[[], bool],
         oversight: Oversight | None = None,
@@ -218,7 +218,7 @@ class Runner:
             label,
             number,
             guest,
-            errand(options, variant, clock=guest.clock, seed=seed),
+            guest_job(options, variant, clock=guest.clock, seed=seed),
             facts,
             Streams.of(options, stream_names(options)),
             place,

@@ -107,7 +107,7 @@ def _check_knobs(parser: Parser, variant: Variant) -> None:
             parser.error(f"knob {path}: with --swap none there is no {{swap}}")
 
 
-def loaded(
+def with_workload_settings(
     asked: Iterable[Variant], options: Options, unsaid: int | None, known: Iterable[Variant] = ()
 ) -> list[Variant]:
     """The variants with load and memory of their workload; "" and 0 if all are the campaign's.
@@ -148,8 +148,8 @@ def check_loads(options: Options) -> None:
             one, other = getattr(first, what), getattr(its, what)
             if one != other:
                 raise UserError(
-                    f"variants of {its.workload} with another {what}: {one} and {other}",
-                    hint="they could not be compared: write the same in each, or another plan",
+                    f"variants of {its.workload} differ in {what}: {one} and {other}",
+                    hint="such variants cannot be compared: use one value, or two plans",
                     status=Exit.USAGE,
                 )
 
@@ -168,7 +168,7 @@ def with_fs(options: Options, kept: Sequence[Variant]) -> Options:
         about = {known[0]: options.fs} | about
     if len(set(about.values())) > 1:
         raise UserError(
-            "which file system shall all have? "
+            "the workloads need one file system: "
             + ", ".join(f"{name} is about {fs}" for name, fs in about.items()),
             hint=f"--fs {next(iter(about.values()))}, or fs in the plan's [parameters]",
             status=Exit.USAGE,

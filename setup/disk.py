@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read-only ext4 disks for the guest, packed from folders by mke2fs, without root or mounting."""
 
-import argparse
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
-from errors import UserError, run_command
-from setup import apt, cache, guest_suite
+from errors import UserError
+from setup import apt, cache
 from setup.userland import ext4, tools
 
 FORMAT = 3
@@ -99,29 +97,3 @@ def music_disk(folder: Path) -> Path:
     listing = [f"{path}\0{status.st_size}\0{status.st_mtime_ns}" for path, status in stats]
     name = f"{cache.key(str(FORMAT), *listing)}.ext4"
     return cache.built("music-disks", name, lambda image: pack({"music": folder}, image, "music"))
-
-
-def main() -> int:
-    """python3 -m setup.disk OUT NAME=FOLDER...: pack folders into an ext4 image.
-
-    Returns the exit status.
-    """
-    parser = argparse.ArgumentParser(prog="setup.disk", description=__doc__)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("folders", nargs="*", metavar="NAME=FOLDER")
-    parser.add_argument("--label", default="job", help="the file system's label (default: job)")
-    parser.add_argument("--suite", action="store_true", help="add suite/, the suite's own code")
-    arguments = parser.parse_args()
-    folders = {
-        name: Path(folder) for name, _, folder in (f.partition("=") for f in arguments.folders)
-    }
-    if arguments.suite:
-        job_disk(arguments.out, guest_suite.folder(), folders)
-    else:
-        pack(folders, arguments.out, arguments.label)
-    print(arguments.out)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("setup.disk", main))

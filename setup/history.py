@@ -7,20 +7,17 @@ long before they are merged, and a few people who write most commits. There are 
 because gitk reads none.
 """
 
-import argparse
 import itertools
 import random
 import shutil
 import subprocess
-import sys
 import tempfile
 import textwrap
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from contract import values
-from errors import UserError, run_command
+from errors import UserError
 from setup import apt, cache
 from setup.userland import tools
 
@@ -203,15 +200,3 @@ def count(repo: Path, most: int | None = None) -> int:
     command: list[str | Path] = ["git", "-C", repo, "rev-list", "--count"]
     command += [*([] if most is None else [f"--max-count={most}"]), "HEAD"]
     return int(apt.run(command, what=f"reading the git repository {repo}"))
-
-
-def main() -> int:
-    """python3 -m setup.history COMMITS: build the history and print its path; the exit status."""
-    parser = argparse.ArgumentParser(prog="setup.history", description=__doc__)
-    parser.add_argument("commits", nargs="?", type=values.count, default=165_000)
-    print(build(parser.parse_args().commits))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("setup.history", main))

@@ -5,15 +5,12 @@ mmdebstrap makes a tar, from which mke2fs of the suite's tools makes the image. 
 give the same bytes, no matter who makes the image, where and when.
 """
 
-import argparse
 import os
 import shutil
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
-from errors import run_command
 from setup import cache
 from setup.userland import bootstrap, ext4, tools
 
@@ -151,17 +148,3 @@ def build(more: tuple[str, ...] = (), *, mirror: str | None = None) -> Path:
         _make_file_system(tar, image)
 
     return cache.built("images", f"{bootstrap.SUITE}-{key(more)}.ext4", write)
-
-
-def main() -> int:
-    """python3 -m setup.image: build the guest image and print its path; the exit status."""
-    parser = argparse.ArgumentParser(prog="setup.image", description=__doc__)
-    parser.add_argument("--mirror", metavar="URL", help="instead of the one in the host's sources")
-    parser.add_argument("more", nargs="*", metavar="PACKAGE", help="further packages")
-    arguments = parser.parse_args()
-    print(build(tuple(arguments.more), mirror=arguments.mirror))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("setup.image", main))

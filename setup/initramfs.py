@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A small initramfs for one kernel: busybox, the modules that the test needs, and an /init."""
 
-import argparse
 import stat
-import sys
 from pathlib import Path
 
 from contract.swap import ON_DISK, Swap
-from errors import run_command
-from setup import cache, kernels, modules
+from setup import cache, modules
 from setup.kernels import Kernel
 from setup.userland import tools
 
@@ -100,20 +97,3 @@ def build(
     parts = [tools.identity(), INIT.read_text(), kernel.image_digest, *stamps]
     key = cache.key(str(FORMAT), *parts)
     return cache.built("initramfs", f"{key}.cpio", lambda path: _write(path, chosen, shell))
-
-
-def main() -> int:
-    """python3 -m setup.initramfs SPEC: build the initramfs and print its path; the exit status."""
-    parser = argparse.ArgumentParser(prog="setup.initramfs", description=__doc__)
-    parser.add_argument("spec", metavar="SPEC", help="a kernel, as for setup.kernels")
-    parser.add_argument("--fs", choices=sorted(modules.FILE_SYSTEMS), default="ext4")
-    parser.add_argument("--no-crypt", action="store_true", help="without dm-crypt")
-    parser.add_argument("--mirror", metavar="URL", help="instead of the one in the host's sources")
-    arguments = parser.parse_args()
-    kernel = kernels.resolve(arguments.spec, mirror=arguments.mirror)
-    print(build(kernel, fs=arguments.fs, crypt=not arguments.no_crypt))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("setup.initramfs", main))

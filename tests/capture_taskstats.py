@@ -14,7 +14,7 @@ from contract.run_record import read_events
 from errors import UserError, run_command
 from run import machine_lock
 from run.arguments import parse
-from run.measure_command import errand
+from run.measure_command import guest_job
 from setup import guest_suite
 from tests.support.vms import FOR_TESTS, SMALL, guest
 from vm import session
@@ -33,7 +33,7 @@ def main() -> int:
         with machine_lock.held(), tempfile.TemporaryDirectory() as folder:
             state, why = session.run(
                 replace(guest(*argv), suite=guest_suite.folder(FOR_TESTS)),
-                errand(
+                guest_job(
                     options,
                     options.variants[0],
                     "python3 /suite/tests/guest/taskstats_capture.py",

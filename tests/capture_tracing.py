@@ -12,7 +12,7 @@ from pathlib import Path
 
 from contract.run_record import read_events
 from run.arguments import parse
-from run.measure_command import errand
+from run.measure_command import guest_job
 from setup import guest_suite
 from tests.support.vms import FOR_TESTS, SMALL, guest
 from vm import session
@@ -29,7 +29,7 @@ def capture(kernel: str) -> None:
         run_dir = Path(scratch)
         session.run(
             replace(guest(*argv), suite=guest_suite.folder(FOR_TESTS)),
-            errand(
+            guest_job(
                 options,
                 options.variants[0],
                 "python3 /suite/tests/guest/tracing_capture.py",

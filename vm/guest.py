@@ -66,7 +66,7 @@ class Guest:
 
 
 @dataclass(frozen=True)
-class Errand:
+class GuestJob:
     """A guest's job: a shell script, the files that it sends meanwhile, and its time limits.
 
     progress: the streams whose lines show that the run makes progress.

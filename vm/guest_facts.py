@@ -6,7 +6,7 @@ from typing import Any
 from setup import cache, kconfig
 from setup.kernels import Kernel
 from setup.userland import tools
-from vm.guest import Errand, Guest
+from vm.guest import Guest, GuestJob
 from vm.host import cpu_model
 from vm.qemu import CACHE, CPU, GUEST, MACHINE
 from vm.room import WORK_DISK_BYTES
@@ -54,7 +54,7 @@ def _disk_facts(guest: Guest) -> dict[str, Any]:
     }
 
 
-def outside_facts(guest: Guest, errand: Errand) -> dict[str, Any]:
+def outside_facts(guest: Guest, guest_job: GuestJob) -> dict[str, Any]:
     """All facts about the machine and its kernel that only the host knows."""
     kernel = guest.kernel
     return {
@@ -67,7 +67,7 @@ def outside_facts(guest: Guest, errand: Errand) -> dict[str, Any]:
             **({"unwinder": "guess"} if _guesses_stacks(kernel) else {}),
         },
         "append": guest.append,
-        **({"seed": errand.seed} if guest.clock == GUEST else {}),
+        **({"seed": guest_job.seed} if guest.clock == GUEST else {}),
     }
 
 

@@ -24,7 +24,7 @@ from setup import cache, disk, rsync_daemon
 from vm import progress, relay
 from vm.classify import classify
 from vm.disk_spec import Served, served
-from vm.guest import Errand, Guest, append
+from vm.guest import Guest, GuestJob, append
 from vm.guest_facts import outside_facts
 from vm.host import Others
 from vm.machine import Machine, running
@@ -41,7 +41,7 @@ MAX_SLOWDOWN = 10
 
 def run(
     guest: Guest,
-    errand: Errand,
+    guest_job: GuestJob,
     run_dir: Path,
     *,
     tick: Callable[[], None],
@@ -55,11 +55,11 @@ def run(
     tick is called a few times a second; booted is called once, with the running machine. facts:
     further facts for meta.json. so_far: describes how far a run got that reached its limit.
     """
-    facts = {**outside_facts(guest, errand), **facts}
+    facts = {**outside_facts(guest, guest_job), **facts}
     write_meta(run_dir, facts)
     others = Others()
     try:
-        reason, died_of, disks = _supervise(guest, errand, run_dir, tick, stopped, booted)
+        reason, died_of, disks = _supervise(guest, guest_job, run_dir, tick, stopped, booted)
         tick()
     except BaseException as error:
         why = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
@@ -69,7 +69,7 @@ def run(
     state, why = classify(events, run_dir / CONSOLE_LOG, reason, died_of)
     if state == UNFINISHED:
         if reason is None:  # the guest said so, but it does not judge its own progress
-            state, why = progress.at_limit(run_dir, errand.progress, errand.hang_after_s, why)
+            state, why = progress.at_limit(run_dir, guest_job.progress, guest_job.hang_after_s, why)
         if state == UNFINISHED and (words := so_far()):
             why += f": {words}"
     # A guest from a damaged image may end in the same way.
@@ -87,7 +87,7 @@ def run(
 
 def _supervise(
     guest: Guest,
-    errand: Errand,
+    guest_job: GuestJob,
     run_dir: Path,
     tick: Callable[[], None],
     stopped: Callable[[], bool],
@@ -95,7 +95,7 @@ def _supervise(
 ) -> tuple[tuple[str, str] | None, str | None, Served | None]:
     """Run QEMU; returns why we ended it (or None), what killed it, and its disks' counts."""
     with (
-        appending(run_dir, errand.files) as memory,
+        appending(run_dir, guest_job.files) as memory,
         reserved(run_dir),  # released before the memory is emptied: room for it on a full disk
         cache.scratch(SCRATCH) as scratch,
         copied_disk(scratch, guest.root_image) as root,
@@ -108,7 +108,7 @@ def _supervise(
         job = scratch / "job.img"
         command = scratch / "run" / "command"
         command.parent.mkdir()
-        command.write_text(errand.command)
+        command.write_text(guest_job.command)
         disk.job_disk(job, guest.suite, {"run": command.parent})
         own = guest.clock == GUEST
         disks = [
@@ -147,13 +147,13 @@ def _supervise(
             music_command=None if own else music_command(guest.music, scratch),
             fdsets=fdsets,
             mips=guest.mips if own else None,
-            seed=errand.seed,
+            seed=guest_job.seed,
             library=guest.library,
         )
         with running(spec, scratch) as machine:
             booted(machine)
             slow = MAX_SLOWDOWN if own else 1
-            reason = Watch(errand, run_dir, scratch, tick, slow).follow(machine, stopped)
+            reason = Watch(guest_job, run_dir, scratch, tick, slow).follow(machine, stopped)
             died_of = machine.died_of if reason is None else None
         disks_served = served(machine.last_words)
     return reason, died_of, disks_served

@@ -9,7 +9,7 @@ from pathlib import Path
 from contract.run_files import ABORTED, CONSOLE_LOG, EVENTS, HANG, HUNG
 from contract.run_record import read_events
 from vm import hang_dump, progress
-from vm.guest import Errand
+from vm.guest import GuestJob
 from vm.machine import Machine
 
 HOST_RESERVE_BYTES = 16 << 20
@@ -24,14 +24,19 @@ class Watch:
     """Follows one guest until its end, or until there is a reason to end it."""
 
     def __init__(
-        self, errand: Errand, run_dir: Path, scratch: Path, tick: Callable[[], None], slow: int = 1
+        self,
+        guest_job: GuestJob,
+        run_dir: Path,
+        scratch: Path,
+        tick: Callable[[], None],
+        slow: int = 1,
     ) -> None:
-        self._errand = errand
+        self._errand = guest_job
         self._slow = slow  # the most seconds of the host for a second of the guest
         self._run = run_dir
         self._scratch = scratch
         self._tick = tick
-        self._files = [run_dir / name for name in errand.files]
+        self._files = [run_dir / name for name in guest_job.files]
         self._size = -1
         self._console_size = -1
         self._heard = time.monotonic()
@@ -86,8 +91,8 @@ class Watch:
             why = f"the guest did not end within {limit:.0f} s"
             if not self._started:
                 return HUNG, why
-            errand = self._errand
-            return progress.at_limit(self._run, errand.progress, errand.hang_after_s, why)
+            guest_job = self._errand
+            return progress.at_limit(self._run, guest_job.progress, guest_job.hang_after_s, why)
         return None
 
     def _look(self, now: float) -> None:

@@ -19,7 +19,7 @@ from analysis.kernel_log.records import KernelLog, attach, count_failures, of_li
 from analysis.reading.evidence_tables import Failure, read_failures
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
-from analysis.reading.words import plain, plural, some
+from analysis.reading.words import first_names, plain, plural
 
 NOWARN = "__GFP_NOWARN"
 # A function of the stack -> what it uses instead when its allocation fails: nothing is lost.
@@ -145,7 +145,7 @@ class Found:
             names = dict.fromkeys(
                 f"{plain(kind.caller, 60)}: {kind.fall_back}" for kind in _by_caller(harmless)
             )
-            text += f"; {total:,} more that fall back ({some(list(names), SHOWN)})"
+            text += f"; {total:,} more with a fallback ({first_names(list(names), SHOWN)})"
         if self.echoes_lost is not None:
             noun = "echo reply" if self.echoes_lost == 1 else "echo replies"
             text += f"; {self.echoes_lost:,} {noun} lost"

@@ -39,7 +39,7 @@ from analysis.figures.stalls import (
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
 from analysis.reading.streams import STALL
-from analysis.reading.words import a, number_word, plain, several, some
+from analysis.reading.words import first_names, number_word, plain, plural_subject, with_article
 from contract.run_files import COMPLETED, FAILED, HEARTBEAT, OOM, PLAYER, UNFINISHED
 from contract.workload import STALLED, Better, Description
 
@@ -178,7 +178,7 @@ def _elapsed(title: str, row: str) -> Metric:
 
 
 def _until_done(subject: str) -> Metric:
-    them = several(subject)
+    them = plural_subject(subject)
     return _elapsed(f"elapsed until all {them} are done", f"all {them} done after s")
 
 
@@ -297,7 +297,7 @@ def metrics_of(workload: Description) -> tuple[Metric, ...]:
 def added_up(workload: Description) -> str:
     """What stalled seconds add up: "four gitk's added up"; "" if only one stream counts."""
     count = len(workload.subjects)
-    return f"{number_word(count)} {several(workload.subject)} added up" if count > 1 else ""
+    return f"{number_word(count)} {plural_subject(workload.subject)} added up" if count > 1 else ""
 
 
 def failed(run: Run) -> bool:
@@ -356,13 +356,13 @@ def lost(run: Run) -> str:
     """Which lines or logs of the subjects are lost, so that stalls may be lost; else ''."""
     subjects = run.subjects
     if not subjects or len(subjects) < len(run.workload.subjects):
-        return f"no log of {a(run.workload.subject)}"
+        return f"no log of {with_article(run.workload.subject)}"
     holes = [
         f"{plain(stream.name, 20)} {stream.unaccounted:.1f} s"
         for stream in subjects
         if stream.unaccounted >= STALL
     ]
-    return some(holes, 4) if holes else ""
+    return first_names(holes, 4) if holes else ""
 
 
 def frozen_share(run: Run) -> float | None:

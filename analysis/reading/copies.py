@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
 from analysis.reading.streams import Stream
-from analysis.reading.words import plain, some
+from analysis.reading.words import first_names, plain
 
 DISTINCT = 50  # lines, stamped in ms: two shorter runs without a seed may be equal by chance
 NAMED = 8
@@ -69,7 +69,7 @@ def without_copies(runs: list[Run], problems: list[str]) -> list[Run]:
     for key, names in copies.items():
         problems.append(
             f"the same run as {_name(first[key])} (seed, and the time of each line), not counted "
-            f"again: {some(names, NAMED)}"
+            f"again: {first_names(names, NAMED)}"
         )
     return kept
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
-from analysis.reading.words import plain, plural, some
+from analysis.reading.words import first_names, plain, plural
 from contract import key_facts
 from contract.key_facts import CLOCK, HOSTS_CPU, SWAP_SIZE, WORKLOAD
 from contract.swap import DISK, KINDS, ZSWAP
@@ -111,7 +111,10 @@ def several_hosts(runs: list[Run]) -> list[str]:
     if len(names) < 2:
         return []
     first, second = list(names.values())[:2]
-    return [f"the host differs: one in {some(first, NAMED)}, another in {some(second, NAMED)}"]
+    return [
+        f"the host differs: one in {first_names(first, NAMED)}, another in "
+        f"{first_names(second, NAMED)}"
+    ]
 
 
 def _by_block(runs: list[Run]) -> list[list[Run]]:
@@ -128,7 +131,8 @@ def busy_host(runs: list[Run]) -> list[str]:
     if not names:
         return []
     return [
-        f"Others took more than {100 * BUSY:.0f} % of the host's CPU time: {some(names, NAMED)}."
+        f"Others took more than {100 * BUSY:.0f} % of the host's CPU time: "
+        f"{first_names(names, NAMED)}."
     ]
 
 
@@ -180,7 +184,9 @@ def _difference(runs: list[Run], keys: tuple[str, ...]) -> list[str]:
             groups.setdefault(_text(value), []).append(_name(run))
     if len(groups) < 2:
         return []
-    values = [f"{plain(value, 60)} in {some(names, NAMED)}" for value, names in groups.items()]
+    values = [
+        f"{plain(value, 60)} in {first_names(names, NAMED)}" for value, names in groups.items()
+    ]
     more = f" and {len(values) - 2} more values" if len(values) > 2 else ""
     return [f"{plain('.'.join(keys), 60)} differs: {values[0]}, {values[1]}{more}"]
 

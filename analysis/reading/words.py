@@ -37,12 +37,12 @@ def mib(value: float | None) -> str:
     return NOT_AVAILABLE if value is None else f"{value:,.1f} MiB"
 
 
-def a(noun: str) -> str:
+def with_article(noun: str) -> str:
     """'a gitk', 'an editor'."""
     return f"{'an' if noun[:1].lower() in set('aeiou') else 'a'} {noun}"
 
 
-def several(subject: str) -> str:
+def plural_subject(subject: str) -> str:
     """The plural: 'heartbeats', but 'gitk's', as Mel Gorman's mail writes it."""
     return f"{subject}'s" if subject == "gitk" else f"{subject}s"
 
@@ -52,7 +52,7 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def some(names: Sequence[str], most: int, limit: int = 4000) -> str:
+def first_names(names: Sequence[str], most: int, limit: int = 4000) -> str:
     """'a, b, c and 4 more': the first `most` names, in at most `limit` characters."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return plain(", ".join(names[:most]), limit) + more

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from analysis.reading.latency_log import number
-from analysis.reading.words import plain, some
+from analysis.reading.words import first_names, plain
 from contract.run_files import GITK, TABLES
 from contract.workload import (
     DESKTOP,
@@ -85,7 +85,7 @@ def read_workload(meta: dict[str, Any], streams: Iterable[str], warnings: list[s
         phases=_stream(workload.get("phases")) or "",
     )
     if bad:
-        warnings.append(f"meta.json: of the workload left out: {some(bad, MOST_NAMED)}")
+        warnings.append(f"meta.json: of the workload left out: {first_names(bad, MOST_NAMED)}")
     return description
 
 
@@ -106,7 +106,7 @@ def read_figures(meta: dict[str, Any], warnings: list[str]) -> dict[str, float]:
     if len(measured) > MOST_FIGURES:
         bad.append(f"all beyond {MOST_FIGURES}")
     if bad:
-        warnings.append(f"meta.json: figures that are no number: {some(bad, MOST_NAMED)}")
+        warnings.append(f"meta.json: figures that are no number: {first_names(bad, MOST_NAMED)}")
     return figures
 
 

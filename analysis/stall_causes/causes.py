@@ -34,7 +34,7 @@ CAUSES = (
     Cause("cpu_running", "running on a CPU", "CPU: running"),
     Cause("lock", "waiting for a lock that another task held", "lock"),
     Cause("stopped", "stopped by a signal or a debugger", "stopped"),
-    Cause("unexplained", "doing what no evidence tells", "unexplained"),
+    Cause("unexplained", "unexplained", "unexplained"),
 )
 BY_KEY = {cause.key: cause for cause in CAUSES}
 # The source of a swap-in: zram reads no disk, zswap sometimes does.

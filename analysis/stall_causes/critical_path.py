@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from analysis.figures.stalls import Stall
 from analysis.reading.evidence_tables import Look, Task
 from analysis.stall_causes.clocks import Clocks
-from analysis.stall_causes.machine import Machine
+from analysis.stall_causes.machine import RunCounters
 from analysis.stall_causes.stacks import (
     BACKPRESSURE,
     FOLLOW,
     ON_WRITEBACK,
     SOME_IO,
     THROTTLED,
-    told,
+    classify_stack,
 )
 from analysis.stall_causes.task_time import AMID, NEAR, Seconds, Witness, split
 
@@ -55,7 +55,7 @@ class CriticalPath:
         self,
         tasks: list[Task],
         looks: list[Look],
-        machine: Machine,
+        machine: RunCounters,
         pids: dict[str, int],
         stalled: float = 0.0,
     ) -> None:
@@ -211,7 +211,7 @@ class CriticalPath:
         """Divide the seconds spent waiting for a lock by what its likely holder was doing."""
         held: dict[str, int] = {}
         for look in _Looks(witness.looks).within(begin - AT_ONCE, end + AT_ONCE)[:MOST_AT_ONCE]:
-            if told(look.stack, look.wchan, look.state).kind == "lock":
+            if classify_stack(look.stack, look.wchan, look.state).kind == "lock":
                 amid = self._holder(look)
                 held[amid] = held.get(amid, 0) + 1
         total = sum(held.values())
@@ -224,7 +224,7 @@ class CriticalPath:
             (other.stream != look.stream, abs(other.at - look.at), AMID[kind])
             for other in self.looks.within(look.at - AT_ONCE, look.at + AT_ONCE)[:MOST_AT_ONCE]
             if other.pid != look.pid
-            and (kind := told(other.stack, other.wchan, other.state).kind) in AMID
+            and (kind := classify_stack(other.stack, other.wchan, other.state).kind) in AMID
             and kind != "lock"
         ]
         return f"its holder in {min(others)[2]}" if others else ""

@@ -26,7 +26,7 @@ REACH = 2.0  # sample distances by which a span may exceed the samples
 
 
 @dataclass(frozen=True)
-class Machine:
+class RunCounters:
     """The run's counters, read for a span from begin to end (elapsed s)."""
 
     run: Run
@@ -180,7 +180,7 @@ def throttles_of(names: Iterable[str]) -> list[tuple[str, str]]:
     return named + [(name, name) for name in OLD_THROTTLES]
 
 
-def clauses(machine: Machine, begin: float, end: float) -> list[str]:
+def clauses(machine: RunCounters, begin: float, end: float) -> list[str]:
     """A card's clauses for the span (elapsed s); clauses without a counter are left out."""
     length = end - begin
     if length <= 0:
@@ -194,7 +194,7 @@ def clauses(machine: Machine, begin: float, end: float) -> list[str]:
     ]
 
 
-def _disk(machine: Machine, begin: float, end: float, length: float) -> list[str]:
+def _disk(machine: RunCounters, begin: float, end: float, length: float) -> list[str]:
     texts: list[str] = []
     if not machine.disk_counted:
         return texts
@@ -219,7 +219,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _traffic(machine: Machine, begin: float, end: float, length: float) -> list[str]:
+def _traffic(machine: RunCounters, begin: float, end: float, length: float) -> list[str]:
     named = (
         ("vmstat", "pswpin", PAGES_PER_MIB, "swap-in"),
         ("vmstat", "pswpout", PAGES_PER_MIB, "swap-out"),
@@ -234,7 +234,7 @@ def _traffic(machine: Machine, begin: float, end: float, length: float) -> list[
     return rates
 
 
-def _own_disks(machine: Machine, begin: float, end: float, length: float) -> list[str]:
+def _own_disks(machine: RunCounters, begin: float, end: float, length: float) -> list[str]:
     """Traffic of the workload's own disks together; busy: any has a request in flight."""
     disks = machine.own_disks
     rates = []
@@ -252,7 +252,7 @@ def _own_disks(machine: Machine, begin: float, end: float, length: float) -> lis
     return [f"the workload's own disks busy {share}{' with ' if rates else ''}{moved}"]
 
 
-def _times(machine: Machine, begin: float, end: float) -> list[str]:
+def _times(machine: RunCounters, begin: float, end: float) -> list[str]:
     """Mean time of a read: of dm-crypt with the disk under it, and of the disk only."""
     means = []
     for device in ("crypt", "disk"):
@@ -267,7 +267,7 @@ def _times(machine: Machine, begin: float, end: float) -> list[str]:
     return []
 
 
-def _reclaim(machine: Machine, begin: float, end: float, length: float) -> list[str]:
+def _reclaim(machine: RunCounters, begin: float, end: float, length: float) -> list[str]:
     texts = []
     awake = machine.moved("kswapd_awake_us", begin, end)
     if awake is not None:
@@ -289,5 +289,5 @@ def _reclaim(machine: Machine, begin: float, end: float, length: float) -> list[
     if failed is None and failures is not None:
         failed = sum(failure.count for failure in failures if begin <= failure.at <= end)
     if failed and round(failed):
-        texts.append(f"{round(failed):,} page allocations failed (those that fall back included)")
+        texts.append(f"{round(failed):,} page allocations failed (harmless ones included)")
     return texts

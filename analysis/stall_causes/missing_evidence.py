@@ -7,8 +7,8 @@ from analysis.figures.observer_faults import observers
 from analysis.reading.counter_tables import Table
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
-from analysis.reading.words import plain, plural, some
-from analysis.stall_causes.machine import Machine
+from analysis.reading.words import first_names, plain, plural
+from analysis.stall_causes.machine import RunCounters
 from contract.run_files import EVIDENCE_OBSERVER
 
 MISSED = 0.05  # share (0 to 1) of the evidence's samples above which a note reports it
@@ -23,7 +23,7 @@ COMPACTION_CLOCK, COMPACTION = "taskstats compact", "compaction_us"
 NOT_APART = "dm-crypt is not told apart from the disk"
 
 
-def notes(run: Run, machine: Machine) -> list[str]:
+def notes(run: Run, machine: RunCounters) -> list[str]:
     """Sentences about missing and inexact evidence."""
     return [*_missing(run), *_disk(run, machine), *_rough(run), *run.evidence.problems]
 
@@ -43,12 +43,12 @@ def lost_by(names: list[str], trace: Table | None) -> list[str]:
     return [name for name in names if name not in unused]
 
 
-def apart(run: Run, machine: Machine) -> bool:
+def apart(run: Run, machine: RunCounters) -> bool:
     """Whether dm-crypt was measured apart from the disk in the whole run; True without dm-crypt."""
     return run.fact("crypt") == "none" or (machine.crypt_apart and trace_end(run, machine) is None)
 
 
-def trace_end(run: Run, machine: Machine) -> float | None:
+def trace_end(run: Run, machine: RunCounters) -> float | None:
     """Elapsed s at which the trace ended, if the subjects ran longer; else None."""
     span = machine.trace_span
     ends = [stream.last + stream.open_gap for stream in run.subjects]
@@ -75,13 +75,13 @@ def _missing(run: Run) -> Iterator[str]:
     missing = run.fact("evidence", "not_available")
     names = [plain(name, 60) for name in missing] if isinstance(missing, list) else []
     if lost := lost_by(names, evidence.trace):
-        yield f"Not available on this kernel: {some(lost, 12)}."
+        yield f"Not available on this kernel: {first_names(lost, 12)}."
     problems = run.fact("evidence", "problems")
     if isinstance(problems, list):
         yield from (plain(problem) for problem in problems[:8])
 
 
-def _disk(run: Run, machine: Machine) -> Iterator[str]:
+def _disk(run: Run, machine: RunCounters) -> Iterator[str]:
     crypt = run.fact("crypt") != "none"
     if not machine.disk_counted:
         clause = f", and {NOT_APART}" if crypt else ""

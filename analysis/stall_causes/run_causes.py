@@ -12,8 +12,8 @@ from analysis.reading.words import plain
 from analysis.stall_causes import missing_evidence
 from analysis.stall_causes.causes import CAUSES, UNEXPLAINED, Card, RunCauses
 from analysis.stall_causes.critical_path import CriticalPath, Shares
-from analysis.stall_causes.machine import Machine, clauses
-from analysis.stall_causes.stacks import BACKPRESSURE, FOLLOW, shown, told
+from analysis.stall_causes.machine import RunCounters, clauses
+from analysis.stall_causes.stacks import BACKPRESSURE, FOLLOW, classify_stack, shown
 from contract.run_files import HEARTBEAT, PLAYER
 
 MOST_CARDS = 5000  # of a run; an hour with a stall each second has fewer
@@ -26,7 +26,7 @@ def run_causes(run: Run) -> RunCauses | None:
     """The causes (s) of all stalls of the run's subjects; None if the run has no evidence."""
     if not run.evidence.tells:
         return None
-    machine = Machine(run)
+    machine = RunCounters(run)
     subjects = [stream.name for stream in run.subjects]
     subject_stalls = _stalls(run, subjects)
     other_stalls = _stalls(run, [name for name in OTHERS if name not in subjects])[:MOST_CARDS]
@@ -62,7 +62,7 @@ def causes_between(run: Run, edges: Sequence[float]) -> list[dict[str, float]] |
         return None
     names = [stream.name for stream in run.subjects]
     all_stalls = _stalls(run, dict.fromkeys([*names, *OTHERS]))
-    path = _path(run, Machine(run), all_stalls)
+    path = _path(run, RunCounters(run), all_stalls)
     seconds_by_cause: list[dict[str, float]] = [{} for _ in edges[1:]]
     for stall in all_stalls:
         for place, shares in path.between(stall, edges):
@@ -72,7 +72,7 @@ def causes_between(run: Run, edges: Sequence[float]) -> list[dict[str, float]] |
     return seconds_by_cause
 
 
-def _path(run: Run, machine: Machine, asked: Sequence[Stall]) -> CriticalPath:
+def _path(run: Run, machine: RunCounters, asked: Sequence[Stall]) -> CriticalPath:
     tasks, looks = run.evidence.tasks or [], run.evidence.looks or []
     return CriticalPath(tasks, looks, machine, _pids(run), sum(stall.length for stall in asked))
 
@@ -84,7 +84,7 @@ def _stalls(run: Run, names: Iterable[str]) -> list[Stall]:
     return sorted(all_stalls, key=lambda stall: (-stall.length, stall.begin, stall.stream))
 
 
-def _card(path: CriticalPath, machine: Machine, stall: Stall) -> Card:
+def _card(path: CriticalPath, machine: RunCounters, stall: Stall) -> Card:
     shares = path.shares(stall)
     seconds: dict[str, float] = {"unexplained": 0.0}
     who: dict[str, dict[str, float]] = {}
@@ -120,7 +120,7 @@ def _stacks(path: CriticalPath, stall: Stall, shares: Shares) -> tuple[list[tupl
         if witness.comm not in waited_for:
             continue
         for look in witness.looks:
-            if told(look.stack, look.wchan, look.state).kind in (FOLLOW, BACKPRESSURE):
+            if classify_stack(look.stack, look.wchan, look.state).kind in (FOLLOW, BACKPRESSURE):
                 continue
             samples += 1
             if look.stack:

@@ -140,7 +140,7 @@ RECLAIM = frozenset(
 
 
 @dataclass(frozen=True)
-class Told:
+class StackClass:
     """What a stack shows: `kind` is a cause's key, or one of the kinds above.
 
     `io`: waits in io_schedule(), which the blkio clock counts. `swapping`: in do_swap_page().
@@ -156,7 +156,7 @@ class Told:
 
 
 @lru_cache(maxsize=65536)
-def told(stack: tuple[str, ...], wchan: str = "", state: str = "D") -> Told:
+def classify_stack(stack: tuple[str, ...], wchan: str = "", state: str = "D") -> StackClass:
     """Classify a stack; if there is none, the wait channel is used instead."""
     if not stack and wchan not in ("", "0", "-"):
         stack = (wchan,)
@@ -168,7 +168,7 @@ def told(stack: tuple[str, ...], wchan: str = "", state: str = "D") -> Told:
     if kind == "compaction" and not any(map(MIGRATION_WAITS.fullmatch, stack)):
         compacts = "asked" if any(map(COMPACTION_ASKED.fullmatch, stack)) else "direct"
     reclaiming = any(map(IN_FREEPAGES.fullmatch, stack))
-    return Told(kind, io, "do_swap_page" in stack, reclaiming, compacts)
+    return StackClass(kind, io, "do_swap_page" in stack, reclaiming, compacts)
 
 
 def _asleep_in(stack: tuple[str, ...]) -> str:

@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 
 from analysis.reading.evidence_tables import Look, Task
 from analysis.stall_causes.clocks import Clocks, Spent
-from analysis.stall_causes.stacks import FOLLOW, NOTHING, RECLAIM, SOME_IO, Told, told
+from analysis.stall_causes.stacks import (
+    FOLLOW,
+    NOTHING,
+    RECLAIM,
+    SOME_IO,
+    StackClass,
+    classify_stack,
+)
 
 STOPPED = "Tt"
 RUNNABLE = "R"
@@ -56,13 +63,13 @@ class Seconds:
 
 
 @dataclass(frozen=True)
-class Seen:
+class WeightedSample:
     """A sample, and the time that it represents: `begin` to `end` (elapsed s)."""
 
     begin: float
     end: float
     state: str
-    told: Told
+    told: StackClass
     readable: bool
 
 
@@ -87,7 +94,7 @@ class Witness:
         # It may have existed before its first and after its last sample.
         return max(begin, first - NEAR), min(end, last + NEAR)
 
-    def seen_in(self, begin: float, end: float) -> list[Seen]:
+    def seen_in(self, begin: float, end: float) -> list[WeightedSample]:
         """The samples that represent a part of the span (elapsed s)."""
         first = bisect_right(self.seen, begin, key=lambda seen: seen.end)
         return self.seen[first : bisect_left(self.seen, end, key=lambda seen: seen.begin)]
@@ -158,7 +165,7 @@ def _by_both(by_kind: Seconds, witness: Witness, begin: float, end: float, spent
         by_kind.add(kind, seconds, amid)
 
 
-def _on_cpu(by_kind: Seconds, local: list[tuple[Seen, float]], seconds: float) -> None:
+def _on_cpu(by_kind: Seconds, local: list[tuple[WeightedSample, float]], seconds: float) -> None:
     """The rest of the time on a CPU.
 
     Only direct compaction and reclaim have clocks. A write to a file of /proc or of a cgroup can
@@ -174,7 +181,7 @@ def _on_cpu(by_kind: Seconds, local: list[tuple[Seen, float]], seconds: float) -
     by_kind.add("cpu_running", left)
 
 
-def _starved(by_kind: Seconds, local: list[tuple[Seen, float]], seconds: float) -> None:
+def _starved(by_kind: Seconds, local: list[tuple[WeightedSample, float]], seconds: float) -> None:
     """Divide the wait for a CPU by what runnable samples were doing; reclaim is counted apart."""
     waiting = [
         (_amid(seen), weight)
@@ -190,7 +197,7 @@ def _starved(by_kind: Seconds, local: list[tuple[Seen, float]], seconds: float) 
 def _asleep(
     by_kind: Seconds,
     witness: Witness,
-    local: list[tuple[Seen, float]],
+    local: list[tuple[WeightedSample, float]],
     begin: float,
     end: float,
     spent: Spent,
@@ -203,7 +210,7 @@ def _asleep(
     if clocks is not None and clocks.swapin_apart:
         swapin = min(sleep, spent.swapin)
         blkio = min(sleep - swapin, spent.blkio)
-        groups: list[tuple[float, Callable[[Told], bool], str]] = [
+        groups: list[tuple[float, Callable[[StackClass], bool], str]] = [
             (swapin, lambda stack: stack.io and stack.swapping, "swap_in"),
             (blkio, lambda stack: stack.io and not stack.swapping, SOME_IO),
         ]
@@ -234,8 +241,8 @@ def _asleep(
 def _divide(
     by_kind: Seconds,
     seconds: float,
-    choices: list[list[tuple[Seen, float]]],
-    fits: Callable[[Told], bool],
+    choices: list[list[tuple[WeightedSample, float]]],
+    fits: Callable[[StackClass], bool],
     otherwise: str,
 ) -> None:
     """Divide seconds by the sleeping samples that fit, from the first choice that has any."""
@@ -274,7 +281,7 @@ def _by_states(
             by_kind.add(FOLLOW if state == "S" else "unexplained", share)
 
 
-def _kind(seen: Seen) -> str:
+def _kind(seen: WeightedSample) -> str:
     """The kind of a sample of a sleeping task."""
     if seen.state in STOPPED:
         return "stopped"
@@ -283,12 +290,12 @@ def _kind(seen: Seen) -> str:
     return seen.told.kind
 
 
-def _amid(seen: Seen) -> str:
+def _amid(seen: WeightedSample) -> str:
     """What a runnable task was doing; "" in a lock's function, because it does not wait."""
     return "" if seen.told.kind == "lock" else AMID.get(seen.told.kind, "")
 
 
-def _territories(looks: list[Look]) -> list[Seen]:
+def _territories(looks: list[Look]) -> list[WeightedSample]:
     """Each sample represents the time within NEAR that is closer to it than to any other."""
     seen = []
     for place, look in enumerate(looks):
@@ -297,12 +304,12 @@ def _territories(looks: list[Look]) -> list[Seen]:
             begin = max(begin, (looks[place - 1].at + look.at) / 2)
         if place + 1 < len(looks):
             end = min(end, (look.at + looks[place + 1].at) / 2)
-        stack = told(look.stack, look.wchan, look.state)
-        seen.append(Seen(begin, end, look.state, stack, bool(look.stack)))
+        stack = classify_stack(look.stack, look.wchan, look.state)
+        seen.append(WeightedSample(begin, end, look.state, stack, bool(look.stack)))
     return seen
 
 
-def _within(witness: Witness, begin: float, end: float) -> list[tuple[Seen, float]]:
+def _within(witness: Witness, begin: float, end: float) -> list[tuple[WeightedSample, float]]:
     """The samples whose time overlaps the span, and by how many seconds."""
     overlaps = []
     for seen in witness.seen_in(begin, end):

@@ -22,7 +22,7 @@ from analysis.figures.stalls import stalled_seconds, worst
 from analysis.reading.latency_log import elapsed_time
 from analysis.reading.load import Campaign, Run, first_described
 from analysis.reading.streams import Stream
-from analysis.reading.words import plain, plural, seconds, some
+from analysis.reading.words import first_names, plain, plural, seconds
 from analysis.text import causes as causes_text
 from analysis.text import hosts, layout, lost_programs, workload_tables
 from analysis.text.compare_text import together, verdict_lines
@@ -211,7 +211,8 @@ def _notes(
         if judged.primary:
             yield (
                 f"A verdict needs p <= {judged.level:.2g} after Holm's correction; equivalent: "
-                f"within {100 * campaign.plan.margin:g} %. Undecided is not: no difference."
+                f"within {100 * campaign.plan.margin:g} %. "
+                '"Undecided" does not mean "no difference".'
             )
         of_base = judged.samples[judged.metric.key][judged.baseline]
         is_noted = bool(of_base.values) and of_base.runs == 1  # in the baseline's sentence
@@ -221,7 +222,7 @@ def _notes(
     labels = display_labels(campaign)
     single = [labels[variant] for variant, runs in campaign.variants().items() if len(runs) == 1]
     if single and not is_noted:
-        names = some([plain(label, 40) for label in single], SHOWN)
+        names = first_names([plain(label, 40) for label in single], SHOWN)
         yield f"One run is a sign, not a finding ({names})."
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from analysis.figures.metrics import Metric
-from analysis.reading.words import plain, plural, some
+from analysis.reading.words import first_names, plain, plural
 from analysis.text import causes as causes_text
 from analysis.text import layout, lost_programs, vmstat, workload_tables
 from analysis.text.layout import blocks, grid
@@ -101,7 +101,9 @@ def direction(compared: Compared) -> str:
     higher = [metric.title for metric in compared.metrics if metric.better == "higher"]
     if not higher:
         return "lower is better for all metrics"
-    return f"lower is better for all metrics but {some(higher, MOST_HIGHER)}, of which more is"
+    return (
+        f"lower is better for all metrics but {first_names(higher, MOST_HIGHER)}, of which more is"
+    )
 
 
 def _base(compared: Compared) -> str:

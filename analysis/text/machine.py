@@ -7,7 +7,7 @@ from analysis.reading.facts import swap_kind
 from analysis.reading.latency_log import number
 from analysis.reading.load import Campaign, Run
 from analysis.reading.settings import as_set, changed, model_of
-from analysis.reading.words import NOT_AVAILABLE, plain, some
+from analysis.reading.words import NOT_AVAILABLE, first_names, plain
 from analysis.text.layout import entry
 from contract import values
 from contract.option_table import ROWS
@@ -128,7 +128,7 @@ def swaps(campaign: Campaign, labels: Mapping[str, str]) -> str:
     for variant, runs in campaign.variants().items():
         for run in runs:
             who.setdefault(swap(run) or NOT_AVAILABLE, {})[plain(labels[variant], 60)] = None
-    return "; ".join(f"{kind}: {some(list(names), SHOWN)}" for kind, names in who.items())
+    return "; ".join(f"{kind}: {first_names(list(names), SHOWN)}" for kind, names in who.items())
 
 
 def memory(runs: Sequence[Run]) -> str:

@@ -45,7 +45,7 @@ def stream_table(run: Run) -> Iterator[str]:
         # A gap whose end was not seen is at least this long.
         yield row + _cell(worst(stream)) + _cell(stream.open_gap, "" if stream.ended else "+")
     if any(kind(name) in PACED for name in run.streams):
-        yield f"- every line would count: these come each {PACE} s. Their lateness is below."
+        yield f"- not counted: these print every {PACE} s. Their lateness is below."
     if not all(stream.ended for stream in run.streams.values()):
         yield "+ its end was not seen: silent until the machine was last heard."
 

@@ -8,7 +8,7 @@ from analysis.figures.metrics import BY_KEY, frozen_share, metrics_of, unfinishe
 from analysis.figures.stalls import stalled_seconds, worst
 from analysis.reading.load import Run
 from analysis.reading.streams import STALL
-from analysis.reading.words import NOT_AVAILABLE, number_word, plain, seconds, several
+from analysis.reading.words import NOT_AVAILABLE, number_word, plain, plural_subject, seconds
 from analysis.stall_causes.causes import RunCauses
 from analysis.text import causes as causes_text
 from analysis.text import lost_programs, workload_tables
@@ -82,7 +82,7 @@ def _sum_of_stalls(run: Run) -> str:
     ran = sorted(round(subject.until - subject.begin) for subject in subjects)
     span = f"{ran[0]:,} to {ran[-1]:,} s" if ran[0] < ran[-1] else f"{ran[0]:,} s"
     if len(subjects) > 1:
-        count = f"{number_word(len(subjects))} {several(run.workload.subject)}"
+        count = f"{number_word(len(subjects))} {plural_subject(run.workload.subject)}"
         whose, they = f" of {count}", f"; each of them ran for {span}"
     else:
         whose, they = "", f", in {span}"

@@ -6,7 +6,7 @@ from textwrap import wrap
 
 from analysis.figures.metrics import BY_KEY
 from analysis.figures.vmstat import is_level
-from analysis.reading.words import plain, plural, some
+from analysis.reading.words import first_names, plain, plural
 from analysis.text.layout import grid
 from analysis.text.verdict_table import p_cell
 from analysis.verdicts import choice
@@ -72,7 +72,7 @@ def sentences(compared: Compared, variant: str, rows: int = ROWS) -> Iterator[st
         return
     yield f"{label} against {base}: {_found(differences)}{_lengths(compared, variant)}"
     if lacking := [
-        f"only {who} has {some(names, NAMED)}"
+        f"only {who} has {first_names(names, NAMED)}"
         for who, names in ((base, differences.only_base), (label, differences.only_here))
         if names
     ]:
@@ -80,7 +80,7 @@ def sentences(compared: Compared, variant: str, rows: int = ROWS) -> Iterator[st
     if differences.went_back:
         yield (
             "A counter that only grows went back (it wrapped, or was reset): that run has no "
-            f"figure of {some(differences.went_back, NAMED)}."
+            f"figure of {first_names(differences.went_back, NAMED)}."
         )
     if differences.tested:
         yield _listed(differences, rows)

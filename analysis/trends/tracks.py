@@ -11,7 +11,7 @@ from analysis.figures import observer_faults
 from analysis.figures.metrics import Metric, counted, measure, unfinished
 from analysis.reading.load import Campaign, Run
 from analysis.reading.places import natural
-from analysis.reading.words import plain, some
+from analysis.reading.words import first_names, plain
 from analysis.verdicts.choice import display_labels
 from analysis.verdicts.verdict import Sample
 from contract.variant import Variant
@@ -65,7 +65,7 @@ def find_tracks(
         key = _same_track(asked, runs[0], order)
         tracks.setdefault(key, []).append(((date if order == "date" else _version(runs[0])), point))
     if unknown:
-        notes.append(f"No figure of {metric.title}, left out: {some(unknown, NAMED)}.")
+        notes.append(f"No figure of {metric.title}, left out: {first_names(unknown, NAMED)}.")
     varying = [len(set(column)) > 1 for column in zip(*tracks, strict=True)]
     named_tracks = []
     for key, members in tracks.items():

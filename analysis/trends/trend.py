@@ -10,7 +10,7 @@ from analysis.figures import observer_faults
 from analysis.figures.metrics import Metric, counted, failed, lost, metrics_of, unfinished
 from analysis.reading import facts
 from analysis.reading.load import Campaign, Run, first_described
-from analysis.reading.words import plain, some
+from analysis.reading.words import first_names, plain
 from analysis.trends.changes import divisions, find_alarms, level, places
 from analysis.trends.tracks import NAMED, Order, Point, dates_of, find_tracks, inserted
 from analysis.verdicts.by_workload import by_workload
@@ -133,8 +133,8 @@ def find_trend(
         late := [name for track in tracks for name in inserted(track.points)]
     ):
         notes.append(
-            f"Measured after newer kernels and put before them: {some(late, NAMED)}. The error "
-            "rate is that of this one trend then, not of all that were made while it grew."
+            f"Measured after newer kernels and put before them: {first_names(late, NAMED)}. The "
+            "error rate is that of this one trend then, not of all that were made while it grew."
         )
     return Trend(order, alpha, margin, tracks, notes, forced)
 
@@ -206,7 +206,7 @@ def _metric(part: Campaign, asked: str | None) -> Metric:
 
 def _notes(part: Campaign, runs: Sequence[Run]) -> list[str]:
     def listed(words: str, names: Sequence[str]) -> list[str]:
-        return [f"{words}: {some(names, NAMED)}."] if names else []
+        return [f"{words}: {first_names(names, NAMED)}."] if names else []
 
     def names(of: Iterable[Run]) -> list[str]:
         return [f"{plain(run.variant, 60)}/{run.number}" for run in of]

@@ -17,7 +17,7 @@ from analysis.figures import failed_allocations
 from analysis.figures.metrics import Metric, counted, lost, unfinished, whole
 from analysis.reading.load import Campaign, Run
 from analysis.reading.processes import done_to_each
-from analysis.reading.words import plain, plural, some
+from analysis.reading.words import first_names, plain, plural
 from analysis.stall_causes import run_causes
 from analysis.stall_causes.causes import CAUSES, UNEXPLAINED, RunCauses
 from analysis.verdicts import stored_causes
@@ -62,7 +62,7 @@ class CauseTable:
         words = "that ended and have evidence"
         labels = [plain(self.labels[name], 40) for name in self.variants if name in self.to_limit]
         if labels:
-            words += f"; of {some(labels, SHOWN)}, where none ended, up to the limit"
+            words += f"; of {first_names(labels, SHOWN)}, where none ended, up to the limit"
         return words
 
     @cached_property
@@ -167,7 +167,7 @@ def notes(campaign: Campaign, causes: Causes, labels: dict[str, str]) -> Iterato
         names = [f"{run.variant}/{run.number}" for run in without]
         yield (
             f"No evidence in {len(without)} of {plural(len(runs), 'run')}, which are in no figure "
-            f"of a cause: {some(names, SHOWN, 1000)}."
+            f"of a cause: {first_names(names, SHOWN, 1000)}."
         )
     kept = sum(causes[run.path].stored for run in runs if run.path in causes)
     if kept:
@@ -190,4 +190,4 @@ def notes(campaign: Campaign, causes: Causes, labels: dict[str, str]) -> Iterato
         else:
             names = [f"{run.variant}/{run.number}" for run, _ in cases]
         whose_figures = "" if same else f" (these figures: {names[0]})"
-        yield f"Causes of {some(names, SHOWN, 1000)}: {text}{whose_figures}."
+        yield f"Causes of {first_names(names, SHOWN, 1000)}: {text}{whose_figures}."

@@ -8,7 +8,7 @@ import numpy as np
 from analysis.figures.metrics import Metric, counted, failed, lost, unfinished
 from analysis.reading import facts
 from analysis.reading.load import Campaign, Run
-from analysis.reading.words import plain, plural, several, some
+from analysis.reading.words import first_names, plain, plural, plural_subject
 from analysis.verdicts.statistics import cliffs_delta
 from contract.workload import Description
 
@@ -31,7 +31,7 @@ def of_runs(campaign: Campaign, runs: list[Run]) -> list[str]:
     )
     bad = [run for run in runs if failed(run)]
     holes = [f"{r.variant}/{r.number} ({why})" for r in runs if not failed(r) and (why := lost(r))]
-    lines = f"Lines of {several(campaign.subject)} are lost"
+    lines = f"Lines of {plural_subject(campaign.subject)} are lost"
     listed(f"{lines}, and stalls may be with them: no figures of gaps of", holes)
     listed("Failed, counted as the worst", [f"{r.variant}/{r.number} ({r.state})" for r in bad])
     cut = [f"{r.variant}/{r.number}" for r in runs if unfinished(r)]
@@ -70,8 +70,8 @@ def _suites(runs: list[Run]) -> list[str]:
     apart = any(a.isdisjoint(b) for a, b in combinations(by_variant.values(), 2))
     effect = "looks like a difference between variants" if apart else "is in their scatter"
     return [
-        f"Measured by {len(every)} states of this suite ({some(every, 3)}): what changed in what "
-        f"it brings into a guest {effect}."
+        f"Measured by {len(every)} states of this suite ({first_names(every, 3)}): what changed in "
+        f"what it brings into a guest {effect}."
     ]
 
 

@@ -15,7 +15,7 @@ from analysis.figures.metrics import counted
 from analysis.reading import facts
 from analysis.reading.copies import identity
 from analysis.reading.load import Campaign, Run, load_campaign
-from analysis.reading.words import plain, plural, some
+from analysis.reading.words import first_names, plain, plural
 from analysis.verdicts.by_workload import by_workload
 from contract.levels import can_decide
 from contract.plan import Plan
@@ -112,7 +112,7 @@ class _Pool:
             for run in new
             if before[run.variant]
         ]
-        renumbered = f" ({some(moved, NAMED)})" if moved else ""
+        renumbered = f" ({first_names(moved, NAMED)})" if moved else ""
         self.notes.append(f"Pooled: {plural(len(new), 'run')} of {name}{renumbered}.")
 
     def campaign(self, campaigns: Sequence[Campaign]) -> Campaign:

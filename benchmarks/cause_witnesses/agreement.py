@@ -9,7 +9,7 @@ import numpy as np
 
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
-from analysis.stall_causes.machine import Machine
+from analysis.stall_causes.machine import RunCounters
 from analysis.stall_causes.run_causes import causes_between
 from benchmarks.cause_witnesses.counters import OF, Counter
 
@@ -65,7 +65,7 @@ class Agreement:
             return False
         self.runs += 1
         self.variants[run.label] = self.variants.get(run.label, 0) + 1
-        machine = Machine(run)
+        machine = RunCounters(run)
         spans = list(itertools.pairwise(edges))
         for cause, witnesses in OF.items():
             amounts = np.array([seconds.get(cause, 0.0) for seconds in spent])
@@ -79,7 +79,7 @@ class Agreement:
         return True
 
 
-def _values(witness: Counter, machine: Machine, spans: Iterable[tuple[float, float]]) -> Floats:
+def _values(witness: Counter, machine: RunCounters, spans: Iterable[tuple[float, float]]) -> Floats:
     """How much the witness moved in each span; NaN where that is not available."""
     moved = [witness.moved(machine, begin, end) for begin, end in spans]
     return np.array([np.nan if value is None else value for value in moved])

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from analysis.figures.counters import KIB_PER_MIB, PAGES_PER_MIB
 from analysis.reading.latency_log import Floats
-from analysis.stall_causes.machine import Machine
+from analysis.stall_causes.machine import RunCounters
 
-Reading = Callable[[Machine, float, float], float | None]
+Reading = Callable[[RunCounters, float, float], float | None]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def grown(table: str, *names: str) -> Counter:
     A name that ends in * stands for all columns with that prefix.
     """
 
-    def moved(machine: Machine, begin: float, end: float) -> float | None:
+    def moved(machine: RunCounters, begin: float, end: float) -> float | None:
         columns = _columns(machine, table, names)
         moves = [machine.moved(column, begin, end, table) for column in columns]
         known = [move for move in moves if move is not None]
@@ -44,13 +44,13 @@ def grown(table: str, *names: str) -> Counter:
 def level(table: str, name: str) -> Counter:
     """A witness that is the mean of a gauge in the span."""
 
-    def moved(machine: Machine, begin: float, end: float) -> float | None:
+    def moved(machine: RunCounters, begin: float, end: float) -> float | None:
         return _level(machine, table, name, begin, end)
 
     return Counter(f"`{name}`", moved)
 
 
-def _columns(machine: Machine, table: str, names: tuple[str, ...]) -> list[str]:
+def _columns(machine: RunCounters, table: str, names: tuple[str, ...]) -> list[str]:
     content = machine.trace if table == "trace" else machine.run.tables.get(table)
     available = content.names if content else ()
     columns = []
@@ -62,7 +62,7 @@ def _columns(machine: Machine, table: str, names: tuple[str, ...]) -> list[str]:
     return columns
 
 
-def _level(machine: Machine, table: str, name: str, begin: float, end: float) -> float | None:
+def _level(machine: RunCounters, table: str, name: str, begin: float, end: float) -> float | None:
     column = machine.run.column(table, name)
     inside = _inside(column[0], begin, end) if column else None
     return None if column is None or inside is None else float(column[1][inside].mean())
@@ -74,12 +74,12 @@ def _inside(stamps: Floats, begin: float, end: float) -> NDArray[np.bool_] | Non
     return inside if inside.any() else None
 
 
-def _not_full(machine: Machine, begin: float, end: float) -> float | None:
+def _not_full(machine: RunCounters, begin: float, end: float) -> float | None:
     full = machine.moved("io_full_us", begin, end, "psi")
     return None if full is None else max(0.0, end - begin - full / 1e6)
 
 
-def _read_but_swap(machine: Machine, begin: float, end: float) -> float | None:
+def _read_but_swap(machine: RunCounters, begin: float, end: float) -> float | None:
     """The MiB read from all disks, including the root's, without swap-ins."""
     read = machine.moved("pgpgin", begin, end, "vmstat")
     swapped = machine.moved("pswpin", begin, end, "vmstat")
@@ -88,7 +88,7 @@ def _read_but_swap(machine: Machine, begin: float, end: float) -> float | None:
     return max(0.0, read / KIB_PER_MIB - swapped / PAGES_PER_MIB)
 
 
-def _crypt_without_disk(machine: Machine, begin: float, end: float) -> float | None:
+def _crypt_without_disk(machine: RunCounters, begin: float, end: float) -> float | None:
     """The share of the span's samples with bios in flight in dm-crypt but none on the disk."""
     crypt = machine.run.column("diskstats", "crypt_in_flight")
     disk = machine.run.column("diskstats", "disk_in_flight")

@@ -24,7 +24,7 @@ from run.campaign import Campaign
 from run.hosts import kept
 from run.hosts.kept import Kept, RunHosts
 from run.jobs import elsewhere
-from run.preparation import Ready
+from run.preparation import PreparedVariant
 from run.run_folders import completed
 from run.runner import Runner
 from run.slurm import arrays, options, slurm_workers
@@ -52,7 +52,7 @@ def measure(folder: Path, runs: int, slots: int) -> dict[str, float]:
     entered = campaign.enter(
         [(variant, guests[variant.kernel].kernel) for variant in chosen.variants]
     )
-    ready = {variant.label: Ready(variant, guests[variant.kernel]) for variant in entered}
+    ready = {variant.label: PreparedVariant(variant, guests[variant.kernel]) for variant in entered}
     queue = SimulatedQueue(out, clock, slots, SHORTEST_S, LONGEST_S)
     submitted = arrays.Arrays(options.parse("slurm"), out, Path("/suite"), played_jobs.job())
     noted = RunHosts(Kept("slurm"), out)

@@ -19,7 +19,7 @@ from run import machine_lock
 from run.arguments import parse
 from run.jobs.stop_signals import Stopped
 from run.live import View
-from run.measure_command import errand
+from run.measure_command import guest_job
 from run.preparation import make_ready
 from run.screen import Screen
 from vm import session
@@ -120,7 +120,7 @@ def main() -> int:
         with screen, view, stopped.armed():
             state, why = session.run(
                 guest,
-                errand(
+                guest_job(
                     options,
                     variant,
                     "python3 -m benchmarks.observer.in_guest",

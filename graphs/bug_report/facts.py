@@ -80,7 +80,7 @@ def _place(stall: Stall, run: Run, stream: Stream, held: bool, clean: Clean) -> 
         first, last, text = messages
         where = f"{folder}/kern.log"
         if first is None:
-            yield from indented(f"{where} says nothing meanwhile", 4)
+            yield from indented(f"{where} has no message of this stall", 4)
         else:
             lines = f"line {first}" if first == last else f"lines {first} to {last}"
             yield from indented(f"{where}, {lines}:", 4)

@@ -17,7 +17,7 @@ from analysis.reading.kernel_configs import differences
 from analysis.reading.kernel_version import introduced_in, kernel_version
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
-from analysis.reading.words import a, number_word, plain, plural, seconds, several
+from analysis.reading.words import number_word, plain, plural, plural_subject, seconds, with_article
 from analysis.stall_causes.causes import words
 from analysis.text import vmstat
 from analysis.text.layout import WIDTH, grid, indented, paragraph
@@ -119,10 +119,10 @@ def _sentences(regression: Regression, pair: dict[str, list[Run]]) -> Iterator[s
     old, new = (silences[variant] for variant in (regression.old, regression.new))
     first, felt = "", regression.compared.felt
     if regression.old in felt and regression.new in felt:  # the sentence says for how long
-        them = several(regression.compared.campaign.subject)
+        them = plural_subject(regression.compared.campaign.subject)
         first = f"{_while(pair[regression.new][0])}, the {them} freeze. "
     elif old is not None and new is not None:
-        subject = a(regression.compared.campaign.subject)
+        subject = with_article(regression.compared.campaign.subject)
         first = (
             f"{_while(pair[regression.new][0])}, {subject} stands still for up to {seconds(new)} "
             f"at a time with {_label(regression, regression.new)}, for up to {seconds(old)} with "

@@ -14,7 +14,7 @@ from analysis.figures.stalls import worst
 from analysis.reading.facts import on_disk
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run, first_described
-from analysis.reading.words import a, number_word, plain, plural, several
+from analysis.reading.words import number_word, plain, plural, plural_subject, with_article
 from analysis.text import compare_text, hosts, workload_tables
 from analysis.text.layout import WIDTH, grid, paragraph
 from analysis.text.machine import memory
@@ -139,10 +139,10 @@ def _symptom(compared: Compared, clean: Clean) -> Iterator[str]:
     for variant in compared.variants:
         yield from _symptom_row(compared, variant)
     yield from paragraph(
-        f"Frozen: the share of the time of the {several(subject)} in gaps of 1 s or more, the mean "
-        f"of a run. Worst silence: the longest of any {subject} in any run (+ if it had not "
-        f"ended). Stalled: the gaps of 1 s or more{words and f' of {words}'}; mean ±sd of the runs "
-        "that ended. Audio skips: the mean of a run."
+        f"Frozen: the share of the time of the {plural_subject(subject)} in gaps of 1 s or more, "
+        f"the mean of a run. Worst silence: the longest of any {subject} in any run (+ if it had "
+        f"not ended). Stalled: the gaps of 1 s or more{words and f' of {words}'}; mean ±sd of the "
+        "runs that ended. Audio skips: the mean of a run."
     )
 
 
@@ -219,7 +219,7 @@ def _sawteeth(compared: Compared, variants: list[str]) -> Iterator[str]:
     up = round_up(max(worst(stream) for stream in streams))
     yield from paragraph(
         "Gap (s) against the time since the start of the workload (s), all on the same scales. "
-        f"# rises while {a(compared.campaign.subject)} is silent"
+        f"# rises while {with_article(compared.campaign.subject)} is silent"
         + (", ? is a silence that no line ended." if any(s.open_gap >= 1 for s in streams) else ".")
     )
     for (run, runs), stream in zip(drawn_runs, streams, strict=True):

@@ -25,7 +25,7 @@ from analysis.reading import facts
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
 from analysis.reading.streams import STALL
-from analysis.reading.words import a, plain, seconds, several
+from analysis.reading.words import plain, plural_subject, seconds, with_article
 from analysis.verdicts.choice import (
     SHOWN,
     extremes,
@@ -121,13 +121,13 @@ def words(compared: Compared) -> dict[str, Any]:
     """The page's words for the streams whose stalls count, and the thresholds of stalls."""
     subject = compared.campaign.subject
     paced = "of the heartbeat from 0.2 s, of the player from 0.3 s"
-    silences = f"{a(subject)} from {STALL:.0f} s, {paced}"
+    silences = f"{with_article(subject)} from {STALL:.0f} s, {paced}"
     if has_paced_subjects(compared):
         silences = f"any program from {STALL:.0f} s, {paced}"
     return {
         "name": subject,
-        "several": several(subject),
-        "subject": a(subject),
+        "several": plural_subject(subject),
+        "subject": with_article(subject),
         "thresholds": silences,
         "stalledDigits": BY_KEY[STALLED].digits,
         "addedUp": f", {together}" if (together := added_up(compared.workload)) else "",

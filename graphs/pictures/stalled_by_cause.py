@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from analysis.figures.metrics import added_up
-from analysis.reading.words import several
+from analysis.reading.words import plural_subject
 from analysis.stall_causes.causes import UNEXPLAINED
 from analysis.verdicts.cause_table import OTHER, SHORT
 from analysis.verdicts.choice import SHOWN, shown, shown_words
@@ -144,14 +144,14 @@ def _head(figure: Figure, compared: Compared, layout: _Layout) -> None:
     title = fitted(f"Stalled seconds by cause: {name}", room / 1.15, 13, DPI)
     _text(figure, layout, LABELS[0], 26, title, fontsize=13, weight="bold")
     words = (
-        f"What the silent {several(compared.campaign.subject)} waited for: all their stalls of "
-        "1 s and more, added up; in % of the bar where there is room."
+        f"What the silent {plural_subject(compared.campaign.subject)} waited for: all their "
+        "stalls of 1 s and more, added up; in % of the bar where there is room."
     )
     if len(layout.rows) < len(compared.variants):
         words = f"{shown_words(SHOWN, len(compared.variants), compared.metric)}."
     _text(figure, layout, LABELS[0], 48, fitted(words, room, 9, DPI), color=GREY)
     alike = f"Other: causes that are nowhere above 1 %. {SHORT[UNEXPLAINED].capitalize()}: "
-    alike += "what no evidence tells."
+    alike += "time that could not be attributed."
     if OTHER not in compared.causes.shown:
         alike = alike.partition(". ")[2]
     _text(figure, layout, LABELS[0], 66, fitted(alike, room, 9, DPI), color=GREY)

@@ -16,7 +16,7 @@ from analysis.figures.stalls import freezes, worst
 from analysis.reading.latency_log import ROUNDING
 from analysis.reading.load import Run
 from analysis.reading.streams import STALL, Stream
-from analysis.reading.words import a, plain, seconds
+from analysis.reading.words import plain, seconds, with_article
 from graphs.pictures import png
 from graphs.pictures.panels import Panel, panels_of, steps
 from graphs.pictures.style import OKABE_ITO, OPEN, SHADE, WIDTH_PX, fitted, text_width
@@ -86,7 +86,7 @@ def _captions(figure: Figure, run: Run, runs: int, total: float, hidden: int) ->
     ended = f"kernel {kernel}; {plain(run.state, 20)}: {plain(run.status.get('why'))}"
     figure.text(0.105, 1 - 0.50 / total, fitted(ended, room, 9, DPI))
     text = "Rows: the gap that each moment lies in (s, log scale). "
-    text += f"Grey: {a(run.workload.subject)} is silent for {STALL:.0f} s or more."
+    text += f"Grey: {with_article(run.workload.subject)} is silent for {STALL:.0f} s or more."
     if hidden > 0:
         text += f" {hidden} more streams not shown."
     if any(stream.open_gap >= STALL for stream in run.streams.values()):

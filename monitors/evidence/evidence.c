@@ -114,8 +114,8 @@ static void rehearse(void)
 	streams_rehearse();
 	traced_rehearse();
 	rows_rehearse(false);
-	text_room(&why, WHY_BYTES);
-	text_room(&line, LINE_BYTES);
+	text_reserve(&why, WHY_BYTES);
+	text_reserve(&line, LINE_BYTES);
 	if (watching)
 		watch_rehearse(&watch);
 	cost(&line);

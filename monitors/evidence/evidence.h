@@ -27,7 +27,7 @@ void rows_put(int file); /* all that there are */
 
 /* ---- tasks.c: the tasks of a stream: its program's threads and those of all its descendants */
 
-#define MOST_TASKS 64 /* of a stream: what a bomb of forks has beyond that is not looked at */
+#define MOST_TASKS 64 /* of a stream: a fork bomb's other tasks are not sampled */
 #define COMM_BYTES 64 /* a worker's name in /proc is longer than a task's 15 bytes */
 
 /* What /proc/PID/stat (proc(5)) says; comm lies in the text that was parsed. */
@@ -125,7 +125,7 @@ void blocked_fold(struct text *, const char *stack, size_t size);
 void blocked_row(struct text *, const struct text *begin, const char *stream,
 		 const int64_t *silent_ns, struct task *);
 
-/* Processes (their first threads) in state D, found by looking at each: dear, so not often. */
+/* Processes (their first threads) in state D, found by looking at each: expensive, so done rarely. */
 struct sleepers {
 	int most;
 	int count, pids[MOST_PROCESSES], fds[MOST_PROCESSES]; /* ascending */

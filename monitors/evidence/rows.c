@@ -13,8 +13,8 @@ static bool rehearsing;
 
 void rows_open(void)
 {
-	text_room(&rows_text, ROOM);
-	text_room(&rows_mark, 64);
+	text_reserve(&rows_text, ROOM);
+	text_reserve(&rows_mark, 64);
 }
 
 void rows_rehearse(bool on)

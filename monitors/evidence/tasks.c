@@ -58,7 +58,7 @@ bool numbers_in(int folder, bool (*each)(void *, int number), void *data)
 }
 
 /* The digits at *at as a number; *at goes behind them. */
-static bool number(const char **at, const char *end, uint64_t *value)
+static bool parse_number(const char **at, const char *end, uint64_t *value)
 {
 	const char *p = *at;
 
@@ -94,8 +94,8 @@ bool stat_parse(struct stat_line *stat, const char *text, size_t size)
 	stat->comm_size = (size_t)(at - stat->comm);
 	at += 2;
 	stat->state = *at;
-	return skip_fields(&at, end, 7) && number(&at, end, &stat->minflt) &&
-	       skip_fields(&at, end, 2) && number(&at, end, &stat->majflt);
+	return skip_fields(&at, end, 7) && parse_number(&at, end, &stat->minflt) &&
+	       skip_fields(&at, end, 2) && parse_number(&at, end, &stat->majflt);
 }
 
 static int task_fd(struct task *task, enum task_file file)
@@ -195,7 +195,7 @@ static bool new_children(struct task *task, struct search *search)
 		sum = (sum ^ (unsigned char)list[i]) * 1099511628211u;
 	task->children = sum;
 	/* A number that was cut has no blank behind it. */
-	while (search && search->queued < QUEUE && number(&at, list + size, &pid) &&
+	while (search && search->queued < QUEUE && parse_number(&at, list + size, &pid) &&
 	       at++ < list + size)
 		search->queue[search->queued++] = (int)pid;
 	return sum != before;

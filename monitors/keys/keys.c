@@ -318,8 +318,8 @@ static void rehearse(void)
 {
 	struct line_log kept = log_lines;
 
-	text_room(&text, ROOM);
-	text_room(&line, ROOM);
+	text_reserve(&text, ROOM);
+	text_reserve(&line, ROOM);
 	for_each_program(program)
 		memset(program->waiting, 0, sizeof(program->waiting));
 	text_string(&line, "key\n");

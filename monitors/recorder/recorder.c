@@ -201,12 +201,12 @@ void recorder_open(void)
 void recorder_rehearse(void)
 {
 	memset(chunk, '\n', sizeof(chunk));
-	text_room(&text, LINES_ROOM(PIECE));
+	text_reserve(&text, LINES_ROOM(PIECE));
 	for_each_stream(stream) {
 		lines_feed(&stream->log, &text, chunk, PIECE, now_ns());
 		keep_last_line(stream);
 		text_clear(&stream->last);
-		text_room(&stream->last, LAST_KEPT + 1);
+		text_reserve(&stream->last, LAST_KEPT + 1);
 		text_clear(&text);
 		memset(&stream->log, 0, sizeof(stream->log));
 	}

@@ -35,12 +35,12 @@ static char *word(void)
 	const char *found = next;
 
 	if (next >= end)
-		fail("the recorder was told too little");
+		fail("the recorder's specification is truncated");
 	next += strlen(next) + 1;
 	return (char *)found;
 }
 
-static int number(void)
+static int next_number(void)
 {
 	return atoi(word());
 }
@@ -48,7 +48,7 @@ static int number(void)
 /* Not the programs', though it is ours. */
 static int descriptor(void)
 {
-	int fd = number();
+	int fd = next_number();
 
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
 	return fd;
@@ -58,7 +58,7 @@ static char **words(int *count)
 {
 	char **list;
 
-	*count = number();
+	*count = next_number();
 	list = room(*count + 1, sizeof(*list));
 	for (int i = 0; i < *count; i++)
 		list[i] = word();
@@ -70,8 +70,8 @@ static void read_stream(struct stream *stream)
 	int count;
 
 	stream->name = word();
-	stream->waits = number();
-	stream->awaited = number();
+	stream->waits = next_number();
+	stream->awaited = next_number();
 	stream->argv = words(&count);
 	stream->env = words(&count);
 }
@@ -96,7 +96,7 @@ void spec_read(void)
 	names = words(&count);
 	if (count)
 		beacon_open(&spec.beacon, memory, event, count, names);
-	spec.count = number();
+	spec.count = next_number();
 	spec.streams = room(spec.count, sizeof(*spec.streams));
 	for (int i = 0; i < spec.count; i++)
 		read_stream(&spec.streams[i]);

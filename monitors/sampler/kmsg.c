@@ -21,7 +21,7 @@
 static char raw[RECORD_BYTES]; /* a record */
 
 /* The number that ends with a comma at *at, which is then behind it; -1 if there is none. */
-static int64_t number(const char **at, const char *end)
+static int64_t parse_number(const char **at, const char *end)
 {
 	const char *start = *at;
 	int64_t value = 0;
@@ -64,11 +64,11 @@ static void add_record(struct text *out, const char *record, size_t size)
 
 	if (!body)
 		return;
-	prio = number(&at, body);
+	prio = parse_number(&at, body);
 	at = prio < 0 ? NULL : memchr(at, ',', (size_t)(body - at));
 	if (!at++)
 		return;
-	usec = number(&at, body);
+	usec = parse_number(&at, body);
 	if (usec < 0)
 		return;
 	while (end > body + 1 && end[-1] == '\n')
@@ -87,7 +87,7 @@ bool kmsg_open(struct kmsg *kmsg, const char *path)
 void kmsg_rehearse(struct text *lines)
 {
 	memset(raw, 0, sizeof(raw));
-	text_room(lines, ROOM);
+	text_reserve(lines, ROOM);
 }
 
 bool kmsg_read(struct kmsg *kmsg, struct text *lines, int limit)

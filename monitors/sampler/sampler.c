@@ -121,7 +121,7 @@ static void rehearse(void)
 		largest = size > largest ? size : largest;
 		text_clear(&row);
 	}
-	text_room(&row, largest);
+	text_reserve(&row, largest);
 	if (kmsg.fd >= 0) {
 		kmsg_rehearse(&lines);
 		drain();

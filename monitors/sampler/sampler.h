@@ -28,7 +28,7 @@ struct table {
 	void (*cells)(const struct table *, struct text *);
 	struct source *sources;
 	int count;
-	int every; /* so manieth sample has a row of it */
+	int every; /* a row in every Nth sample */
 };
 
 /* Words between blanks, lines; both of terminated text. */
@@ -46,7 +46,7 @@ bool is_line_of(const char *line, const char *name, size_t size);
 void counters_open(struct table *tables, const char *root, char **devices, int count,
 		   struct list *missing);
 /*
- * slabs.c: the same of these slab caches, seldomer; of none there is no table.
+ * slabs.c: the same of these slab caches, less often; no table if none is wanted.
  */
 void slabs_open(struct table *table, const char *root, char **wanted, int count,
 		struct list *missing);

@@ -18,7 +18,7 @@ static ssize_t read_piece(int fd)
 
 	do {
 		if (buffer.room < buffer.used + PIECE + 1)
-			text_room(&buffer, buffer.used + PIECE + 1);
+			text_reserve(&buffer, buffer.used + PIECE + 1);
 		size = pread(fd, buffer.data + buffer.used, PIECE, (off_t)buffer.used);
 	} while (size < 0 && errno == EINTR);
 	if (size > 0)

@@ -111,7 +111,7 @@ static __always_inline void end(void *map, __u64 key, enum sum in_flight, enum s
 
 /*
  * What begins is the tracepoint's last argument. In assembler, as clang makes one load of the two,
- * from a place that is reckoned, and 5.10's verifier then takes it for the first argument.
+ * from a computed address, and 5.10's verifier then takes it for the first argument.
  */
 static __always_inline void *beginning(__u64 *ctx, bool queue_first)
 {
@@ -124,7 +124,7 @@ static __always_inline void *beginning(__u64 *ctx, bool queue_first)
 	return found;
 }
 
-static __always_inline bool is(struct gendisk *disk, const volatile struct number *number)
+static __always_inline bool is(struct gendisk *disk, const volatile struct dev_number *number)
 {
 	return disk->major == number->major && disk->first_minor == number->minor;
 }
@@ -139,7 +139,7 @@ static __always_inline struct gendisk *disk_of(struct request *rq)
 }
 
 /* Of one of so many disks. */
-static __always_inline void request_begin(__u64 *ctx, void *map, const volatile struct number *disks,
+static __always_inline void request_begin(__u64 *ctx, void *map, const volatile struct dev_number *disks,
 					  int count, enum sum in_flight, bool again, bool exact)
 {
 	struct request *rq = beginning(ctx, watched.request_second);

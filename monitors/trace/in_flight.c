@@ -19,21 +19,21 @@
  */
 #define OLD_NS (NS / 5)
 #define OLD_MAPPED_NS (30 * NS)
-#define LOOKS 8   /* so many in a row must find too much where the device has something in flight */
+#define SAMPLES 8 /* so many in a row must find too much where the device has something in flight */
 #define FEW 2     /* the same where it has nothing */
 #define MOST 1024 /* entries that one look goes through */
 
-struct look {
+struct excess_sample {
 	int64_t when;
 	long long excess, there; /* how much was too much; how much there is by sysfs */
 };
 
-struct one {
+struct watched_device {
 	const char *name;
 	int map, inflight[DATA_DISKS], files, suspended;
 	bool whole; /* each of its devices can be asked */
 	volatile long long *begun, *dropped;
-	struct look looks[LOOKS]; /* those in a row that found too much, the last one first */
+	struct excess_sample samples[SAMPLES]; /* in a row, each too much, the last one first */
 	int count;
 };
 
@@ -41,7 +41,7 @@ struct begun {
 	uint64_t when, key;
 };
 
-static struct one devices[3];
+static struct watched_device devices[3];
 static int watched;
 static struct begun entries[MOST];
 
@@ -57,23 +57,23 @@ void in_flight_watch(const char *name, const char *folder, int map, volatile lon
 		     enum sum begun, enum sum dropped, struct list *missing)
 {
 	int inflight = open_in(folder, "inflight");
-	struct one *one = devices;
+	struct watched_device *device = devices;
 
-	while (one < devices + watched && one->map != map)
-		one++;
-	if (one == devices + watched) {
-		*one = (struct one){ .name = name, .map = map, .whole = true };
-		one->suspended = open_in(folder, "dm/suspended");
-		one->begun = sums + begun;
-		one->dropped = sums + dropped;
+	while (device < devices + watched && device->map != map)
+		device++;
+	if (device == devices + watched) {
+		*device = (struct watched_device){ .name = name, .map = map, .whole = true };
+		device->suspended = open_in(folder, "dm/suspended");
+		device->begun = sums + begun;
+		device->dropped = sums + dropped;
 		memset(entries, 1, sizeof(entries)); /* touched: it is needed when memory is short */
 		watched++;
 	}
 	if (inflight < 0) {
 		list_add(missing, "requests in flight: %s/inflight: %s", folder, strerror(errno));
-		one->whole = false;
-	} else if (one->files < DATA_DISKS) {
-		one->inflight[one->files++] = inflight;
+		device->whole = false;
+	} else if (device->files < DATA_DISKS) {
+		device->inflight[device->files++] = inflight;
 	} else {
 		close(inflight);
 	}
@@ -99,12 +99,12 @@ static long long sum_of(int fd)
 }
 
 /* What its devices have in flight by sysfs; -1 if one cannot be read. */
-static long long there_are(const struct one *one)
+static long long there_are(const struct watched_device *device)
 {
-	long long sum = one->whole ? 0 : -1;
+	long long sum = device->whole ? 0 : -1;
 
-	for (int i = 0; i < one->files && sum >= 0; i++) {
-		long long found = sum_of(one->inflight[i]);
+	for (int i = 0; i < device->files && sum >= 0; i++) {
+		long long found = sum_of(device->inflight[i]);
 
 		sum = found < 0 ? -1 : sum + found;
 	}
@@ -115,15 +115,15 @@ static long long there_are(const struct one *one)
  * Only this process writes to what was dropped, and a program counts an end only if it was the one
  * to take the entry away: neither can be in the other's way.
  */
-static void drop(struct one *one, long long most, int64_t before)
+static void drop(struct watched_device *device, long long most, int64_t before)
 {
 	uint64_t key, *last = NULL;
 	struct in_flight entry;
 	int found = 0;
 
-	for (int i = 0; i < MOST && !bpf_map_get_next_key(one->map, last, &key); i++) {
+	for (int i = 0; i < MOST && !bpf_map_get_next_key(device->map, last, &key); i++) {
 		last = &key;
-		if (bpf_map_lookup_elem(one->map, &key, &entry))
+		if (bpf_map_lookup_elem(device->map, &key, &entry))
 			continue;
 		entries[found].when = entry.began;
 		entries[found++].key = key;
@@ -139,43 +139,43 @@ static void drop(struct one *one, long long most, int64_t before)
 		*at = entries[i];
 		if ((int64_t)oldest.when >= before)
 			return;
-		if (!bpf_map_delete_elem(one->map, &oldest.key))
-			++*one->dropped;
+		if (!bpf_map_delete_elem(device->map, &oldest.key))
+			++*device->dropped;
 	}
 }
 
-static void check(struct one *one, int64_t now)
+static void check(struct watched_device *device, int64_t now)
 {
-	long long excess = 0, there = 0, least, count = *one->begun - *one->dropped;
+	long long excess = 0, there = 0, least, count = *device->begun - *device->dropped;
 	int needed;
 
-	if (count > 0 && (there = there_are(one)) >= 0 &&
-	    (one->suspended < 0 || !sum_of(one->suspended))) {
+	if (count > 0 && (there = there_are(device)) >= 0 &&
+	    (device->suspended < 0 || !sum_of(device->suspended))) {
 		/* Once more: what has ended meanwhile is no excess. */
-		long long again = *one->begun - *one->dropped;
+		long long again = *device->begun - *device->dropped;
 
 		excess = (again < count ? again : count) - there;
 	}
 	if (excess <= 0) {
-		one->count = 0;
+		device->count = 0;
 		return;
 	}
-	memmove(one->looks + 1, one->looks, (LOOKS - 1) * sizeof(*one->looks));
-	one->looks[0] = (struct look){ now, excess, there };
-	if (one->count < LOOKS)
-		one->count++;
-	needed = there || (one->count > 1 && one->looks[1].there) ? LOOKS : FEW;
-	if (one->count < needed)
+	memmove(device->samples + 1, device->samples, (SAMPLES - 1) * sizeof(*device->samples));
+	device->samples[0] = (struct excess_sample){ now, excess, there };
+	if (device->count < SAMPLES)
+		device->count++;
+	needed = there || (device->count > 1 && device->samples[1].there) ? SAMPLES : FEW;
+	if (device->count < needed)
 		return;
 	least = excess;
 	for (int i = 1; i < needed; i++)
-		if (one->looks[i].excess < least)
-			least = one->looks[i].excess;
-	now -= one->suspended < 0 ? OLD_NS : OLD_MAPPED_NS;
-	if (one->looks[needed - 1].when < now)
-		now = one->looks[needed - 1].when;
-	drop(one, least, now);
-	one->count = 0;
+		if (device->samples[i].excess < least)
+			least = device->samples[i].excess;
+	now -= device->suspended < 0 ? OLD_NS : OLD_MAPPED_NS;
+	if (device->samples[needed - 1].when < now)
+		now = device->samples[needed - 1].when;
+	drop(device, least, now);
+	device->count = 0;
 }
 
 void in_flight_check(int64_t now)
@@ -187,15 +187,15 @@ void in_flight_check(int64_t now)
 void in_flight_close(struct list *problems)
 {
 	for (int i = 0; i < watched; i++) {
-		struct one *one = &devices[i];
+		struct watched_device *device = &devices[i];
 
-		if (*one->dropped)
-			list_add(problems, "trace: %lld ends of %s were not seen", *one->dropped,
-				 one->name);
-		while (one->files)
-			close(one->inflight[--one->files]);
-		if (one->suspended >= 0)
-			close(one->suspended);
+		if (*device->dropped)
+			list_add(problems, "trace: %lld ends of %s were not seen", *device->dropped,
+				 device->name);
+		while (device->files)
+			close(device->inflight[--device->files]);
+		if (device->suspended >= 0)
+			close(device->suspended);
 	}
 	watched = 0;
 }

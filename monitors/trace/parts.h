@@ -40,7 +40,7 @@ int kernel_types(struct kernel_types *); /* 0, or -errno where the kernel has no
 /* ---- columns.c: trace.tsv's columns */
 
 /* The spans that may be open when a row is made. */
-enum open { SHUT, KSWAPD_AWAKE, DISK_BUSY, CRYPT_BUSY, CRYPT_ALONE, DATA_BUSY, OPEN };
+enum open_span { SHUT, KSWAPD_AWAKE, DISK_BUSY, CRYPT_BUSY, CRYPT_ALONE, DATA_BUSY, OPEN };
 
 /* Of struct sums as 64-bit numbers: `of`, then `waits`. */
 #define NUMBERS (sizeof(struct sums) / sizeof(long long))
@@ -49,7 +49,7 @@ enum open { SHUT, KSWAPD_AWAKE, DISK_BUSY, CRYPT_BUSY, CRYPT_ALONE, DATA_BUSY, O
 struct column {
 	char name[48];
 	int number, divisor;
-	enum open open;
+	enum open_span open;
 };
 
 /* Columns that are there together or not at all. */
@@ -85,7 +85,7 @@ enum {
 extern struct group groups[GROUPS];
 void throttled_columns(const struct kernel_types *);
 
-/* ---- offer.c: which groups are wanted, and what of them is missing */
+/* ---- probe_kernel.c: which groups are wanted, and what of them is missing */
 
 #define OWN "data-" /* all of a workload's own disks, by goes_by() */
 

@@ -11,7 +11,7 @@
 
 /*
  * Signed 64-bit numbers, added to atomically. Times in ns, but what the kernel tells in µs. In
- * this order: those before SUM_OF_MOMENT are what an open span is reckoned with.
+ * this order: those before SUM_OF_MOMENT are what open spans are computed from.
  * *_dropped: of those in flight, written by in_flight.c alone.
  */
 enum sum {
@@ -76,7 +76,7 @@ _Static_assert(SUM_CRYPT_WRITES - SUM_CRYPT_READS == SUM_DISK_WRITES - SUM_DISK_
 	       "of writes");
 
 /* Waits whose µs the kernel tells: of everybody else, then of kswapd. */
-enum wait {
+enum kernel_wait {
 	WAIT_CONGESTION,
 	WAIT_IFF_CONGESTED = WAIT_CONGESTION + 2,
 	WAIT_THROTTLED = WAIT_IFF_CONGESTED + 2, /* by reason, two each */
@@ -90,13 +90,13 @@ struct sums {
 	} waits[WAITS];
 };
 
-struct number {
+struct dev_number {
 	int major, minor;
 };
 
 /* What the loader found out: the kernel's numbers of the devices, 0:0 if there is none. */
 struct watched {
-	struct number disk, crypt, data[DATA_DISKS];
+	struct dev_number disk, crypt, data[DATA_DISKS];
 	/*
 	 * Whether what begins comes behind its queue: before 5.11 (a54895fa057c, which 5.10.262 has
 	 * too, and e8a676d61c07).

@@ -11,7 +11,7 @@ from contract.options import Options
 from errors import Exit, UserError, run_command
 from run import arguments, clock, demands, machine_lock
 from run.bisect import opening, report
-from run.bisect.options import Asked, parse
+from run.bisect.options import BisectRequest, parse
 from run.bisect.state import State
 from run.bisect.whole import Bisect, Interrupted
 from run.identity import identified
@@ -31,7 +31,7 @@ def not_worse(found: State) -> str:
     return text
 
 
-def options_of(asked: Asked) -> Options:
+def options_of(asked: BisectRequest) -> Options:
     """The options of every run; UserError (2) if they give more than one variant."""
     options = arguments.parse([*asked.options, "--kernel", "debian:stable"])
     if len(options.variants) != 1:
@@ -50,7 +50,7 @@ def main() -> int:
     demands.check(options)
     begin(options)
     stopped = Stopped()
-    shared = clock.wanted(options) == GUEST
+    shared = clock.expected_clock(options) == GUEST
     with machine_lock.held(shared, say) as machine, machine_lock.campaign(folder):
         known = opening.opened(asked, folder, options.mirror)
         bisect = Bisect(asked, folder, options, known, stopped)

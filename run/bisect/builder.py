@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from run.bisect.state import Step
-from run.preparation import Ready
+from run.preparation import PreparedVariant
 from setup.trees.failures import NotBuilt
 from setup.trees.progress import Progress
 
 
 @dataclass(frozen=True)
-class Made:
+class BuildResult:
     """A made kernel, or why it is untestable; or another error, which ends the bisect."""
 
-    ready: Ready | None = None
+    ready: PreparedVariant | None = None
     why_not: str = ""
     error: BaseException | None = None
 
 
-Maker = Callable[[Step, Callable[[Progress], None]], Ready]
+Maker = Callable[[Step, Callable[[Progress], None]], PreparedVariant]
 
 
 class Builder:
@@ -33,7 +33,7 @@ class Builder:
     def __init__(self, make: Maker, logs: Path) -> None:
         self._make = make
         self._logs = logs
-        self._made: dict[str, Made] = {}
+        self._made: dict[str, BuildResult] = {}
         self._wanted: list[Step] = []
         self._now = ""
         self._ended = False
@@ -47,15 +47,15 @@ class Builder:
             self._wanted = [step for step in steps if step.name not in self._made]
             self._changed.notify()
 
-    def made(self, name: str) -> Made | None:
+    def made(self, name: str) -> BuildResult | None:
         """The outcome of a kernel; None if it is not made yet."""
         with self._changed:
             return self._made.get(name)
 
-    def put(self, name: str, ready: Ready) -> None:
+    def put(self, name: str, ready: PreparedVariant) -> None:
         """Add a kernel that exists already."""
         with self._changed:
-            self._made[name] = Made(ready)
+            self._made[name] = BuildResult(ready)
 
     @property
     def now(self) -> str:
@@ -90,12 +90,12 @@ class Builder:
                 if not self._ended:
                     self._made[step.name] = made
 
-    def _one(self, step: Step) -> Made:
+    def _one(self, step: Step) -> BuildResult:
         try:
-            return Made(self._make(step, self._see))
+            return BuildResult(self._make(step, self._see))
         except NotBuilt as error:
             log = self._logs / f"{step.name}.log"
             error.keep_log(log)
-            return Made(why_not=f"does not build: {error} (its log: {log.name})")
+            return BuildResult(why_not=f"does not build: {error} (its log: {log.name})")
         except BaseException as error:  # raised where the kernel is waited for
-            return Made(error=error)
+            return BuildResult(error=error)

@@ -61,7 +61,7 @@ class Matched(Oversight):
             return False
         now = self._memory.more_mib(label)
         say(
-            f"{label}: another MemAvailable than the good end's; once more in a VM of "
+            f"{label}: MemAvailable differs from the good end's; repeated with "
             f"{now - more:+d} MiB ({now:+d} in all)"
         )
         self._save()

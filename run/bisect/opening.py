@@ -10,7 +10,7 @@ from pathlib import Path
 from contract.values import path as user_path
 from errors import Exit, UserError
 from run.bisect import hunks, rows, state
-from run.bisect.options import Asked
+from run.bisect.options import BisectRequest
 from run.bisect.state import Stage, State, Step
 from run.preparation import say
 from setup.trees import build, configs, hunk_check
@@ -21,7 +21,7 @@ from setup.trees.sources import from_git
 EACH_S = 20.0  # between two lines of progress
 
 
-def opened(asked: Asked, folder: Path, mirror: str | None) -> State:
+def opened(asked: BisectRequest, folder: Path, mirror: str | None) -> State:
     """The state in the folder; with a new bisect it is made and written first."""
     if asked.resume:
         return state.read(folder)
@@ -47,7 +47,7 @@ def opened(asked: Asked, folder: Path, mirror: str | None) -> State:
     return begun
 
 
-def _hunks(asked: Asked, folder: Path, mirror: str | None) -> tuple[str, list[str]]:
+def _hunks(asked: BisectRequest, folder: Path, mirror: str | None) -> tuple[str, list[str]]:
     """Make the history of hunks in the bisect's folder: its path, and the hunks left out."""
     repository = folder / "hunks.git"
     old, new = (hunks.source_of(tree, mirror) for tree in (asked.good, asked.bad))
@@ -96,7 +96,7 @@ def _that_compile(
     return kept
 
 
-def _commits(asked: Asked, state: State) -> list[Step]:
+def _commits(asked: BisectRequest, state: State) -> list[Step]:
     tree = rows.Tree(state.tree, asked.kernel_config)
     if state.kind == "hunks":
         bad = tree.commit(hunks.HEAD)

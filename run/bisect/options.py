@@ -18,7 +18,7 @@ NOT_WITH = (
 
 
 @dataclass(frozen=True)
-class Asked:
+class BisectRequest:
     """A parsed bisect: its two ends, what to search, and the options of its runs."""
 
     command: list[str]
@@ -43,14 +43,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         nargs=2,
         metavar=("GOOD", "BAD"),
         help="find the commit between two revisions of --tree that made it worse; without --tree "
-        "the kernel, of those from debian:6.12 to debian:7.2, say, that the mirror has",
+        "the Debian kernel between, for example, debian:6.12 and debian:7.2",
     )
     group.add_argument("--tree", metavar="PATH", help="the git repository of the kernel")
     group.add_argument(
         "--paths", nargs="+", metavar="PATH", help="only commits (or hunks) that change these"
     )
     group.add_argument(
-        "--newest", metavar="REV", help="is it mended already? this one is run with the ends"
+        "--newest",
+        metavar="REV",
+        help="also test with the ends whether this newer revision is fixed",
     )
     group.add_argument(
         "--bisect-hunks",
@@ -85,7 +87,7 @@ def is_asked(argv: Sequence[str]) -> bool:
     return resumed is not None and state.is_bisect(Path(resumed))
 
 
-def parse(argv: Sequence[str]) -> Asked:
+def parse(argv: Sequence[str]) -> BisectRequest:
     """Parse the command line of a bisect; exits with status 2 after a usage error."""
     parser = Parser(prog="run_test.sh", add_help=False, allow_abbrev=False)
     add_options(parser)
@@ -110,7 +112,7 @@ def parse(argv: Sequence[str]) -> Asked:
     return _asked(parser, argv, resume=False)
 
 
-def _asked(parser: Parser, argv: Sequence[str], *, resume: bool) -> Asked:
+def _asked(parser: Parser, argv: Sequence[str], *, resume: bool) -> BisectRequest:
     given, rest = parser.parse_known_args(list(argv))
     hunks = given.bisect_hunks is not None
     good, bad = given.bisect_hunks or given.bisect
@@ -126,7 +128,7 @@ def _asked(parser: Parser, argv: Sequence[str], *, resume: bool) -> Asked:
         for end in (good, bad):
             if not end.startswith("debian:"):
                 parser.error(f"{end}: a revision needs --tree PATH; else give debian:VERSION twice")
-    return Asked(
+    return BisectRequest(
         command=list(argv),
         good=good,
         bad=bad,

@@ -20,7 +20,7 @@ from run.bisect.matched import Matched
 from run.bisect.memory import Memory
 from run.bisect.state import State, Step
 from run.campaign import Campaign
-from run.preparation import Ready, say
+from run.preparation import PreparedVariant, say
 from run.run_folders import numbered
 from run.screen import Shown
 
@@ -48,7 +48,7 @@ class Search(Matched):
         *,
         row: list[str],
         campaign: Campaign,
-        ready: dict[str, Ready],
+        ready: dict[str, PreparedVariant],
         builder: Builder,
         most_runs: int,
     ) -> None:
@@ -102,7 +102,7 @@ class Search(Matched):
             if self._cut_in_a_row >= MOST_CUT:
                 raise UserError(
                     f"{MOST_CUT} runs in a row were cut short: {self._last_cut}",
-                    hint="that is no property of a commit; put it right, and --resume",
+                    hint="the commit is not to blame: fix the cause, then --resume",
                 )
             while (now := self.decision(busy)).word == "run":
                 self._build_ahead(now, busy)
@@ -230,7 +230,7 @@ class Search(Matched):
         return ""
 
 
-def enter(campaign: Campaign, entered: dict[str, Ready], ready: Ready) -> None:
+def enter(campaign: Campaign, entered: dict[str, PreparedVariant], ready: PreparedVariant) -> None:
     """Enter another variant into an open campaign."""
     (variant,) = campaign.enter([(ready.variant, ready.guest.kernel)])
-    entered[variant.label] = Ready(variant, ready.guest)
+    entered[variant.label] = PreparedVariant(variant, ready.guest)

@@ -105,6 +105,6 @@ def read(folder: Path) -> State:
         return State(**state)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(
-            f"{path} is not as a bisect left it: {json.dumps(str(error))}",
-            hint="begin anew in another folder: --out",
+            f"{path} was edited or damaged: {json.dumps(str(error))}",
+            hint="start in another folder: --out",
         ) from None

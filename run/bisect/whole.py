@@ -17,14 +17,14 @@ from run.bisect.builder import Builder
 from run.bisect.findings import Kernels
 from run.bisect.matched import Matched
 from run.bisect.memory import Memory
-from run.bisect.options import Asked
+from run.bisect.options import BisectRequest
 from run.bisect.search_runs import Search
 from run.bisect.state import ENDS, FINDING, SEARCH, Stage, State, Step
 from run.campaign import Campaign
 from run.hosts import opening
 from run.jobs.local import Local
 from run.jobs.workers import Workers
-from run.preparation import Ready, another, end_children, ending_children, make_ready, say
+from run.preparation import PreparedVariant, another, end_children, ending_children, make_ready, say
 from run.run_folders import refuse_another_host
 from run.runner import Runner
 from setup.trees.failures import NotBuilt
@@ -45,7 +45,7 @@ class Bisect:
 
     def __init__(
         self,
-        asked: Asked,
+        asked: BisectRequest,
         folder: Path,
         options: Options,
         state: State,
@@ -56,7 +56,7 @@ class Bisect:
         self._options = options
         (self._template,) = options.variants
         self._stopped = stopped
-        self._ready: dict[str, Ready] = {}
+        self._ready: dict[str, PreparedVariant] = {}
         self._workers: Workers = Local(1)
         self._opened = contextlib.ExitStack()
         self.state = state
@@ -76,7 +76,7 @@ class Bisect:
         with self._lock:
             self.state.write(self.folder)
 
-    def prepare(self, machine: machine_lock.Held) -> None:
+    def prepare(self, machine: machine_lock.MachineLock) -> None:
         """Make the ends' kernels, and everything else that guests need."""
         first, last = self._row.row[0], self._row.row[-1]
         names = [first, last, *([self.state.newest] if self.state.newest else [])]
@@ -157,7 +157,7 @@ class Bisect:
         """Run kernels of a stage's row until there is an answer."""
         options = self._of(SEARCH, runs=1)
         campaign = Campaign(options, self._command, seeds_from=SEEDS_APART)
-        entered: dict[str, Ready] = {}
+        entered: dict[str, PreparedVariant] = {}
         builder = Builder(self._make, self.folder / SEARCH)
         for name, ready in self._ready.items():
             builder.put(name, ready)
@@ -283,7 +283,7 @@ class Bisect:
         campaign = Campaign(options, self._command, seeds_from)
         kernels = [(variant, self._ready[variant.label].guest.kernel) for variant in variants]
         entered = {
-            variant.label: Ready(variant, self._ready[variant.label].guest)
+            variant.label: PreparedVariant(variant, self._ready[variant.label].guest)
             for variant in campaign.enter(kernels)
         }
         oversight = Matched(self.state, self._memory, self.save, self._lock)
@@ -309,7 +309,9 @@ class Bisect:
     def _variant(self, step: Step) -> Variant:
         return replace(self._template, kernel=step.kernel, label=step.name)
 
-    def _make(self, step: Step, progress: Callable[[Progress], None] | None = None) -> Ready:
+    def _make(
+        self, step: Step, progress: Callable[[Progress], None] | None = None
+    ) -> PreparedVariant:
         """Make the step's guest; this may take as long as a kernel build."""
         base = next(iter(self._ready.values()))
         return another(base, self._variant(step), self._options, progress)

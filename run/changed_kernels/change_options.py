@@ -19,13 +19,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         (
             specs.PATCH,
             "FILE",
-            "beside each such kernel the same with this patch; may be repeated, each makes a "
+            "also test each kernel that is built with this patch; may be repeated, each makes a "
             "variant; 'a.patch b.patch' makes one with both",
         ),
         (
             specs.REVERT,
             "COMMIT",
-            "beside each such kernel the same without this commit; may be repeated",
+            "also test each kernel that is built without this commit; may be repeated",
         ),
     ):
         group.add_argument(
@@ -35,8 +35,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--kernel-config",
         type=not_empty,
         metavar="FILE",
-        help="configuration of such kernels: a .config, host (the running kernel's) or defconfig "
-        "(default: setup/kernel.config on make tinyconfig)",
+        help="configuration of kernels that are built: a .config, host (the running kernel's) or "
+        "defconfig (default: setup/kernel.config on make tinyconfig)",
     )
 
 

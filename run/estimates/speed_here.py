@@ -3,12 +3,12 @@
 
 from contract.options import Options
 from run.estimates import first_estimate
-from run.preparation import Ready, ending_children, timed
+from run.preparation import PreparedVariant, ending_children, timed
 from vm import speed
 from vm.qemu import GUEST
 
 
-def measure(options: Options, ready: list[Ready], jobs: int) -> None:
+def measure(options: Options, ready: list[PreparedVariant], jobs: int) -> None:
     """Measure the speed by booting a kernel, unless it or the time of such runs is known."""
     first = ready[0].guest
     run_options = [options.of(one.variant) for one in ready]

@@ -22,7 +22,7 @@ from run.jobs.job import Job
 from run.jobs.local import Local
 from run.jobs.programs import NoAnswer
 from run.jobs.workers import Workers
-from run.preparation import Ready, say
+from run.preparation import PreparedVariant, say
 from run.slurm import opening as slurm_opening
 from run.slurm import options as slurm
 from vm.qemu import GUEST, HOST
@@ -42,7 +42,7 @@ def check(where: str, options: Options, clocks: Collection[str], *, bisects: boo
     clocks: the guests' clocks. bisects: whether the runs belong to a bisect.
     """
     if where == host_list.LOCAL:
-        checks.check_rooms(options, clock.together(options, clocks))
+        checks.check_rooms(options, clock.parallel_jobs(options, clocks))
         return
     needed = slurm_opening.PROGRAMS if slurm.is_slurm(where) else ssh.PROGRAMS
     if missing := [program for program in needed if shutil.which(program) is None]:
@@ -61,7 +61,7 @@ def workers(
     where: str,
     folder: Path,
     options: Options,
-    ready: list[Ready],
+    ready: list[PreparedVariant],
     stopped: Callable[[], bool],
     *,
     missing: bool = True,
@@ -81,7 +81,7 @@ def workers(
             _leave(before, [])
             before.on = where
             before.write(folder)
-        yield Local(clock.together(options, (one.guest.clock for one in ready)))
+        yield Local(clock.parallel_jobs(options, (one.guest.clock for one in ready)))
         return
     now = before or Kept(where)
     listed = host_list.hosts(where)
@@ -151,7 +151,7 @@ def _proved(
     now.write(folder)
     good = [candidate for candidate in opened if not why[candidate.name]]
     if not good:
-        raise UserError("no host of --on can do runs", hint="see above why; put one right")
+        raise UserError("no host of --on can do runs", hint="see the reasons above; fix one")
     return good
 
 
@@ -165,8 +165,8 @@ def _open(host: OneHost) -> str:
         return f"it does not answer: {error}"
     if host.answered_s > SLOW_S:
         say(
-            f"{host.name} took {host.answered_s:.0f} s to answer, and is asked often: see what its "
-            "shell reads first (~/.bashrc), and the way to it"
+            f"{host.name} took {host.answered_s:.0f} s to answer, and each query waits: see its "
+            "~/.bashrc and the network"
         )
     return ""
 

@@ -24,7 +24,7 @@ from run.hosts.ssh import Failed
 from run.jobs import plan_file, run_copies
 from run.jobs.job import Job, Streams
 from run.jobs.programs import NoAnswer
-from run.measure_command import errand
+from run.measure_command import guest_job
 from run.run_folders import ended, why_of
 from setup import cache
 from vm.guest import Guest
@@ -53,7 +53,7 @@ def job_of(options: Options, variant: Variant, guest: Guest) -> Job:
         LABEL,
         1,
         guest,
-        errand(short, variant, clock=guest.clock),
+        guest_job(short, variant, clock=guest.clock),
         {"label": LABEL, "parameters": short.parameters},
         Streams.of(short, stream_names(short)),
     )
@@ -139,7 +139,7 @@ def difference(own: Proof, other: Proof, host: str) -> str:
         f"{key} {mine} here, {theirs} on {host}"
         for key, mine, theirs in _differing(own.facts, other.facts)
     ]
-    text = f"its proof is another run: {', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
+    text = f"its proof differs in {', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
     return f"{text} ({'; '.join(facts) or 'with the same versions and digests'})"
 
 

@@ -17,7 +17,7 @@ from setup import cache
 from setup.kernels import Kernel
 from vm import disk_model, emulator
 from vm.disk_spec import DiskModel
-from vm.guest import Errand, Guest
+from vm.guest import Guest, GuestJob
 from workloads import registry
 
 GUEST_FILES = ("initrd", "root_image", "suite", "history_image", "music_image")
@@ -54,7 +54,7 @@ class Job:
     label: str
     number: int
     guest: Guest
-    errand: Errand
+    guest_job: GuestJob
     facts: Mapping[str, Any]
     streams: Streams
     place: str = field(default="", compare=False)
@@ -105,7 +105,7 @@ def to_json(job: Job) -> dict[str, Any]:
         "number": job.number,
         "facts": dict(job.facts),
         "streams": asdict(job.streams),
-        "errand": asdict(job.errand),
+        "guest_job": asdict(job.guest_job),
         "kernel": kernel,
         "guest": {name: value for name, value in plain.items() if name not in NOT_PLAIN},
         "disk": None if guest.disk is None else asdict(guest.disk),
@@ -144,7 +144,7 @@ def from_json(stored: Mapping[str, Any]) -> Job:
         label=stored["label"],
         number=stored["number"],
         guest=guest,
-        errand=Errand(**_with_tuples(stored["errand"], but="files")),
+        guest_job=GuestJob(**_with_tuples(stored["guest_job"], but="files")),
         facts=stored["facts"],
         streams=Streams(**_with_tuples(stored["streams"])),
     )

@@ -31,7 +31,7 @@ def do(
     ) as view:
         return session.run(
             job.guest,
-            job.errand,
+            job.guest_job,
             run,
             tick=view.tick,
             stopped=stopped,

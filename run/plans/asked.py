@@ -167,7 +167,7 @@ def _text(key: str, value: Any) -> str:
         raise ValueError(f"{key}: a text or a number, not {value!r}")
     text = str(value)
     if not re.fullmatch(r"[^\0-\x1f\x7f]*", text):
-        raise ValueError(f"{key}: {text!r} will not do")
+        raise ValueError(f"{key}: {text!r} is not valid")
     return text
 
 
@@ -184,7 +184,7 @@ def merged(stored: Iterable[Variant], asked: Iterable[Variant]) -> tuple[Variant
     return tuple(result)
 
 
-def yielding(plan: AskedPlan, later: Mapping[str, Any]) -> AskedPlan:
+def without_overridden(plan: AskedPlan, later: Mapping[str, Any]) -> AskedPlan:
     """The plan without the values from its machine and profile, if later options change these.
 
     A campaign's plan holds all values: without this another machine would get the old one's values.

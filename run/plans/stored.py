@@ -33,7 +33,7 @@ def read_plan(place: Path) -> dict[str, Any]:
     _, problems = parse_plan(raw)
     problems += [f"{name}: no table" for name in TABLES if not isinstance(plan.get(name, {}), dict)]
     if problems:
-        raise UserError(f"{path} is not as a campaign left it: {problems[0]}", hint=ELSEWHERE)
+        raise UserError(f"{path} was edited or damaged: {problems[0]}", hint=ELSEWHERE)
     return plan
 
 

@@ -168,7 +168,7 @@ class SlurmWorkers(Elsewhere[SlurmTask]):
         if task.queued is not None and state not in OVER:
             task.over_at = None
             if state == "PENDING" and task.queued.reason not in USUAL:
-                self._say_once(f"Slurm has runs wait: {task.queued.reason}")
+                self._say_once(f"runs wait in Slurm: {task.queued.reason}")
                 if NODE_AWAY in task.queued.reason and self._held_by(task):
                     self._queue.cancel([task.queued.job_id])
                     self._hold(task, "")

@@ -9,11 +9,10 @@ real /dev/null, which a user namespace can mount and root can make.
 import functools
 import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from errors import UserError, run_command
+from errors import UserError
 from setup import cache
 from setup.userland import bootstrap, tools
 
@@ -141,15 +140,3 @@ def _make_devices(place: Path) -> None:
             # If this fails, the next step notices that it is no device.
             if subprocess.run(command, capture_output=True).returncode:
                 node.touch()
-
-
-def main() -> int:
-    """python3 -m setup.trees.toolchain: unpack the tools, print path and digest.
-
-    Returns the exit status.
-    """
-    return tools.show("setup.trees.toolchain", __doc__, root, identity)
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("setup.trees.toolchain", main))

@@ -6,7 +6,6 @@ installed. QEMU is run by that folder's own loader (vm.emulator). The other prog
 folder as their root, for which an ordinary user needs a user namespace.
 """
 
-import argparse
 import contextlib
 import functools
 import os
@@ -14,12 +13,11 @@ import random
 import shutil
 import stat
 import subprocess
-import sys
 import tarfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from errors import UserError, run_command
+from errors import UserError
 from setup import apt, cache
 from setup.userland import bootstrap
 
@@ -191,26 +189,3 @@ def _check(tools: Path) -> None:
     """UserError (3) if this user may not run programs inside."""
     command = [*_enter(tools, "/"), "/bin/busybox", "true"]
     apt.run(command, what=f"entering {tools}", hint=MAY_NOT)
-
-
-def main() -> int:
-    """python3 -m setup.userland.tools: unpack the tools, print path and digest; the exit status."""
-    return show("setup.userland.tools", __doc__, root, identity)
-
-
-def show(
-    module: str,
-    description: str | None,
-    root: Callable[[str | None], Path],
-    identity: Callable[[], str],
-) -> int:
-    """The command of a module that unpacks programs: prints path and digest; the exit status."""
-    parser = argparse.ArgumentParser(prog=module, description=description)
-    parser.add_argument("--mirror", metavar="URL", help="instead of the one in the host's sources")
-    print(root(parser.parse_args().mirror))
-    print(identity())
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("setup.userland.tools", main))

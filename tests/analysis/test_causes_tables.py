@@ -13,7 +13,7 @@ from analysis.stall_causes.stacks import (
     ON_WRITEBACK,
     SOME_IO,
     THROTTLED,
-    told,
+    classify_stack,
 )
 from errors import UserError
 from tests.make_results import line_log
@@ -113,12 +113,12 @@ def test_a_stack_names_a_cause(stack: str, tmp_path: Path) -> None:
     problems: list[str] = []
     looks = read_looks(tmp_path, problems)
     assert looks is not None and not problems
-    assert told(looks[0].stack).kind == STACKS[stack]
+    assert classify_stack(looks[0].stack).kind == STACKS[stack]
 
 
 def test_the_wait_channel_stands_in_for_a_stack_that_is_not_there() -> None:
-    assert told((), "pipe_read").kind == FOLLOW
-    assert told((), "0").kind == told((), "").kind == ""
+    assert classify_stack((), "pipe_read").kind == FOLLOW
+    assert classify_stack((), "0").kind == classify_stack((), "").kind == ""
 
 
 def test_a_pid_that_is_used_again_is_another_task(tmp_path: Path) -> None:

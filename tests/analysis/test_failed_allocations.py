@@ -80,7 +80,7 @@ def test_what_the_log_does_not_show_is_told_by_kind(tmp_path: Path) -> None:
     text = found.words()
     assert text.startswith("1 in the kernel's log, 52 that it does not log: 50 order:2 GFP_ATOMIC|")
     assert "2 order:2 GFP_ATOMIC in e1000_alloc_rx_buffers (the log's rate limit)" in text
-    assert "; 4,000 more that fall back (bio_alloc_bioset: the pool); 47 echo replies lost" in text
+    assert "; 4,000 more with a fallback (bio_alloc_bioset: the pool); 47 echo replies lost" in text
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from analysis.reading.latency_log import MOST_EVENTS, parse_events, parse_lines
 from analysis.reading.load import MOST_FACTS, load_campaign
 from analysis.stall_causes import critical_path
 from analysis.stall_causes.critical_path import MOST_SPANS, MOST_WITNESSES, CriticalPath
-from analysis.stall_causes.machine import Machine
+from analysis.stall_causes.machine import RunCounters
 from analysis.stall_causes.run_causes import MOST_CARDS, run_causes
 from analysis.text.summary_files import summary
 from errors import UserError
@@ -100,7 +100,7 @@ def test_stalls_beyond_the_longest_are_unexplained_and_that_is_said(tmp_path: Pa
 
 
 def path_of(run: Path, tasks: list[Task], looks: list[Look]) -> CriticalPath:
-    machine = Machine(one_run(run, {}))
+    machine = RunCounters(one_run(run, {}))
     return CriticalPath(tasks, sorted(looks, key=lambda one: one.at), machine, {})
 
 

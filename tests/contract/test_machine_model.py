@@ -137,10 +137,13 @@ def test_what_will_not_do_is_named(tmp_path: Path, text: str, said: str) -> None
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["--machine", "host", "--disk-depth", "32"], "a disk without --disk-kind, --disk-iops"),
+        (
+            ["--machine", "host", "--disk-depth", "32"],
+            "a modelled disk also needs --disk-kind, --disk-iops",
+        ),
         (["--disk-parallel", "2"], "a rotating disk does one at a time"),
-        (["--clock", "host", "--cpu-mips", "250"], "this one is the host's"),
-        (["--accel", "kvm", "--cpu-mips", "250"], "this one is the host's"),
+        (["--clock", "host", "--cpu-mips", "250"], "this run uses the host's"),
+        (["--accel", "kvm", "--cpu-mips", "250"], "this run uses the host's"),
         (["--memory", "64M"], "at least 128M"),
     ],
 )

@@ -16,7 +16,7 @@ from contract.values import LABEL, Refused
 from contract.variant import Variant
 from run.arguments import parse
 from run.measure_command import guest_command
-from run.plans import entries
+from run.plans import plan_variants
 from run.plans.asked import parse as parse_plan
 
 WHOLE = """
@@ -143,7 +143,7 @@ def test_the_guest_is_told_daemon_and_slice_and_a_plan_keeps_them() -> None:
     assert "remedy" not in guest_command(options, untreated)
     assert "--remedy earlyoom --daemon 'earlyoom -r 3600'" in guest_command(options, daemon)
     assert "--remedy memory-low --slice memory.low=50%" in guest_command(options, low)
-    kept = [entries.entry_of(one, label, None) for one, label in ((daemon, "a"), (low, "b"))]
+    kept = [plan_variants.entry_of(one, label, None) for one, label in ((daemon, "a"), (low, "b"))]
     first, second = variants_of(kept, [])
     assert first.same_machine(daemon) and second.same_machine(low)
     # In a plan of a user's the name is enough.

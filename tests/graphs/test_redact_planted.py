@@ -201,7 +201,7 @@ PATHS = [
 PLANTED = [*HOSTS, *USERS, *ADDRESSES, *IDS, *SERIALS, *WORDS, *PATHS]
 # (what a line says, what of it stays in the bundle, the words of redaction.md that say so)
 STAYS = [
-    ("seen 8.8.77.8 there", "8.8.77.8", "a public IPv4 address that nothing calls one"),
+    ("seen 8.8.77.8 there", "8.8.77.8", "a public IPv4 address"),
     ("input: Ottokars Headset as /devices/x", "Ottokars", "names of people, places and products"),
     ("mapper/tresor77-daten", "tresor77", "names of volumes and volume groups"),
     ("ssid=Zwei Netze77", "Netze77", "the second word of a name that has no quotes"),

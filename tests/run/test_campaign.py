@@ -244,12 +244,12 @@ def test_a_damaged_plan_is_one_line(tmp_path: Path) -> None:
     [
         ("variant", 7, "not a campaign's own"),
         ("variant", [{"kernel": "debian:6.1"}], "not a campaign's own"),
-        ("run", ["6.1"], "not as a campaign left it: run: "),
-        ("runs", "many", "not as a campaign left it: runs: "),
-        ("extended", ["one"], "not as a campaign left it: extended: "),
-        ("stop_when_sure", 9, "not as a campaign left it: stop_when_sure: "),
-        ("parameters", 1, "not as a campaign left it: parameters: no table"),
-        ("machine", "laptop", "not as a campaign left it: machine: no table"),
+        ("run", ["6.1"], "was edited or damaged: run: "),
+        ("runs", "many", "was edited or damaged: runs: "),
+        ("extended", ["one"], "was edited or damaged: extended: "),
+        ("stop_when_sure", 9, "was edited or damaged: stop_when_sure: "),
+        ("parameters", 1, "was edited or damaged: parameters: no table"),
+        ("machine", "laptop", "was edited or damaged: machine: no table"),
     ],
 )
 def test_a_plan_whose_parts_are_of_another_kind_is_one_line(

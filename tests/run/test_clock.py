@@ -24,7 +24,7 @@ NOT_KVM = "for a guest's clock; --accel kvm asks for KVM"
     [
         ([], "kvm", "only an emulated guest"),
         (["--machine", "host"], "tcg", "how fast its CPU is"),
-        (["--cpus", "2"], "tcg", "does not serve 2 CPUs"),
+        (["--cpus", "2"], "tcg", "needs one CPU, not 2"),
         (
             ["--machine", "host", "--cpus", "1", "--cpu-mips", "500", "--disk-iops", "9"],
             "tcg",
@@ -77,10 +77,13 @@ def test_without_the_library_the_clock_is_the_hosts(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_cannot_be_is_said_before_anything_is_made() -> None:
-    assert clock.wanted(parse([])) == GUEST and clock.wanted(parse(["--clock", "host"])) == HOST
-    assert clock.wanted(parse(["--accel", "kvm"])) == HOST
+    assert (
+        clock.expected_clock(parse([])) == GUEST
+        and clock.expected_clock(parse(["--clock", "host"])) == HOST
+    )
+    assert clock.expected_clock(parse(["--accel", "kvm"])) == HOST
     with pytest.raises(UserError, match="--clock guest: only an emulated") as error:
-        clock.wanted(parse(["--clock", "guest", "--accel", "kvm"]))
+        clock.expected_clock(parse(["--clock", "guest", "--accel", "kvm"]))
     assert error.value.status == Exit.USAGE
 
 

@@ -13,7 +13,7 @@ from run.arguments import parse
 from run.dry_run import lines
 from run.estimates import durations, first_estimate, speed_here
 from run.estimates.first_estimate import FIRST, UNKNOWN, a_run, in_all, words
-from run.preparation import Ready
+from run.preparation import PreparedVariant
 from vm import speed
 from vm.qemu import GUEST, HOST
 
@@ -104,7 +104,7 @@ def test_the_speed_is_measured_only_if_an_estimate_needs_it(
         guest: Any = SimpleNamespace(
             accel="tcg", clock=clock, emulator=None, kernel=SimpleNamespace(image=None), initrd=None
         )
-        speed_here.measure(options, [Ready(options.variants[0], cast(Any, guest))], 2)
+        speed_here.measure(options, [PreparedVariant(options.variants[0], cast(Any, guest))], 2)
 
     made_ready(parse(QUICK), HOST)
     made_ready(parse([*QUICK, "--workload", "seqio"]))

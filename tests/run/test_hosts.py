@@ -225,7 +225,7 @@ def test_the_host_that_differs_from_most_is_left_out(monkeypatch: pytest.MonkeyP
     hosts = Played(monkeypatch, a="xxx", b="1", c="1", d="-")
     why = hosts.left_out()
     assert why["d"] == "no room" and why.keys() == {"a", "d"}
-    assert why["a"] == ("its proof is another run: vmstat.tsv (machine.qemu 10.0 here, 7.2 on b)")
+    assert why["a"] == ("its proof differs in vmstat.tsv (machine.qemu 10.0 here, 7.2 on b)")
     assert hosts.reference["vmstat.tsv"] == "1"
     assert hosts.tried.count("a") == 3 and hosts.tried.count("b") == 1
 
@@ -237,7 +237,7 @@ def test_a_host_may_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_of_two_that_never_agree_the_first_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     why = Played(monkeypatch, a="123", b="456").left_out()
-    assert why == {"b": "its proof is another run: vmstat.tsv (with the same versions and digests)"}
+    assert why == {"b": "its proof differs in vmstat.tsv (with the same versions and digests)"}
 
 
 def test_a_host_alone_is_its_own_proof_and_later_ones_are_held_to_it(

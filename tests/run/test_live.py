@@ -144,7 +144,7 @@ def test_a_run_that_will_not_be_done_says_so_as_soon_as_that_can_be_seen(
         said = capsys.readouterr().out
         assert (
             "will not be done in time: about 2 min of the guest's left, and its limit in 50 s; "
-            "a longer limit is --timeout S\n"
+            "raise --timeout S\n"
         ) in said
         late = "; about 2 min of the guest's left, and its limit in 50 s"
         assert late in str(view.table().title)

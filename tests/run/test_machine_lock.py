@@ -76,7 +76,7 @@ def test_who_makes_ready_is_waited_for(tmp_path: Path, first_does: str, then: st
     ):
         assert second.stdout and second.stderr
         said = second.stdout.readline().strip()
-        assert said == f"waiting for another that makes ready: pid {os.getpid()}"
+        assert said == f"waiting for another run's preparation: pid {os.getpid()}"
         with pytest.raises(UserError, match="another run"), machine_lock.held():
             pass
         getattr(first, first_does)()

@@ -58,7 +58,7 @@ def test_a_file_never_gets_the_number_of_a_closed_output(tmp_path: Path, closed:
         ["latency_output.py", "--stream=--", "--", "echo", "--x=--"],
         ["-m", "fake_player", "--music-from=--", "--to", "x"],
         ["-m", "fake_gitk", "--repo=--"],
-        ["-m", "setup.image", "--mirror=--"],
+        ["-m", "setup.kernels", "--mirror=--"],
         ["-m", "run.arguments", "--music=--"],
     ],
 )
@@ -154,7 +154,7 @@ def test_the_version_is_the_suites_and_names_its_commit() -> None:
     for command in commands:
         done = subprocess.run([*command, "--version"], cwd=SUITE, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.endswith(f" {checkout.version()}, commit {checkout.commit()}\n")
+        assert done.stdout.endswith(f" {checkout.VERSION}, commit {checkout.commit()}\n")
 
 
 def test_a_dry_run_is_never_a_run(tmp_path: Path) -> None:

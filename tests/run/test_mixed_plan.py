@@ -14,7 +14,7 @@ from errors import Exit, UserError
 from run.arguments import parse
 from run.campaign import remaining
 from run.dry_run import lines
-from run.measure_command import errand, guest_command
+from run.measure_command import guest_command, guest_job
 from tests.run.test_campaign import finish, opened, plan
 from workloads.mixed import MORE_MEMORY
 
@@ -69,8 +69,8 @@ def test_each_variant_has_its_workloads_load_and_memory(tmp_path: Path) -> None:
     assert not other.gitks and "commits" not in other.parameters
     guests = guest_command(options, own)
     assert guests == guest_command(alone, Variant("debian:6.1"))
-    assert errand(options, own).files == errand(alone, alone.variants[0]).files
-    assert "gitk-4" in str(errand(options, options.variants[0]).files)
+    assert guest_job(options, own).files == guest_job(alone, alone.variants[0]).files
+    assert "gitk-4" in str(guest_job(options, options.variants[0]).files)
 
 
 def test_memory_that_is_said_is_every_workloads_or_the_variants(tmp_path: Path) -> None:
@@ -96,8 +96,8 @@ def test_a_campaign_of_another_workload_may_have_a_desktop_in_it(tmp_path: Path)
     [
         (('"memcg-dirty"\nload', '"nothing"\nload'), "unknown workload 'nothing'"),
         (('load = "size=64M"', 'load = "nothing=1"'), "no parameter 'nothing'"),
-        ((ONE_MORE, ONE_MORE.replace("64M", "65M")), "another load: limit=100M,size=64M"),
-        ((ONE_MORE, ONE_MORE + 'memory = "2G"'), "another memory: 1073741824 and 2147483648"),
+        ((ONE_MORE, ONE_MORE.replace("64M", "65M")), "differ in load: limit=100M,size=64M"),
+        ((ONE_MORE, ONE_MORE + 'memory = "2G"'), "differ in memory: 1073741824 and 2147483648"),
         (('workload = "memcg-dirty"\n', ""), "desktop has no parameter 'size'"),
     ],
 )

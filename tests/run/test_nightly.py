@@ -27,7 +27,7 @@ STAND_IN = """\
 import sys, time
 from pathlib import Path
 sys.path.insert(0, {suite!r})
-from run.plans.entries import entry_of
+from run.plans.plan_variants import entry_of
 from contract.variant import Variant
 from setup import kernels
 from tests.support.verdicts import stalling_run

@@ -20,15 +20,15 @@ import pytest
 from errors import Exit, UserError
 from run.arguments import parse
 from run.campaign import Campaign
-from run.clock import together
+from run.clock import parallel_jobs
 from run.jobs.local import Local
 from run.main import exit_status
-from run.preparation import Ready
+from run.preparation import PreparedVariant
 from run.runner import Outcome, Runner
 from tests.make_results import line_log, meta, write_run
 from tests.run.test_campaign import kernel
 from vm import session, speed
-from vm.guest import Errand, Guest
+from vm.guest import Guest, GuestJob
 from vm.qemu import GUEST, HOST
 
 Played = Callable[[str, int], tuple[str, float]]  # (label, attempt) -> state, stalled seconds
@@ -57,16 +57,16 @@ class Play:
         campaign = Campaign(options, argv)
         found = [(one, kernel(one.kernel.removeprefix("debian:"))) for one in options.variants]
         ready: Any = {
-            variant.label: Ready(
+            variant.label: PreparedVariant(
                 variant, cast(Guest, SimpleNamespace(accel="tcg", clock=clock, kernel=one))
             )
             for variant, (_, one) in zip(campaign.enter(found), found, strict=True)
         }
-        jobs = together(options, [clock])
+        jobs = parallel_jobs(options, [clock])
         self.outcome = Runner(options, campaign, ready, Local(jobs), lambda: self.stopped).go()
 
     def _run(
-        self, guest: Any, errand: Errand, run_dir: Path, *, facts: dict[str, Any], **_: Any
+        self, guest: Any, guest_job: GuestJob, run_dir: Path, *, facts: dict[str, Any], **_: Any
     ) -> tuple[str, str]:
         label = run_dir.parent.name
         with self._begins:

@@ -327,7 +327,7 @@ def test_a_node_that_refuses_or_cuts_short_is_left_out(driver: Driver) -> None:
     driver.submit(1)
     driver.look()
     folder = driver.queue.set(1, "FAILED", "n2")
-    (folder.begun / submission.REFUSED).write_text("its proof is another run: x.log")
+    (folder.begun / submission.REFUSED).write_text("its proof differs in x.log")
     assert driver.look() == []  # no attempt of the run's
     assert "--exclude=n2" in driver.queue.words[-1]
     for _ in range(3):
@@ -358,7 +358,7 @@ def test_why_runs_wait_is_said_once_unless_it_passes(driver: Driver) -> None:
     assert driver.screen.lines == []
     driver.queue.set(1, "PENDING", reason="PartitionTimeLimit")
     driver.look()
-    assert driver.screen.lines == ["Slurm has runs wait: PartitionTimeLimit"]
+    assert driver.screen.lines == ["runs wait in Slurm: PartitionTimeLimit"]
 
 
 def test_a_refusal_of_sbatch_is_the_users_error(

@@ -15,7 +15,7 @@ from run.jobs.job import Job
 from run.jobs.workers import Ended
 from run.live import Display
 from run.main import exit_status
-from run.preparation import Ready
+from run.preparation import PreparedVariant
 from run.runner import Outcome, Oversight, Runner
 from tests.make_results import write_run
 from tests.run.test_campaign import kernel
@@ -87,7 +87,7 @@ def go(
     found = kernel("6.1")
     guest = SimpleNamespace(accel="tcg", clock=GUEST, kernel=found, memory=options.memory)
     (variant,) = campaign.enter([(options.variants[0], found)])
-    ready: Mapping[str, Any] = {"6.1": Ready(variant, cast(Guest, guest))}
+    ready: Mapping[str, Any] = {"6.1": PreparedVariant(variant, cast(Guest, guest))}
     runner = Runner(options, campaign, ready, workers, lambda: False, oversight)
     return runner.go(), campaign
 

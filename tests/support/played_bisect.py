@@ -23,12 +23,12 @@ from run import checks, clock, runner
 from run.bisect import opening, options, results, whole
 from run.bisect.__main__ import options_of
 from run.bisect.state import RunFacts, State
-from run.preparation import Ready
+from run.preparation import PreparedVariant
 from setup.kernels import Kernel
 from setup.trees.failures import DoesNotCompile
 from tests.make_results import line_log, meta, table, write_run
 from vm import session
-from vm.guest import Errand, Guest
+from vm.guest import Guest, GuestJob
 from vm.qemu import GUEST
 
 MARKS = ("Kbuild", "Kconfig", "MAINTAINERS")
@@ -101,7 +101,7 @@ class Player:
         monkeypatch.setattr(whole, "another", self._another)
         monkeypatch.setattr(whole, "host_facts", lambda guest: {})
         monkeypatch.setattr(checks, "check_rooms", lambda options, jobs: None)
-        monkeypatch.setattr(clock, "together", lambda options, clocks: 2)
+        monkeypatch.setattr(clock, "parallel_jobs", lambda options, clocks: 2)
         monkeypatch.setattr(results, "run_facts", self._read)
         monkeypatch.setattr(results, "draw", lambda campaign: 0)
         monkeypatch.setattr(results, "verdicts", self._verdicts)
@@ -126,7 +126,7 @@ class Player:
         digest = self.world.twins.get(commit, commit) + revert
         return Kernel(variant.kernel, variant.label, "6", Path("/n"), None, None, digest, None)
 
-    def _ready(self, variant: Variant) -> Ready:
+    def _ready(self, variant: Variant) -> PreparedVariant:
         guest = Guest(
             kernel=self._kernel(variant),
             **{
@@ -139,12 +139,14 @@ class Player:
             cpus=1,
             clock=GUEST,
         )
-        return Ready(variant, guest)
+        return PreparedVariant(variant, guest)
 
-    def _make_ready(self, options: Options) -> list[Ready]:
+    def _make_ready(self, options: Options) -> list[PreparedVariant]:
         return [self._ready(one) for one in options.variants]
 
-    def _another(self, base: Ready, variant: Variant, options: Options, progress: object) -> Ready:
+    def _another(
+        self, base: PreparedVariant, variant: Variant, options: Options, progress: object
+    ) -> PreparedVariant:
         return self._ready(variant)
 
     def _seconds(self, guest: Guest, seed: int) -> tuple[str, float]:
@@ -160,14 +162,14 @@ class Player:
     def _run(
         self,
         guest: Guest,
-        errand: Errand,
+        guest_job: GuestJob,
         run_dir: Path,
         *,
         facts: dict[str, Any],
         stopped: Callable[[], bool],
         **_: Any,
     ) -> tuple[str, str]:
-        commit, seconds = self._seconds(guest, errand.seed)
+        commit, seconds = self._seconds(guest, guest_job.seed)
         with self._lock:
             self.world.ran.append(f"{run_dir.parent.parent.name}/{run_dir.parent.name}")
             self.world.stopped = self.world.stopped or len(self.world.ran) > self.world.stop_after
@@ -179,7 +181,7 @@ class Player:
         }
         files = {"meminfo.tsv": table(rows)}
         (run_dir / "meminfo.tsv").write_text(files["meminfo.tsv"])
-        told = meta(**facts, seed=errand.seed)
+        told = meta(**facts, seed=guest_job.seed)
         state = "completed"
         if commit in self.world.panics:
             del told["t0"]

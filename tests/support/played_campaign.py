@@ -14,7 +14,7 @@ from run.hosts import opening, proof, ssh, ssh_workers
 from run.hosts.ssh_workers import SshWorkers
 from run.jobs import elsewhere
 from run.jobs.stop_signals import Stopped
-from run.preparation import Ready
+from run.preparation import PreparedVariant
 from run.runner import Outcome, Runner
 from run.slurm import controller, slurm_workers
 from run.slurm.slurm_workers import SlurmWorkers
@@ -45,7 +45,7 @@ def go(folder: Path, where: str, runs: int, stopped: Stopped) -> Outcome:
     campaign = Campaign(options, argv)
     guests = {one.kernel: played_jobs.guest(one.kernel[7:]) for one in options.variants}
     found = [(one, guests[one.kernel].kernel) for one in options.variants]
-    ready = {one.label: Ready(one, guests[one.kernel]) for one in campaign.enter(found)}
+    ready = {one.label: PreparedVariant(one, guests[one.kernel]) for one in campaign.enter(found)}
     chosen = opening.chosen(["--on", where] if where else [], folder)
     entered = list(ready.values())
     opening.check(chosen, options, [one.guest.clock for one in entered])

@@ -8,7 +8,7 @@ from run.jobs.job import Job, Streams
 from setup import cache
 from setup.kernels import Kernel
 from vm.emulator import Emulator
-from vm.guest import Errand, Guest
+from vm.guest import Guest, GuestJob
 from vm.qemu import GUEST
 
 
@@ -57,7 +57,7 @@ def guest(label: str = "6.12", **more: Any) -> Guest:
 
 def job(label: str = "6.12", number: int = 1, **more: Any) -> Job:
     """A job of that guest."""
-    errand = Errand("run_test.sh\n", ["events.jsonl"], 300, 60, ("gitk-1",), seed=number)
+    guest_job = GuestJob("run_test.sh\n", ["events.jsonl"], 300, 60, ("gitk-1",), seed=number)
     facts = {"label": label, "order": number, "parameters": {"commits": 10}}
     streams = Streams(("gitk-1",), 10, 1, 300.0)
-    return Job(label, number, guest(label, **more), errand, facts, streams)
+    return Job(label, number, guest(label, **more), guest_job, facts, streams)

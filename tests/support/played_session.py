@@ -19,7 +19,7 @@ from typing import Any, cast
 from contract.run_record import Events, close, write_meta
 from vm import emulator, session
 from vm.emulator import Emulator
-from vm.guest import Errand, Guest
+from vm.guest import Guest, GuestJob
 
 PLAYED = "PLAYED"
 
@@ -38,7 +38,7 @@ def find(wanted: str = emulator.SUITE) -> Emulator:
 
 def run(
     guest: Guest,
-    errand: Errand,
+    guest_job: GuestJob,
     run_dir: Path,
     *,
     tick: Callable[[], None],
@@ -51,13 +51,13 @@ def run(
     if off := played.get("seconds_off", 0):
         real = time.time
         time.time = lambda: real() + off  # the worker's clock on the wall, and that of its files
-    facts = {**facts, "seed": errand.seed, "machine": {"qemu": guest.emulator.version}}
+    facts = {**facts, "seed": guest_job.seed, "machine": {"qemu": guest.emulator.version}}
     facts["host"] = {"cpu_model": played.get("cpu_model", "played")}
     write_meta(run_dir, facts)
     events = Events(run_dir / "events.jsonl")
     events.write("start", t0=1.0)
     is_proof = facts.get("label") == "proof"
-    name = f"{facts.get('label')} {errand.seed}"
+    name = f"{facts.get('label')} {guest_job.seed}"
     while _is_held(name) and not is_proof and not stopped():
         tick()
         time.sleep(0.2)
@@ -65,7 +65,7 @@ def run(
     why = "as played"
     if stopped():
         state, why = "aborted", "interrupted by the user"
-    text = f"{errand.seed} {guest.memory} {guest.kernel.image_digest} {played.get('bytes', '')}"
+    text = f"{guest_job.seed} {guest.memory} {guest.kernel.image_digest} {played.get('bytes', '')}"
     (run_dir / "latency-gitk-1.log").write_text(f"0.05 0.05 {text}\n")
     events.close()
     if not is_proof:

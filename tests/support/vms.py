@@ -18,7 +18,7 @@ from contract.options import Options
 from contract.run_record import read_events
 from run import machine_lock
 from run.arguments import parse
-from run.measure_command import GUEST_PROGRAM, errand
+from run.measure_command import GUEST_PROGRAM, guest_job
 from run.preparation import make_ready
 from setup import cache, guest_suite
 from vm import session
@@ -111,7 +111,7 @@ def run_in_vm(
                 lock.share()
             state, why = session.run(
                 machine,
-                errand(
+                guest_job(
                     opts,
                     opts.variants[0],
                     program,

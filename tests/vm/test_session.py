@@ -12,7 +12,7 @@ import pytest
 from contract.run_record import Events
 from setup import cache
 from vm import session
-from vm.guest import Errand, Guest
+from vm.guest import Guest, GuestJob
 from vm.qemu import GUEST
 
 
@@ -48,8 +48,8 @@ def test_a_guest_whose_image_was_damaged_is_no_fault_of_the_kernels(
         image.write_bytes(b"r00t")
     monkeypatch.setattr(session, "outside_facts", lambda *_: {"disk": {}})
     monkeypatch.setattr(session, "_supervise", lambda *_: (ended, None, None))
-    guest, errand = cast(Guest, FakeGuest()), Errand("true", [], 1, 1)
-    found, why = session.run(guest, errand, tmp_path, tick=_nothing, stopped=_nothing, facts={})
+    guest, guest_job = cast(Guest, FakeGuest()), GuestJob("true", [], 1, 1)
+    found, why = session.run(guest, guest_job, tmp_path, tick=_nothing, stopped=_nothing, facts={})
     blamed = spoils and state != "aborted"
     assert found == ("aborted" if blamed else state)
     assert why.startswith(f"damaged while it was used: {image} (the run: {state}: ") == blamed
@@ -81,9 +81,9 @@ def test_room_is_given_back_before_the_last_results_are_taken(
     monkeypatch.setattr(session, "appending", lambda *_: noted("taking results"))
     monkeypatch.setattr(session, "reserved", lambda *_: noted("holding room"))
     monkeypatch.setattr(session, "copied_disk", copied_disk)
-    guest, errand = cast(Guest, FakeGuest()), Errand("true", [], 1, 1)
+    guest, guest_job = cast(Guest, FakeGuest()), GuestJob("true", [], 1, 1)
     with pytest.raises(NoRoom):
-        session.run(guest, errand, tmp_path, tick=_nothing, stopped=_nothing, facts={})
+        session.run(guest, guest_job, tmp_path, tick=_nothing, stopped=_nothing, facts={})
     assert steps == [
         *("taking results begins", "holding room begins"),
         *("holding room ends", "taking results ends"),
@@ -108,10 +108,10 @@ def test_a_run_that_went_on_to_its_limit_is_unfinished_and_says_how_far_it_got(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(session, "outside_facts", lambda *_: {"disk": {}})
     monkeypatch.setattr(session, "_supervise", supervise)
-    errand = Errand("true", [], 1200, 60, progress=("gitk-1",))
+    guest_job = GuestJob("true", [], 1200, 60, progress=("gitk-1",))
     found, why = session.run(
         cast(Guest, FakeGuest()),
-        errand,
+        guest_job,
         tmp_path,
         tick=_nothing,
         stopped=_nothing,

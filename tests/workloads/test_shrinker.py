@@ -18,7 +18,7 @@ from contract.command_line import parse_measured
 from contract.swap import ON_DISK
 from errors import UserError
 from run.arguments import parse
-from run.measure_command import errand, measure_argv
+from run.measure_command import guest_job, measure_argv
 from workloads import registry
 from workloads.registry import resolved
 from workloads.shrinker import CACHES, WORKLOAD, parts
@@ -219,9 +219,9 @@ def test_it_is_about_xfs_unless_another_one_is_said() -> None:
 def test_the_guest_sends_its_slab_caches_and_no_other_workload_does() -> None:
     options = parse(SHRINKER)
     assert set(CACHES.values()) < set(WORKLOAD.slabs)
-    assert "slabinfo.tsv" in errand(options, options.variants[0]).files
+    assert "slabinfo.tsv" in guest_job(options, options.variants[0]).files
     desktop = parse(["--profile", "quick"])
-    assert "slabinfo.tsv" not in errand(desktop, desktop.variants[0]).files
+    assert "slabinfo.tsv" not in guest_job(desktop, desktop.variants[0]).files
 
 
 def test_a_part_alone_has_a_primary_of_its_own() -> None:

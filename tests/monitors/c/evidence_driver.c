@@ -292,7 +292,7 @@ int main(void)
 		{ "allocations", do_allocations },
 	};
 
-	text_room(&out, OUT_BYTES);
+	text_reserve(&out, OUT_BYTES);
 	rows_open();
 	tasks_room(1);
 	obey_all(orders, ARRAY_SIZE(orders));

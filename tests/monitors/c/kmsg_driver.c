@@ -37,7 +37,7 @@ int main(void)
 
 	kmsg_rehearse(&lines);
 	room = lines.room;
-	text_room(&all, 1);
+	text_reserve(&all, 1);
 	for (;;) {
 		struct kmsg kmsg = { .fd = 0 };
 		int slices = 0;

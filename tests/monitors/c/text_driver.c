@@ -38,7 +38,7 @@ int main(void)
 
 		if (!data || fread(data, 1, (size_t)size, stdin) != (size_t)size)
 			abort();
-		text_room(&out, 1);
+		text_reserve(&out, 1);
 		text_clear(&out);
 		answer(&out, data, (size_t)size, getchar());
 		free(data);

@@ -251,5 +251,5 @@ def test_the_state_is_read_as_it_was_written(tmp_path: Path) -> None:
     text = json.loads((tmp_path / state.FILE).read_text())
     for damaged in ({**text, "format": 2}, {**text, "runs": [{}]}, {**text, "steps": 3}):
         (tmp_path / state.FILE).write_text(json.dumps(damaged))
-        with pytest.raises(UserError, match="is not as a bisect left it"):
+        with pytest.raises(UserError, match="was edited or damaged"):
             state.read(tmp_path)

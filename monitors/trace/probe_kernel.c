@@ -24,7 +24,7 @@ static bool has(const char *folder, const char *name)
 	return access(path, F_OK) == 0;
 }
 
-static bool number_of(const char *folder, struct number *number)
+static bool number_of(const char *folder, struct dev_number *number)
 {
 	char path[320];
 	FILE *file;
@@ -43,7 +43,7 @@ static bool number_of(const char *folder, struct number *number)
  * Disks have requests, LVs and other dm devices, md and the common device of NVMe paths only pass
  * bios on: they have no hardware queues. Disks have them since 5.0, loop devices too.
  */
-static void watch_device(struct group *group, const struct device *device, struct number *number,
+static void watch_device(struct group *group, const struct device *device, struct dev_number *number,
 			 struct list *missing)
 {
 	char folder[256];
@@ -70,7 +70,7 @@ bool goes_by(const struct device *device, const char *prefix)
 
 /* How many there are. */
 static int watch_devices(const char *prefix, struct group *group, const struct device *devices,
-			 int count, struct number *numbers, int room, struct list *missing)
+			 int count, struct dev_number *numbers, int room, struct list *missing)
 {
 	int found = 0;
 
