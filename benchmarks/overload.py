@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""With how little memory does the freeze begin? `python3 -m benchmarks.overload PICTURE DIR…`
+"""Where does the freeze begin? `python3 -m benchmarks.overload PICTURE DIR…`
 
-Input: campaigns of one load on machines with different disks and memory sizes. Output: for each
-machine and memory size the share of the time in gaps of 1 s and more and the worst gap, as text and
-as a picture (PNG). A run that failed or was cut at its limit is a cross: its figures are those up
-to its end.
+Input: campaigns on machines with different disks that differ in the number of programs, or else in
+memory. Output: for each machine and load the share of the time in gaps of 1 s and more and the
+worst gap, as text and as a picture (PNG). A run that failed or was cut at its limit is a cross: its
+figures are those up to its end.
 """
 
 import argparse
@@ -33,10 +33,13 @@ MARKS = ("o", "s", "^", "D")
 
 @dataclass(frozen=True)
 class Point:
-    """A run: its machine, the guest's MemTotal in MiB, % of time in gaps >= 1 s, worst gap in s."""
+    """A run: its machine, the guest's MemTotal in MiB, its programs, % of their time in gaps of at
+    least 1 s, the worst gap in s.
+    """
 
     machine: str
     memory: float
+    programs: int
     frozen: float
     worst: float
     completed: bool
@@ -50,6 +53,7 @@ def point_of(run: Run) -> Point | None:
     return Point(
         str(run.fact("machine", "name")),
         float(run.fact("mem_total_kib")) / KIB_PER_MIB,
+        len(run.subjects),
         frozen,
         max(map(worst, run.subjects)),
         whole(run),
@@ -57,35 +61,36 @@ def point_of(run: Run) -> Point | None:
 
 
 def points(runs: Iterable[Run]) -> list[Point]:
-    """All runs with a result, by machine, the largest memory first; UserError if there is none."""
+    """All runs with a result, by machine and growing load; UserError if there is none."""
     made = [point for run in runs if counted(run) and (point := point_of(run))]
     if not made:
         raise UserError("none of these runs has a result")
-    return sorted(made, key=lambda point: (point.machine, -point.memory))
+    return sorted(made, key=lambda point: (point.machine, -point.memory, point.programs))
 
 
-def by_memory(made: Iterable[Point]) -> Mapping[tuple[str, float], list[Point]]:
-    """The points of each machine and memory size, in their order."""
-    groups = groupby(made, lambda point: (point.machine, point.memory))
+def by_load(made: Iterable[Point]) -> Mapping[tuple[str, float, int], list[Point]]:
+    """The points of each machine, memory size and number of programs, in their order."""
+    groups = groupby(made, lambda point: (point.machine, point.memory, point.programs))
     return {place: list(group) for place, group in groups}
 
 
 def text(made: Sequence[Point]) -> list[str]:
-    """A line for each machine and memory size."""
-    lines = ["machine  MemTotal  runs  completed  frozen  worst gap"]
-    for (machine, memory), group in by_memory(made).items():
+    """A line for each machine and load."""
+    lines = ["machine  MemTotal  programs  runs  completed  frozen  worst gap"]
+    for (machine, memory, programs), group in by_load(made).items():
         frozen = mean(point.frozen for point in group)
         longest = max(point.worst for point in group)
         completed = sum(point.completed for point in group)
         lines.append(
-            f"{machine:8} {memory:4.0f} MiB {len(group):5} {completed:10} {frozen:5.0f} % "
+            f"{machine:8} {memory:4.0f} MiB {programs:9} {len(group):5} {completed:10} "
+            f"{frozen:5.0f} % "
             f"{longest:8.1f} s"
         )
     return lines
 
 
 def _figure(made: Sequence[Point]) -> Figure:
-    """The picture: memory shrinks to the right, so the load grows to the right."""
+    """The picture: the load grows to the right."""
     figure = Figure(figsize=(WIDTH_PX / DPI, 4.2), dpi=DPI, layout="constrained")
     shares, longest = figure.subplots(1, 2)
     _panel(shares, made, lambda point: point.frozen, "Share of the time in gaps of 1 s and more, %")
@@ -96,24 +101,28 @@ def _figure(made: Sequence[Point]) -> Figure:
     longest.yaxis.set_minor_formatter(NullFormatter())
     lines, names = shares.get_legend_handles_labels()
     figure.legend(lines, names, frameon=False, loc="outside lower center", ncols=len(names))
-    figure.suptitle(
-        "The same load with less and less memory. Cross: not done at its limit, or failed"
-    )
+    load = "More and more programs" if _by_programs(made) else "The same load with less memory"
+    figure.suptitle(f"{load}. Cross: not done at its limit, or failed")
     return figure
 
 
+def _by_programs(made: Sequence[Point]) -> bool:
+    return len({point.programs for point in made}) > 1
+
+
 def _panel(axes: Axes, made: Sequence[Point], value: Callable[[Point], float], title: str) -> None:
+    by_programs = _by_programs(made)
     machines = list(dict.fromkeys(point.machine for point in made))
     for machine, colour, mark in zip(machines, cycle(OKABE_ITO), cycle(MARKS), strict=False):
         of_machine = [point for point in made if point.machine == machine]
         means = [
-            (memory, mean(map(value, group)))
-            for (_, memory), group in by_memory(of_machine).items()
+            (programs if by_programs else memory, mean(map(value, group)))
+            for (_, memory, programs), group in by_load(of_machine).items()
         ]
         axes.plot(*zip(*means, strict=True), color=colour, linewidth=1)
         for point in of_machine:
             axes.plot(
-                [point.memory],
+                [point.programs if by_programs else point.memory],
                 [value(point)],
                 color=colour,
                 marker=mark if point.completed else "x",
@@ -121,8 +130,8 @@ def _panel(axes: Axes, made: Sequence[Point], value: Callable[[Point], float], t
             )
         axes.plot([], [], color=colour, marker=mark, label=machine)
     axes.set_title(title)
-    axes.set_xlabel("the guest's MemTotal, MiB")
-    axes.xaxis.set_inverted(True)
+    axes.set_xlabel("programs" if by_programs else "the guest's MemTotal, MiB")
+    axes.xaxis.set_inverted(not by_programs)
     axes.grid(alpha=0.3)
 
 

@@ -4,19 +4,25 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from benchmarks import overload
 from errors import UserError
+from graphs.pictures import png
 from tests.make_results import line_log, meta, write_run
 
 
-def campaign(folder: Path, machine: str, mib: int, gaps: list[float], state: str) -> Path:
-    """A campaign of one run of one gitk with these gaps (s) before its lines."""
+def campaign(
+    folder: Path, machine: str, mib: int, gaps: list[float], state: str, programs: int = 1
+) -> Path:
+    """A campaign of one run of gitk's with these gaps (s) before their lines."""
     facts = meta("6.12", machine={"name": machine}, mem_total_kib=mib * 1024)
-    facts["parameters"] |= {"gitk": 1}
+    facts["parameters"] |= {"gitk": programs}
     log = line_log([(gap, f"line {number}") for number, gap in enumerate(gaps)], 0.0)
-    files: dict[str, str | bytes] = {"latency-gitk-1.log": log, "meta.json": json.dumps(facts)}
+    files: dict[str, str | bytes] = {"meta.json": json.dumps(facts)}
+    files |= {f"latency-gitk-{number}.log": log for number in range(1, programs + 1)}
     write_run(folder / "6.12" / "1", files, state, why="known", elapsed_s=sum(gaps))
     return folder
 
@@ -39,11 +45,27 @@ def test_the_figures_of_each_machine_and_memory(
     assert overload.main([str(picture), *campaigns]) == 0
     _, *lines = capsys.readouterr().out.splitlines()
     assert [line.split() for line in lines] == [
-        ["emmc", "100", "MiB", "2", "2", "62", "%", "3.0", "s"],  # the mean of 3/4 and 1/2
-        ["ssd", "200", "MiB", "1", "1", "0", "%", "0.5", "s"],
-        ["ssd", "100", "MiB", "1", "0", "90", "%", "9.0", "s"],
+        ["emmc", "100", "MiB", "1", "2", "2", "62", "%", "3.0", "s"],  # the mean of 3/4 and 1/2
+        ["ssd", "200", "MiB", "1", "1", "1", "0", "%", "0.5", "s"],
+        ["ssd", "100", "MiB", "1", "1", "0", "90", "%", "9.0", "s"],
     ]
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_programs_are_the_load_if_their_number_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drawn: list[Figure] = []
+    monkeypatch.setattr(png, "write", lambda draw, path: drawn.append(draw()))
+    folders = [
+        str(campaign(tmp_path / "a", "ssd", 100, [0.5, 9.5], "completed", programs=3)),
+        str(campaign(tmp_path / "b", "ssd", 100, [0.5, 0.5], "completed", programs=2)),
+    ]
+    assert overload.main([str(tmp_path / "picture.png"), *folders]) == 0
+    assert [line.split()[3] for line in capsys.readouterr().out.splitlines()[1:]] == ["2", "3"]
+    shares = drawn[0].axes[0]
+    assert shares.get_xlabel() == "programs" and not shares.xaxis_inverted()
+    assert np.asarray(shares.lines[0].get_xydata()).tolist() == [[2, 0], [3, 95]]
 
 
 def test_runs_without_a_result_are_refused(campaigns: list[str], tmp_path: Path) -> None:
