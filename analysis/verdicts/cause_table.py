@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from analysis.figures import failed_allocations
-from analysis.figures.metrics import Metric, counted, lost, unfinished, whole
+from analysis.figures.metrics import Metric, counted, failed, lost, unfinished
 from analysis.reading.load import Campaign, Run
 from analysis.reading.processes import done_to_each
 from analysis.reading.words import first_names, plain, plural
@@ -142,7 +142,7 @@ def cause_table(
     for variant in variants:
         known = [run for run in by_variant.get(variant, []) if counted(run)]
         evident = [run for run in known if run.path in causes and not lost(run)]
-        ended = [run for run in evident if whole(run)]
+        ended = [run for run in evident if not (failed(run) or unfinished(run))]
         if not ended and (ended := list(filter(unfinished, evident))):
             to_limit.add(variant)
         explained = [causes[run.path] if run in ended else None for run in known]
@@ -177,7 +177,8 @@ def notes(campaign: Campaign, causes: Causes, labels: dict[str, str]) -> Iterato
         )
     lacking: dict[str, list[tuple[Run, str]]] = {}
     for run in runs:
-        for note in causes[run.path].notes if run.path in causes else ():
+        stalled = run.path in causes and causes[run.path].total > 0
+        for note in causes[run.path].notes if stalled else ():
             text = plain(note, 300).rstrip(".")
             lacking.setdefault(FIGURE.sub("N", text), []).append((run, text))
     every = Counter(run.variant for run in runs if run.path in causes)
