@@ -26,7 +26,7 @@ from typing import IO, Any
 from analysis.kernel_log import kinds
 from analysis.kernel_log.open_record import Record
 from analysis.kernel_log.parser import Log, parse
-from analysis.kernel_log.records import CHUNK, as_json, attach, hung_tasks_at_least, told
+from analysis.kernel_log.records import CHUNK, as_json, attach, headline, hung_tasks_at_least
 from analysis.reading.words import plain, plural
 from errors import UserError, run_command
 
@@ -125,7 +125,7 @@ def _print_text(names: list[str], *, full: bool) -> None:
         with tempfile.TemporaryFile("w+", encoding="utf-8") as listed:
             for record in parse(_pieces(name), summary.log):
                 summary.add(record)
-                listed.write(attach([record]) if full else f"  {told(record)}\n")
+                listed.write(attach([record]) if full else f"  {headline(record)}\n")
             print("\n".join(summary.text(STDIN if name == "-" else name)))
             _copy(listed, sys.stdout)
         print()

@@ -100,7 +100,7 @@ def write_status(run: Path, state: str, why: str, **facts: Any) -> None:
     write_json(run / STATUS, {"format": FORMAT_VERSION, "state": state, "why": why, **facts})
 
 
-def said_status(events: list[dict[str, Any]]) -> tuple[str, str] | None:
+def reported_status(events: list[dict[str, Any]]) -> tuple[str, str] | None:
     """(state, why) as the machine under test last reported it itself; None if it did not."""
     for event in reversed(events):
         if event["event"] == "status":

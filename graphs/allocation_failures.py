@@ -33,7 +33,7 @@ def write(campaign: Campaign, notes: list[str]) -> None:
             notes.append(f"{plain(run.variant, 60)}/{run.number}/{FAILURES_LOG}: {error.strerror}")
 
 
-def told(compared: Compared) -> dict[Path, str]:
+def logs_of(compared: Compared) -> dict[Path, str]:
     """Run's folder -> text about its failed allocations, for runs with harmful failures.
 
     The metrics show which runs have any, so that the logs of other runs are not read again.
@@ -62,7 +62,7 @@ def told(compared: Compared) -> dict[Path, str]:
 
 def section(compared: Compared) -> Iterator[str]:
     """The lines about failed allocations in report.txt."""
-    texts = told(compared)
+    texts = logs_of(compared)
     runs = [run for run in compared.campaign.runs if run.path in texts]
     for run in runs[:LISTED]:
         yield from paragraph(f"{plain(run.variant, 60)}/{run.number}: {texts[run.path]}", "  ")

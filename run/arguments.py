@@ -28,7 +28,7 @@ from run.variants import (
     check_all,
     check_loads,
     check_variants,
-    said_variants,
+    variants_given,
     with_fs,
     with_workload_settings,
 )
@@ -65,10 +65,10 @@ def parse(argv: list[str]) -> Options:
     bisect.refuse_alone(parser, parsed.words)
     _check_on(parser, parsed)
     check_variants(parser, parsed.words)
-    added = [*parsed.named.variants, *said_variants(parser, parsed.words)]
+    added = [*parsed.named.variants, *variants_given(parser, parsed.words)]
     check(parser, parsed.in_all, with_gitks(), [*parsed.stored.variants, *added])
     options = with_defaults(parsed.in_all, with_gitks=with_gitks())
-    options = resolved(options, memory_said="memory" in parsed.in_all)
+    options = resolved(options, memory_given="memory" in parsed.in_all)
     kept = with_workload_settings(parsed.stored.variants, options, None)
     variants = asked_plan.merged(
         kept, with_workload_settings(added, options, _unsaid_memory(parsed), kept)

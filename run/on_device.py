@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from contract import checkout
 from contract.options import Options
 from contract.run_files import ABORTED, CONSOLE_LOG, EVENTS, UNFINISHED
-from contract.run_record import close, read_events, said_status, write_meta
+from contract.run_record import close, read_events, reported_status, write_meta
 from errors import UserError
 from measure import knobs
 from run.campaign import Campaign
@@ -183,7 +183,7 @@ def _follow(
 
 def _verdict(run_dir: Path, status: int) -> tuple[str, str]:
     """(state, why): the status that the measuring process reported, else its last output line."""
-    reported = said_status(read_events(run_dir / EVENTS))
+    reported = reported_status(read_events(run_dir / EVENTS))
     if reported is not None:
         return reported
     lines = (run_dir / CONSOLE_LOG).read_text(errors="replace").strip().splitlines()

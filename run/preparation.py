@@ -223,7 +223,7 @@ def _resolved(options: Options, pinned: Callable[[Variant], str]) -> list[Resolv
         return timed(f"kernel {spec}", found)
 
     specs = [pinned(variant) for variant in options.variants]
-    found = built.found(specs, resolve, folder(options), say)
+    found = built.resolve_each(specs, resolve, folder(options), say)
     alone = [options.of(variant) for variant in options.variants]
     asked = [
         ResolvedVariant(variant, one, registry.find(one.workload), spec, found.kernels[spec])

@@ -46,7 +46,7 @@ def _remedies(parser: Parser, given: argparse.Namespace) -> list[Remedy]:
         parser.error(str(error))
 
 
-def said_variants(parser: Parser, given: argparse.Namespace) -> list[Variant]:
+def variants_given(parser: Parser, given: argparse.Namespace) -> list[Variant]:
     """The variants of the command line; [] if a plan has them."""
     kernels = change_options.kernels(given)
     swaps = given.swap or [ON_DISK]

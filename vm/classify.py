@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from contract.run_files import ABORTED, HUNG, LOST, PANICKED
-from contract.run_record import said_status
+from contract.run_record import reported_status
 
 _SETUP = re.compile(rb"DESKTOP-FREEZE-INIT failed: ([^\r\n]*)")
 # From guest_init.sh; a shell reports 128 and more for a program that a signal ended.
@@ -54,7 +54,7 @@ def classify(
     it ended the guest (for a hang, Ctrl-C or a full disk); qemu_died: the signal that ended QEMU,
     with QEMU's last message, or None.
     """
-    state, why = said_status(events) or ("", "")
+    state, why = reported_status(events) or ("", "")
     console = console_log.read_bytes() if console_log.exists() else b""
     # After a hang we cause the panic ourselves, by the NMI that asks the kernel where it hangs.
     panic = None if ended_by_us is not None else _PANIC.search(console)

@@ -39,7 +39,7 @@ def with_gitks() -> dict[str, str]:
     return {name: workload.gitks for name, workload in every().items() if workload.gitks}
 
 
-def resolved(options: Options, *, memory_said: bool = True) -> Options:
+def resolved(options: Options, *, memory_given: bool = True) -> Options:
     """The options with all parameters of their workload; UserError (2) if they are invalid."""
     chosen = find(options.workload)
     if chosen.more_disks and options.device and not options.bare:
@@ -48,7 +48,7 @@ def resolved(options: Options, *, memory_said: bool = True) -> Options:
             hint="leave --device out",
             status=Exit.USAGE,
         )
-    fixed = memory_said or options.device
+    fixed = memory_given or options.device
     memory = options.memory if fixed else chosen.memory_of(options.memory, options.screen)
     load = chosen.completed(options.load, options.profile)
     complete = replace(options, load=load, memory=memory)

@@ -57,7 +57,7 @@ STAMP = re.compile(r"\[ *(\d+\.\d+)\]")
 SLACK_S = 1.0  # seconds between printk's clock and CLOCK_MONOTONIC
 SHOWN = 3  # kinds of failures that a line of text lists
 TIMES = 20  # moments of each kind that allocation-failures.log lists
-_known: "WeakKeyDictionary[Run, Found]" = WeakKeyDictionary()
+_known: "WeakKeyDictionary[Run, RunFailures]" = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Silent:
 
 
 @dataclass(frozen=True)
-class Found:
+class RunFailures:
     """The failed allocations of a run, as counts; None: not available.
 
     `happened`: all failures; `silent`: kinds that are not all in the log; `unknown`: failures that
@@ -152,19 +152,19 @@ class Found:
         return text
 
 
-def look(run: Run) -> Found:
+def look(run: Run) -> RunFailures:
     """Combine the kernel's log with allocfail.tsv; computed once for each run."""
     if run not in _known:
         _known[run] = _look(run)
     return _known[run]
 
 
-def keep(run: Run, failures: Found) -> None:
+def keep(run: Run, failures: RunFailures) -> None:
     """Keep the result that another process computed for this run."""
     _known[run] = failures
 
 
-def _look(run: Run) -> Found:
+def _look(run: Run) -> RunFailures:
     of_key: Counter[tuple[int, int]] = Counter()
     log = count_failures(_lines(run), of_key) if run.has_kern_log else None
     logged = log.page_allocation_failures if log else 0
@@ -177,7 +177,7 @@ def _look(run: Run) -> Found:
     counted = None if known is None else int(known.max() - known[0])
     attributed = sum(row.count for row in rows or ())
     happened = None if rows is None and counted is None else max(counted or 0, attributed)
-    return Found(
+    return RunFailures(
         log=log,
         happened=happened,
         silent=list(_silent(rows or [], of_key, _names(run))),
@@ -187,7 +187,7 @@ def _look(run: Run) -> Found:
     )
 
 
-def attachment(run: Run, failures: Found) -> Iterator[str]:
+def attachment(run: Run, failures: RunFailures) -> Iterator[str]:
     """The text of allocation-failures.log, in pieces: a log can be larger than memory."""
     yield f"page allocation failures: {failures.words()}\n"
     if failures.happened is None:

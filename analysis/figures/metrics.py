@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from analysis.figures import counters
-from analysis.figures.failed_allocations import Found, look
+from analysis.figures.failed_allocations import RunFailures, look
 from analysis.figures.gaps import (
     expected_wait,
     percent_in,
@@ -85,7 +85,7 @@ class Measured:
         return key_figures(self.run.window_keys) if self.run.window_keys else None
 
     @cached_property
-    def failures(self) -> Found:
+    def failures(self) -> RunFailures:
         """The page allocations that failed."""
         return look(self.run)
 
@@ -189,7 +189,7 @@ def _moved(key: str, title: str, counter: counters.Counter) -> Metric:
     return _growing(key, title, "MiB", 0, value, felt=False)
 
 
-def _failures(key: str, title: str, count: Callable[[Found], int | None]) -> Metric:
+def _failures(key: str, title: str, count: Callable[[RunFailures], int | None]) -> Metric:
     return _growing(
         key, title, "", 0, lambda measured: _known(measured.failures, count), felt=False
     )

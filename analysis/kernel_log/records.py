@@ -92,10 +92,10 @@ def _chunks(lines: Iterable[str]) -> Iterator[bytes]:
 
 
 def _attached(record: Record) -> str:
-    return "\n".join([f"=== {told(record)}", *record.text, "", ""])
+    return "\n".join([f"=== {headline(record)}", *record.text, "", ""])
 
 
-def told(record: Record) -> str:
+def headline(record: Record) -> str:
     """A line that describes the record."""
     when = f"{record.time:.6f}" if isinstance(record.time, float) else record.time or "no time"
     who = record.task or "?"

@@ -27,7 +27,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Found:
+class CampaignPlaces:
     """The runs in order; links and runs set aside; each variant's .config and patch."""
 
     runs: list[Place] = field(default_factory=list)
@@ -50,9 +50,9 @@ def natural(name: str) -> list[tuple[int, str]]:
     return [(int(part[:18]), part) if part[0] in "0123456789" else (-1, part) for part in parts]
 
 
-def find_runs(folder: Path) -> Found:
+def find_runs(folder: Path) -> CampaignPlaces:
     """All folders in this folder that may be runs; raises UserError if it cannot be read."""
-    listing = Found()
+    listing = CampaignPlaces()
     if _is_run(folder):
         place = folder.resolve()
         number = int(place.name) if _is_number(place.name) else 1
@@ -72,7 +72,7 @@ def find_runs(folder: Path) -> Found:
     return listing
 
 
-def _variant(variant: str, folder: Path, listing: Found) -> None:
+def _variant(variant: str, folder: Path, listing: CampaignPlaces) -> None:
     """Add a variant's runs, its kernel's .config and patch, runs that were set aside, links."""
     folders, files, links, strange = names_in(folder)
     listing.problems.extend(_no_name(f"{variant}/{name}") for name in strange)

@@ -178,7 +178,7 @@ class CriticalPath:
         clocked = witness.clocks is not None and "compact_us" in witness.clocks.has
         kinds = ("asked",) if clocked else ("asked", "direct")
         near = witness.seen_in(begin - NEAR, end + NEAR)
-        seen = any(look.told.compacts in kinds for look in near)
+        seen = any(look.stack_class.compacts in kinds for look in near)
         daemon = self.machine.moved("compact_daemon_migrate_scanned", begin, end, "vmstat")
         most = MOST * (end - begin)
         alone = daemon == 0 and min(running, compacting) >= most

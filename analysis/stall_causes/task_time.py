@@ -69,7 +69,7 @@ class WeightedSample:
     begin: float
     end: float
     state: str
-    told: StackClass
+    stack_class: StackClass
     readable: bool
 
 
@@ -175,8 +175,8 @@ def _on_cpu(by_kind: Seconds, local: list[tuple[WeightedSample, float]], seconds
     total = sum(weight for _, weight in runnable)
     left = seconds
     for seen, weight in runnable:
-        if seen.told.kind in ("compaction", "reclaim_scan"):
-            by_kind.add(seen.told.kind, seconds * weight / total)
+        if seen.stack_class.kind in ("compaction", "reclaim_scan"):
+            by_kind.add(seen.stack_class.kind, seconds * weight / total)
             left -= seconds * weight / total
     by_kind.add("cpu_running", left)
 
@@ -229,7 +229,7 @@ def _asleep(
         _by_states(by_kind, witness, begin, end, rest)
         return
     # The rest was no IO, unless a delay has not ended: its clock then stands, only samples show it.
-    other = [(seen, weight) for seen, weight in sleeping if not seen.told.io]
+    other = [(seen, weight) for seen, weight in sleeping if not seen.stack_class.io]
     whole = sum(weight for _, weight in sleeping)
     due_other = sleep * sum(weight for _, weight in other) / whole
     due_io = max(0.0, sleep - due_other - swapin - blkio)
@@ -249,12 +249,14 @@ def _divide(
     if seconds <= 0:
         return
     for looks in choices:
-        fitting = [(seen, w) for seen, w in looks if seen.state != RUNNABLE and fits(seen.told)]
+        fitting = [
+            (seen, w) for seen, w in looks if seen.state != RUNNABLE and fits(seen.stack_class)
+        ]
         total = sum(weight for _, weight in fitting)
         if total > 0:
             for seen, weight in fitting:
                 kind = _kind(seen)
-                amid = "reclaim" if seen.told.reclaiming and kind not in RECLAIM else ""
+                amid = "reclaim" if seen.stack_class.reclaiming and kind not in RECLAIM else ""
                 by_kind.add(kind, seconds * weight / total, amid)
             return
     by_kind.add(otherwise, seconds)
@@ -285,14 +287,14 @@ def _kind(seen: WeightedSample) -> str:
     """The kind of a sample of a sleeping task."""
     if seen.state in STOPPED:
         return "stopped"
-    if seen.told.kind == NOTHING:
+    if seen.stack_class.kind == NOTHING:
         return FOLLOW if seen.state == "S" and not seen.readable else "unexplained"
-    return seen.told.kind
+    return seen.stack_class.kind
 
 
 def _amid(seen: WeightedSample) -> str:
     """What a runnable task was doing; "" in a lock's function, because it does not wait."""
-    return "" if seen.told.kind == "lock" else AMID.get(seen.told.kind, "")
+    return "" if seen.stack_class.kind == "lock" else AMID.get(seen.stack_class.kind, "")
 
 
 def _territories(looks: list[Look]) -> list[WeightedSample]:

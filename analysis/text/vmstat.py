@@ -43,7 +43,7 @@ def section(compared: Compared, width: int) -> Iterator[str]:
         yield ""
         for sentence in sentences(compared, variant, rows):
             yield from wrap(sentence, width, subsequent_indent="  ", break_on_hyphens=False)
-        if compared.counters.differences[variant].told:
+        if compared.counters.differences[variant].notable:
             table = table_rows(compared, variant)[: 1 + rows]
             yield from ["", *grid(table, width, whole_names=True)]
     if words := shown_words(SHOWN, len(compared.variants), compared.metric):
@@ -89,17 +89,17 @@ def sentences(compared: Compared, variant: str, rows: int = ROWS) -> Iterator[st
 def _listed(differences: Differences, rows: int) -> str:
     """Which counters the table has; it begins with the separate ones."""
     least = f"{100 * (LEAST - 1):.0f} %"
-    if not differences.told:
+    if not differences.notable:
         return f"None differs by {least} or more."
-    apart = sum(difference.separate for difference in differences.told)
+    apart = sum(difference.separate for difference in differences.notable)
     which = "separate ones" if max(differences.runs) > 1 else "ones"
     if apart > rows:
         return f"The {rows} {which} that differ most:"
     first = f"All {which} that differ by {least} or more" if apart else ""
-    if len(differences.told) == apart:
+    if len(differences.notable) == apart:
         return f"{first}:"
     overlap = f"that overlap, with p <= {differences.level:.2g} before Holm"
-    if len(differences.told) > rows:
+    if len(differences.notable) > rows:
         return (
             f"{first}, then those {overlap}, that differ most:"
             if first
@@ -161,7 +161,7 @@ def table_rows(compared: Compared, variant: str) -> list[list[str]]:
                 p_cell(difference.p),
                 p_cell(difference.p_adjusted),
             ]
-            for difference in differences.told
+            for difference in differences.notable
         ),
     ]
 

@@ -43,7 +43,7 @@ def find_tracks(
     notes: list[str],
 ) -> list[tuple[str, list[Point]]]:
     """The name and the points of each track, in the order of their first variants."""
-    planned = {one.label: one for one in part.plan.variants}
+    planned = {variant.label: variant for variant in part.plan.variants}
     labels = display_labels(part)
     tracks: dict[tuple[str, ...], list[tuple[Any, Point]]] = {}
     unknown: list[str] = []

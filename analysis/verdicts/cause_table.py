@@ -122,7 +122,7 @@ def collect(campaign: Campaign) -> dict[Path, RunCauses]:
     )
 
 
-def _explained(run: Run) -> tuple[RunCauses | None, failed_allocations.Found]:
+def _explained(run: Run) -> tuple[RunCauses | None, failed_allocations.RunFailures]:
     evident = any((run.path / name).is_file() for name in (TASKS, BLOCKED, TRACE))
     return run_causes.run_causes(run) if evident else None, failed_allocations.look(run)
 

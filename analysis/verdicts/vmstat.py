@@ -77,7 +77,7 @@ class Differences:
         return [difference for difference in self.tested if difference.separate]
 
     @cached_property
-    def told(self) -> list[Difference]:
+    def notable(self) -> list[Difference]:
         """The counters that reports show: large effects that are separate or have a small p."""
         return [
             difference

@@ -235,7 +235,7 @@ def _counters(
     compared = regression.compared
     both = kernel_counters(pair, list(pair), compared.counters.figures, compared.level)
     apart = [
-        difference for difference in both.differences[regression.new].told if difference.separate
+        difference for difference in both.differences[regression.new].notable if difference.separate
     ][:COUNTERS]
     if not apart:
         return frozenset(), []

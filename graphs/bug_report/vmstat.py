@@ -25,7 +25,7 @@ def section(compared: Compared, shown: list[str]) -> Iterator[str]:
         first = next(vmstat.sentences(compared, variant))
         yield from paragraph(first, "  ")
         heads, *table = vmstat.table_rows(compared, variant)
-        apart = sum(one.separate for one in compared.counters.differences[variant].told)
+        apart = sum(one.separate for one in compared.counters.differences[variant].notable)
         if apart:
             shown_rows = [heads, *table[: min(rows, apart)]]
             yield from ["", *grid([row[:COLUMNS] for row in shown_rows], WIDTH, whole_names=True)]

@@ -206,14 +206,14 @@ def _ends(raw: bytes) -> bytes:
 
 def in_rank(compared: Compared) -> list[Run]:
     """All runs, the most useful first: median and worst runs of the variants that differ most."""
-    verdicts = {one: compared.primary.get(one) for one in compared.variants}
+    verdicts = {variant: compared.primary.get(variant) for variant in compared.variants}
     words = ("regressed", "improved", "trades", "undecided", "equivalent", "idle")
 
     def rank(variant: str) -> tuple[int, float]:
-        one = verdicts[variant]
-        if one is None:
+        comparison = verdicts[variant]
+        if comparison is None:
             return -1, 0.0
-        return words.index(one.verdict), -abs(one.delta or 0.0)
+        return words.index(comparison.verdict), -abs(comparison.delta or 0.0)
 
     by_variant = compared.campaign.variants()
     ordered = sorted(compared.variants, key=rank)

@@ -224,7 +224,7 @@ class End:
 
 def ends(compared: Compared) -> list[End]:
     """The ends of all runs, in the order in which they ran."""
-    failures = {path: [text] for path, text in allocation_failures.told(compared).items()}
+    failures = {path: [text] for path, text in allocation_failures.logs_of(compared).items()}
     rows = [
         End(
             index,

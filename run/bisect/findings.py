@@ -73,7 +73,7 @@ class Kernels:
         """The name of the kernel that is run with this kernel's binary."""
         return self.same_as.get(step.name, step.name)
 
-    def told_same(self) -> list[str]:
+    def sentences_on_same(self) -> list[str]:
         """A sentence for each kernel with the binary of an earlier one."""
         return [f"{name} is the same binary as {other}." for name, other in self.same_as.items()]
 

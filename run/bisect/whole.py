@@ -228,7 +228,7 @@ class Bisect:
             one.name: self._ready[one.name].guest.kernel.image_digest for one in kernels.all
         }
         kernels = replace(kernels, same_as=findings.same_binaries(binaries))
-        notes += kernels.told_same()
+        notes += kernels.sentences_on_same()
         number = 1 + sum(bool(one.finding) for one in self.state.stages)
         place = f"{FINDING}-{number}"
         names = kernels.to_run

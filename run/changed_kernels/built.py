@@ -16,7 +16,7 @@ LONGEST = 64  # characters of a variant's name, in a file name
 BUILD_LOG = ".build.log"  # after the variant's name, beside plan.toml
 
 
-class Found(NamedTuple):
+class ResolvedKernels(NamedTuple):
     """Kernels by their SPECs, and a line for each SPEC that could not be built."""
 
     kernels: dict[str, Kernel]
@@ -39,9 +39,9 @@ class _Ready(Protocol):
 R = TypeVar("R", bound=_Ready)
 
 
-def found(
+def resolve_each(
     wanted: Iterable[str], resolve: Callable[[str], Kernel], place: Path, say: Callable[[str], None]
-) -> Found:
+) -> ResolvedKernels:
     """Resolve each kernel once. Kernels that cannot be built are left out.
 
     place: the campaign's folder, which gets the logs of failed builds. UserError if no kernel is
@@ -62,7 +62,7 @@ def found(
             say(f"  left out: {not_built[spec]}")
     if not kernels:
         raise UserError(next(iter(not_built.values()), "no kernel"))
-    return Found(kernels, not_built)
+    return ResolvedKernels(kernels, not_built)
 
 
 def without_twins(

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from analysis.figures.echo import echoes
-from analysis.figures.failed_allocations import Found, attachment, flag_names, look
+from analysis.figures.failed_allocations import RunFailures, attachment, flag_names, look
 from analysis.figures.metrics import measure
 from analysis.reading.load import Run, load_campaign
 from analysis.text.summary_files import summary
 from analysis.verdicts.compare import compare
-from graphs.allocation_failures import told
+from graphs.allocation_failures import logs_of
 from graphs.report import make_report
 from tests.make_results import line_log, meta, table, write_run
 
@@ -177,7 +177,7 @@ def test_names_of_flags_are_the_kernels_own() -> None:
     assert flag_names(0x820, GFP) == "GFP_ATOMIC"
     assert flag_names(0x20, GFP) == "__GFP_HIGH"
     assert flag_names(0x1, GFP) is None and flag_names(0x820, {}) is None
-    assert Found(log=None).words() == "not available in the kernel's log"
+    assert RunFailures(log=None).words() == "not available in the kernel's log"
 
 
 def test_echoes_that_are_not_what_they_claim_are_called_so(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_failures_without_names_are_in_the_report(tmp_path: Path) -> None:
     quiet = {"kern.log": "[ 1.0] <6> quiet\n", "latency-echo.log": ""}
     run = one_run(tmp_path, **{"allocfail.tsv": HEAD + rows}, **quiet)
     assert look(run).unlogged is None
-    said = told(compare(load_campaign(tmp_path)))
+    said = logs_of(compare(load_campaign(tmp_path)))
     assert "4,053 that it does not log (no stack has names" in said[run.path]
 
 

@@ -148,7 +148,7 @@ def test_ten_times_as_many_refaults(tmp_path: Path) -> None:
     assert first.p_adjusted == pytest.approx(4 / 252) and second.p_adjusted == second.p == 1
     assert first.ratio == pytest.approx(sum(MANY) / sum(FEW)) and not second.separate
     assert first.effect == pytest.approx((sum(MANY) / 5 + FLOOR) / (sum(FEW) / 5 + FLOOR))
-    assert found.told == [first] and found.established == 1 and not found.too_few
+    assert found.notable == [first] and found.established == 1 and not found.too_few
     assert found.by_chance == pytest.approx(2 * 2 / 252) and found.runs == (5, 5)
     # What has one figure in all runs, in which nothing can differ.
     assert compared.counters.alike == {"nr_unstable": 0, "thp_split_pmd": 7}
@@ -166,13 +166,13 @@ def test_ten_times_as_many_refaults(tmp_path: Path) -> None:
 
 def test_the_other_way_round_the_ratio_is_below_one(tmp_path: Path) -> None:
     found = of_b(tmp_path, refaults(MANY), refaults(FEW))
-    assert found.told[0].ratio == pytest.approx(sum(FEW) / sum(MANY))
-    assert found.told[0].delta == -1 and vmstat_text.ratio_cell(found.told[0]) == "0.096"
+    assert found.notable[0].ratio == pytest.approx(sum(FEW) / sum(MANY))
+    assert found.notable[0].delta == -1 and vmstat_text.ratio_cell(found.notable[0]) == "0.096"
 
 
 def test_runs_that_do_the_same_have_nothing_to_tell(tmp_path: Path) -> None:
     compared = judged(tmp_path, a=refaults(FEW), b=refaults([FEW[0]] * 5))
-    assert compared.counters.differences["b"].told == []
+    assert compared.counters.differences["b"].notable == []
     alike = judged(tmp_path / "alike", a=refaults([7] * 3), b=refaults([7] * 3))
     assert alike.counters.differences["b"].tested == []
     assert "b against a: no counter differs between any two runs (3 runs each)." in text_of(alike)
@@ -193,7 +193,7 @@ def test_counters_that_few_runs_cannot_establish(tmp_path: Path) -> None:
     runs = [[{name: n + 100 * side for name in names} for n in (1, 2, 3)] for side in (0, 9)]
     compared = judged(tmp_path, a=runs[0], b=runs[1])
     found = compared.counters.differences["b"]
-    assert len(found.told) == 20 and found.by_chance == pytest.approx(2) and found.too_few
+    assert len(found.notable) == 20 and found.by_chance == pytest.approx(2) and found.too_few
     assert {one.p_adjusted for one in found.tested} == {1.0}
     assert (
         "20 of 20 counters are separate (3 runs each; chance alone would separate 2.0 on the "
@@ -222,8 +222,8 @@ def test_small_counts_do_not_top_the_table(tmp_path: Path) -> None:
     before = {"oom_kill": 0, "drop_slab": 0, "pgscan_direct": 1_000, "pswpin": 900, "pswpout": 0}
     after = {"oom_kill": 3, "drop_slab": 5, "pgscan_direct": 9_000, "pswpin": 0, "pswpout": 50_000}
     found = of_b(tmp_path, [before] * 3, [after] * 3)
-    assert [one.counter for one in found.told] == ["pswpout", "pswpin", "pgscan_direct"]
-    cells = [vmstat_text.ratio_cell(one) for one in found.told]
+    assert [one.counter for one in found.notable] == ["pswpout", "pswpin", "pgscan_direct"]
+    cells = [vmstat_text.ratio_cell(one) for one in found.notable]
     assert cells == ["from 0", "to 0", "9.00"]
     assert {"oom_kill", "drop_slab"} <= {one.counter for one in found.separate}
 
@@ -233,8 +233,8 @@ def test_an_overlapping_counter_is_told_behind_the_separate_ones(tmp_path: Path)
     before = [{"pswpin": n, "pgfree": n} for n in (100, 110, 120, 130, 500)]
     after = [{"pswpin": 100 * n, "pgfree": n + 401} for n in (4, 50, 60, 70, 80)]
     found = of_b(tmp_path, before, [dict(one) for one in after])
-    assert [(one.counter, one.separate) for one in found.told][-1] == ("pswpin", False)
-    assert found.told[-1].p == pytest.approx(4 / 252)
+    assert [(one.counter, one.separate) for one in found.notable][-1] == ("pswpin", False)
+    assert found.notable[-1].p == pytest.approx(4 / 252)
     rows = vmstat_text.table_rows(judged(tmp_path, a=before, b=after), "b")
     assert rows[-1][0] == "pswpin" and rows[-1][4] == "overlap"
 
@@ -264,7 +264,7 @@ def test_a_counter_that_went_back_is_not_available_and_said(tmp_path: Path) -> N
     compared = judged(tmp_path, a=refaults(FEW, pswpin=4, pgfree=8), b=after)
     found = compared.counters.differences["b"]
     assert found.went_back == ["workingset_refault_file", "pgfree"] and not found.only_base
-    first = found.told[0]
+    first = found.notable[0]
     assert (len(first.sample.values), first.sample.missing, first.sample.runs) == (4, 1, 5)
     assert first.p == pytest.approx(2 / math.comb(9, 4)) and len(found.tested) == 1
     text = text_of(compared)

@@ -101,7 +101,7 @@ def test_what_cannot_be_built_is_left_out_with_its_log_and_the_others_go_on(
     wanted = [f"git:{tree.path}@{name}" for name in ("v7.2", breaks, "master", "master")]
     wanted.append(f"git:{tree.path}@master,revert={breaks}")
     place = tmp_path / "campaign"
-    found = built.found(wanted, resolver(tree), place, said.append)
+    found = built.resolve_each(wanted, resolver(tree), place, said.append)
     assert list(found.kernels) == [wanted[0], wanted[2]]
     assert list(found.not_built) == [wanted[1], wanted[4]]
     broken = f"v7.2-1-g{breaks[:12]}"
@@ -113,7 +113,7 @@ def test_what_cannot_be_built_is_left_out_with_its_log_and_the_others_go_on(
     assert "4:#error broken" in log.read_text()
     assert "cannot be reverted" in said[1] and len(list(place.iterdir())) == 2
     with pytest.raises(UserError, match="does not compile"):
-        built.found(wanted[1:2], resolver(tree), place, said.append)
+        built.resolve_each(wanted[1:2], resolver(tree), place, said.append)
 
 
 def test_only_a_kernels_own_failure_leaves_it_out(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_only_a_kernels_own_failure_leaves_it_out(tmp_path: Path) -> None:
         raise UserError("no compiler")
 
     with pytest.raises(UserError, match="no compiler"):
-        built.found(["git:x", "git:y"], no_tools, tmp_path, print)
+        built.resolve_each(["git:x", "git:y"], no_tools, tmp_path, print)
 
 
 def test_the_same_binary_is_one_kernel(tree: Tree) -> None:
