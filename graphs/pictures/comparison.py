@@ -26,10 +26,9 @@ from analysis.verdicts.compared import Compared
 from analysis.verdicts.verdict import Comparison, Sample
 from contract.workload import STALLED
 from graphs.pictures import png
+from graphs.pictures.sheet import DPI, GREY, Sheet
 from graphs.pictures.style import OPEN, SHADE, VERDICTS, WIDTH_PX, fitted, line_style
 
-DPI = 100
-GREY = "#555555"
 LABELS, SECONDS, FAILED, RATIOS = (14, 178), (192, 556), (566, 666), (686, 858)  # px: from, to
 WORDS = 872, 1092
 HEAD, FOOT, STRIP = 104, 56, 250  # px above the rows, below them, height of the strip
@@ -76,11 +75,11 @@ def _layout(compared: Compared) -> _Layout:
 
 def _figure(compared: Compared) -> Figure:
     layout = _layout(compared)
-    figure = Figure(figsize=(WIDTH_PX / DPI, layout.height / DPI), dpi=DPI)
-    _head(figure, compared, layout)
+    sheet = Sheet(layout.height)
+    _head(sheet, compared, layout)
     if layout.strip:
-        _strip(figure, compared, layout)
-    seconds = _axes(figure, layout, (SECONDS[0], _room(compared)))
+        _strip(sheet, compared, layout)
+    seconds = _axes(sheet, layout, (SECONDS[0], _room(compared)))
     seconds.set_xlim(0, _longest(compared, layout.rows) * 1.04)
     seconds.set_xlabel(_axis(compared.metric))
     base = compared.samples[compared.metric.key][compared.baseline]
@@ -88,16 +87,16 @@ def _figure(compared: Compared) -> Figure:
     if compared.primary:
         if base.mean is not None:
             seconds.axvline(base.mean, color="black", lw=1, ls=":")
-        ratios = _axes(figure, layout, RATIOS)
+        ratios = _axes(sheet, layout, RATIOS)
         _ratio_scale(ratios, compared, layout.rows)
     for index, variant in enumerate(layout.rows):
-        _row(figure, compared, layout, variant, index)
+        _row(sheet, compared, layout, variant, index)
         # If all variants have rows, the colours are the same as in the other pictures.
         place = compared.variants.index(variant) if not layout.strip else index
         _runs(seconds, compared.samples[compared.metric.key][variant], index, line_style(place)[0])
         if ratios is not None and variant in compared.primary:
             _ratio(ratios, compared.primary[variant], index)
-    return figure
+    return sheet.figure
 
 
 def _axis(metric: Metric) -> str:
@@ -113,28 +112,19 @@ def _room(compared: Compared) -> int:
     return FAILED[1] - 12 if compared.primary else WORDS[1]
 
 
-def _axes(figure: Figure, layout: _Layout, columns: tuple[int, int]) -> Axes:
+def _axes(sheet: Sheet, layout: _Layout, columns: tuple[int, int]) -> Axes:
     """Axes over all rows, with centres at 0, 1, ... from the top; every other row has a stripe."""
-    left, right = columns
     rows = len(layout.rows)
-    place = (left / WIDTH_PX, FOOT / layout.height, (right - left) / WIDTH_PX)
-    axes = figure.add_axes((*place, layout.row * rows / layout.height))
+    axes = sheet.axes(columns, (layout.begin, layout.height - FOOT), "x")
     axes.set_ylim(rows - 0.5, -0.5)
     axes.set_yticks([])
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.grid(axis="x", color="#E4E4E4", lw=0.6)
-    axes.set_axisbelow(True)
+    axes.spines["left"].set_visible(False)
     for index in range(0, rows, 2):
         axes.axhspan(index - 0.5, index + 0.5, color="#F4F4F4", lw=0, zorder=-1)
     return axes
 
 
-def _text(figure: Figure, layout: _Layout, x: float, y: float, text: str, **how: Any) -> None:
-    """A text, x pixels from the left and y pixels from the top."""
-    figure.text(x / WIDTH_PX, 1 - y / layout.height, text, **how)
-
-
-def _head(figure: Figure, compared: Compared, layout: _Layout) -> None:
+def _head(sheet: Sheet, compared: Compared, layout: _Layout) -> None:
     room = WIDTH_PX - 2 * LABELS[0]
     name = compared.campaign.path.resolve().name
     metric = compared.metric
@@ -148,40 +138,40 @@ def _head(figure: Figure, compared: Compared, layout: _Layout) -> None:
     ]
     if compared.primary:
         lines.append(f"Against {base} (dotted line): {tally(compared)}.")
-    _text(figure, layout, LABELS[0], 26, title, fontsize=13, weight="bold")
+    sheet.text(LABELS[0], 26, title, fontsize=13, weight="bold")
     for index, line in enumerate(lines):
-        _text(figure, layout, LABELS[0], 48 + 18 * index, fitted(line, room, 9, DPI), color=GREY)
+        sheet.text(LABELS[0], 48 + 18 * index, fitted(line, room, 9, DPI), color=GREY)
     if compared.forced:
         forced = f"FORCED (--force): not comparable: {plain('; '.join(compared.forced))}"
         at = 48 + 18 * len(lines)
-        _text(figure, layout, LABELS[0], at, fitted(forced, room, 9, DPI), color=OPEN)
+        sheet.text(LABELS[0], at, fitted(forced, room, 9, DPI), color=OPEN)
     if layout.strip:
         caption = f"{shown_words(SHOWN, len(compared.variants), compared.metric)}:"
-        _text(figure, layout, LABELS[0], layout.begin - 30, caption, color=GREY)
+        sheet.text(LABELS[0], layout.begin - 30, caption, color=GREY)
     heads = [(RATIOS[0], "ratio to the baseline, with its interval")] if compared.primary else []
     if not all(map(whole, filter(counted, compared.campaign.runs))):
         heads.append((FAILED[0], "failed, unfinished"))
     for x, text in heads:
-        _text(figure, layout, x, layout.begin - 8, text, fontsize=8, color=GREY)
+        sheet.text(x, layout.begin - 8, text, fontsize=8, color=GREY)
 
 
-def _row(figure: Figure, compared: Compared, layout: _Layout, variant: str, index: int) -> None:
+def _row(sheet: Sheet, compared: Compared, layout: _Layout, variant: str, index: int) -> None:
     """The texts of a variant's row: its label, its failed runs, the verdict."""
     y = layout.begin + (index + 0.5) * layout.row
     middle: dict[str, Any] = {"va": "center_baseline"}
     label = fitted(compared.labels[variant], LABELS[1] - LABELS[0], 9, DPI)
-    _text(figure, layout, LABELS[1], y, label, ha="right", **middle)
+    sheet.text(LABELS[1], y, label, ha="right", **middle)
     runs = compared.campaign.variants()[variant]
     states = Counter(plain(run.state, 10) for run in runs if counted(run) and not whole(run))
     if states:
         mark = "✕" if any(failed(run) for run in runs) else "▷"
         words = f"{mark} " + ", ".join(f"{count} {state}" for state, count in states.items())
         fit = fitted(words, FAILED[1] - FAILED[0], 9, DPI)
-        _text(figure, layout, FAILED[0], y, fit, color=OPEN, weight="bold", **middle)
+        sheet.text(FAILED[0], y, fit, color=OPEN, weight="bold", **middle)
     comparison = compared.primary.get(variant)
     if comparison is None:
         caption = "baseline" if compared.primary else ""
-        _text(figure, layout, WORDS[0], y, caption, color=GREY, **middle)
+        sheet.text(WORDS[0], y, caption, color=GREY, **middle)
         return
     colour = VERDICTS[comparison.verdict][0]
     small = ratio_cell(comparison) if comparison.ratio is not None else ""
@@ -190,14 +180,10 @@ def _row(figure: Figure, compared: Compared, layout: _Layout, variant: str, inde
         small = "; ".join(filter(None, (small, f"failures {ends}")))
     small = fitted(small, WORDS[1] - WORDS[0] - (BESIDE if layout.strip else 0), 8, DPI)
     if layout.strip:
-        _text(
-            figure, layout, WORDS[0], y, comparison.verdict, color=colour, weight="bold", **middle
-        )
-        _text(figure, layout, WORDS[0] + BESIDE, y, small, fontsize=8, **middle)
+        sheet.text(WORDS[0], y, comparison.verdict, color=colour, weight="bold", **middle)
+        sheet.text(WORDS[0] + BESIDE, y, small, fontsize=8, **middle)
     else:
-        _text(
-            figure,
-            layout,
+        sheet.text(
             WORDS[0],
             y - 8,
             comparison.verdict,
@@ -205,7 +191,7 @@ def _row(figure: Figure, compared: Compared, layout: _Layout, variant: str, inde
             weight="bold",
             **middle,
         )
-        _text(figure, layout, WORDS[0], y + 8, small, fontsize=8, **middle)
+        sheet.text(WORDS[0], y + 8, small, fontsize=8, **middle)
 
 
 def _longest(compared: Compared, variants: list[str]) -> float:
@@ -272,7 +258,7 @@ def _ratio(axes: Axes, comparison: Comparison, index: int) -> None:
     axes.plot([at], [index], color=colour, marker=marker, ms=7, mfc=face, mew=1.6, zorder=3)
 
 
-def _strip(figure: Figure, compared: Compared, layout: _Layout) -> None:
+def _strip(sheet: Sheet, compared: Compared, layout: _Layout) -> None:
     """Draw all variants by their mean, the best first; mark those with failed runs at the top."""
     samples = compared.samples[compared.metric.key]
     means = {name: samples[name].mean for name in compared.variants}
@@ -282,21 +268,10 @@ def _strip(figure: Figure, compared: Compared, layout: _Layout) -> None:
         key=lambda name: math.inf if (mean := means[name]) is None else metric.sign * mean,
     )
     height = layout.strip - 108
-    bottom = layout.height - layout.head - 30 - height
-    left, right = LABELS[0] + 46, WORDS[1] - 4
-    axes = figure.add_axes(
-        (
-            left / WIDTH_PX,
-            bottom / layout.height,
-            (right - left) / WIDTH_PX,
-            height / layout.height,
-        )
-    )
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="#E4E4E4", lw=0.6)
-    axes.set_axisbelow(True)
-    top = _longest(compared, compared.variants) * 1.05
-    axes.set_ylim(0, top)
+    top = layout.head + 30
+    axes = sheet.axes((LABELS[0] + 46, WORDS[1] - 4), (top, top + height), "y")
+    highest = _longest(compared, compared.variants) * 1.05
+    axes.set_ylim(0, highest)
     axes.set_xlim(-1, len(ranked))
     axes.set_xticks([])
     order = "the least to the most stalled" if metric.key == STALLED else "the best to the worst"
@@ -327,5 +302,5 @@ def _strip(figure: Figure, compared: Compared, layout: _Layout) -> None:
     bad = [at for at, name in enumerate(ranked) if samples[name].failed]
     if bad:
         style = {"color": OPEN, "ms": 6, "mew": 1.6, "ls": "", "clip_on": False}
-        axes.plot(bad, [top] * len(bad), marker="x", label="with failed runs", **style)
+        axes.plot(bad, [highest] * len(bad), marker="x", label="with failed runs", **style)
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.04), ncols=6, frameon=False, fontsize=8)

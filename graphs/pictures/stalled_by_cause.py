@@ -8,7 +8,6 @@ there are too many variants: the baseline, the best and the worst.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -21,10 +20,9 @@ from analysis.verdicts.cause_table import OTHER, SHORT
 from analysis.verdicts.choice import SHOWN, shown, shown_words
 from analysis.verdicts.compared import Compared
 from graphs.pictures import png
+from graphs.pictures.sheet import DPI, GREY, Sheet
 from graphs.pictures.style import CAUSES, WIDTH_PX, fitted, text_width
 
-DPI = 100
-GREY = "#555555"
 LABELS, BARS = (14, 178), (192, 956)  # px: from, to
 HEAD, FOOT = 84, 56  # px above the legend, below the bars
 LEGEND_ROW, BOX = 20, 26  # px: height of a row, width of a patch
@@ -71,23 +69,14 @@ def _layout(compared: Compared) -> _Layout:
 
 def _figure(compared: Compared) -> Figure:
     layout = _layout(compared)
-    figure = Figure(figsize=(WIDTH_PX / DPI, layout.height / DPI), dpi=DPI)
-    _head(figure, compared, layout)
-    _legend(figure, layout)
+    sheet = Sheet(layout.height)
+    _head(sheet, compared, layout)
+    _legend(sheet, layout)
     left, right = BARS
-    axes = figure.add_axes(
-        (
-            left / WIDTH_PX,
-            FOOT / layout.height,
-            (right - left) / WIDTH_PX,
-            layout.row * len(layout.rows) / layout.height,
-        )
-    )
+    axes = sheet.axes(BARS, (layout.begin, layout.height - FOOT), "x")
     axes.set_ylim(len(layout.rows) - 0.5, -0.5)
     axes.set_yticks([])
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.grid(axis="x", color="#E4E4E4", lw=0.6)
-    axes.set_axisbelow(True)
+    axes.spines["left"].set_visible(False)
     longest = max((compared.causes.total[row] or 0.0 for row in layout.rows), default=0.0) or 1.0
     axes.set_xlim(0, longest * 1.01)
     words = added_up(compared.workload)
@@ -96,9 +85,9 @@ def _figure(compared: Compared) -> Figure:
     for index, variant in enumerate(layout.rows):
         y = layout.begin + (index + 0.5) * layout.row
         label = fitted(compared.labels[variant], LABELS[1] - LABELS[0], 9, DPI)
-        _text(figure, layout, LABELS[1], y, label, ha="right", va="center_baseline")
+        sheet.text(LABELS[1], y, label, ha="right", va="center_baseline")
         _bar(axes, compared, variant, index, (right - left) / (longest * 1.01))
-    return figure
+    return sheet.figure
 
 
 def _bar(axes: Axes, compared: Compared, variant: str, index: int, scale: float) -> None:
@@ -138,51 +127,46 @@ def _bar(axes: Axes, compared: Compared, variant: str, index: int, scale: float)
     axes.text(begin, index, f" {total:.1f} s{note}", va="center_baseline", fontsize=8.5)
 
 
-def _head(figure: Figure, compared: Compared, layout: _Layout) -> None:
+def _head(sheet: Sheet, compared: Compared, layout: _Layout) -> None:
     room = WIDTH_PX - 2 * LABELS[0]
     name = compared.campaign.path.resolve().name
     title = fitted(f"Stalled seconds by cause: {name}", room / 1.15, 13, DPI)
-    _text(figure, layout, LABELS[0], 26, title, fontsize=13, weight="bold")
+    sheet.text(LABELS[0], 26, title, fontsize=13, weight="bold")
     words = (
         f"What the silent {plural_subject(compared.campaign.subject)} waited for: all their "
         "stalls of 1 s and more, added up; in % of the bar where there is room."
     )
     if len(layout.rows) < len(compared.variants):
         words = f"{shown_words(SHOWN, len(compared.variants), compared.metric)}."
-    _text(figure, layout, LABELS[0], 48, fitted(words, room, 9, DPI), color=GREY)
+    sheet.text(LABELS[0], 48, fitted(words, room, 9, DPI), color=GREY)
     alike = f"Other: causes that are nowhere above 1 %. {SHORT[UNEXPLAINED].capitalize()}: "
     alike += "time that could not be attributed."
     if OTHER not in compared.causes.shown:
         alike = alike.partition(". ")[2]
-    _text(figure, layout, LABELS[0], 66, fitted(alike, room, 9, DPI), color=GREY)
+    sheet.text(LABELS[0], 66, fitted(alike, room, 9, DPI), color=GREY)
 
 
-def _legend(figure: Figure, layout: _Layout) -> None:
+def _legend(sheet: Sheet, layout: _Layout) -> None:
     for index, row in enumerate(layout.legend):
         x, y = float(LABELS[0]), HEAD + LEGEND_ROW * (index + 0.5) - 4
         for key in row:
-            _patch(figure, layout, x, y, key)
-            _text(figure, layout, x + BOX, y, SHORT[key], va="center_baseline")
+            _patch(sheet, x, y, key)
+            sheet.text(x + BOX, y, SHORT[key], va="center_baseline")
             x += BOX + text_width(SHORT[key], 9, DPI) + 18
 
 
-def _patch(figure: Figure, layout: _Layout, x: float, y: float, key: str) -> None:
+def _patch(sheet: Sheet, x: float, y: float, key: str) -> None:
     """Draw the colour and hatch of a cause, with its centre y pixels from the top."""
-    corner = (x / WIDTH_PX, 1 - (y + 6) / layout.height)
+    corner = (x / WIDTH_PX, 1 - (y + 6) / sheet.height)
     look = CAUSES[key]
-    figure.add_artist(
+    sheet.figure.add_artist(
         Rectangle(
             corner,
             20 / WIDTH_PX,
-            12 / layout.height,
+            12 / sheet.height,
             facecolor=look.colour,
             edgecolor=look.ink,
             hatch=look.hatch,
             linewidth=0.8,
         )
     )
-
-
-def _text(figure: Figure, layout: _Layout, x: float, y: float, text: str, **how: Any) -> None:
-    """A text, x pixels from the left and y pixels from the top."""
-    figure.text(x / WIDTH_PX, 1 - y / layout.height, text, **how)

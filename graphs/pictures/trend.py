@@ -17,10 +17,9 @@ from analysis.text.trend import error_rate
 from analysis.trends.trend import Change, Track, Trend
 from analysis.verdicts.sentences import times
 from graphs.pictures import png
+from graphs.pictures.sheet import DPI, GREY, Sheet
 from graphs.pictures.style import OKABE_ITO, OPEN, SHADE, VERDICTS, WIDTH_PX, fitted, text_width
 
-DPI = 100
-GREY = "#555555"
 DOTS = (
     "A dot is a run, a cross a run that failed, a line the median between two changes; "
     "the shade is where a change may have begun."
@@ -64,37 +63,23 @@ def _figure(trend: Trend) -> Figure:
         under = int(longest if upright else 0.6 * longest) + 22
         places.append(_Place(track, top + OVER, under))
         top = places[-1].bottom + under + GAP
-    figure = Figure(figsize=(WIDTH_PX / DPI, top / DPI), dpi=DPI)
+    sheet = Sheet(top)
     title = "Trend by version" if trend.order == "version" else "Trend by date"
-    _text(figure, 14, 24, top, title, fontsize=13, weight="bold")
+    sheet.text(14, 24, title, fontsize=13, weight="bold")
     lines = [DOTS, error_rate(trend)]
     if trend.forced:
         lines.append(f"FORCED (--force), not comparable: {'; '.join(trend.forced)}")
     for index, line in enumerate(lines):
         how = {"color": OPEN if index > 1 else GREY}
-        _text(figure, 14, 46 + 18 * index, top, fitted(line, WIDTH_PX - 28, 9, DPI), **how)
+        sheet.text(14, 46 + 18 * index, fitted(line, WIDTH_PX - 28, 9, DPI), **how)
     for place in places:
-        _panel(figure, place, top)
-    return figure
+        _panel(sheet, place)
+    return sheet.figure
 
 
-def _text(figure: Figure, x: float, y: float, height: int, text: str, **how: object) -> None:
-    figure.text(x / WIDTH_PX, 1 - y / height, text, **how)  # type: ignore[arg-type]
-
-
-def _panel(figure: Figure, place: _Place, height: int) -> None:
+def _panel(sheet: Sheet, place: _Place) -> None:
     track, count = place.track, len(place.track.points)
-    axes = figure.add_axes(
-        (
-            LEFT / WIDTH_PX,
-            1 - place.bottom / height,
-            (RIGHT - LEFT) / WIDTH_PX,
-            PANEL / height,
-        )
-    )
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="#E4E4E4", lw=0.6)
-    axes.set_axisbelow(True)
+    axes = sheet.axes((LEFT, RIGHT), (place.top, place.bottom), "y")
     axes.set_xlim(-0.6, count - 0.4)
     highest = max((v for point in track.points for v in point.sample.known), default=0.0) or 1.0
     lowest = min((v for point in track.points for v in point.sample.known), default=0.0)
@@ -102,7 +87,7 @@ def _panel(figure: Figure, place: _Place, height: int) -> None:
     metric = track.metric
     axes.set_ylabel(fitted(metric.name, PANEL, 8, DPI), fontsize=8)
     name = fitted(f"{track.name}: {metric.title}, {_verdict(track)}", WIDTH_PX - 28, 10, DPI)
-    _text(figure, 14, place.top - OVER + 20, height, name, fontsize=10, weight="bold")
+    sheet.text(14, place.top - OVER + 20, name, fontsize=10, weight="bold")
     _names(axes, track)
     _runs(axes, track, highest * 1.06)
     for begin, last in track.stretches:
