@@ -16,24 +16,31 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from contract import run_files
 from contract.command_line import parse_measured
 from contract.options import Options
 from contract.run_files import ABORTED, COMPLETED, EVENTS, HUNG, OOM, UNFINISHED
 from contract.run_record import Events
 from contract.variant import Variant
 from errors import Exit, UserError, run_command
-from measure import delay_accounting, echo_check, key_programs, knobs, machine_facts, swap_facts
+from measure import (
+    delay_accounting,
+    disks,
+    echo_check,
+    key_programs,
+    knobs,
+    machine_facts,
+    outcome,
+    swap_facts,
+)
 from measure.observers import Observers
 from measure.observing_cost import clean_page_cache, cost, read_memory
 from monitors.launch import RecorderProcess
 from monitors.streams import AnyProgram
 from setup.crypt_lvm import activation, mapper, ownership, stack_build
 from setup.crypt_lvm.stack import Stack
-from setup.devices.check import check_device
 from setup.observers import program
 from workloads import companions, registry, x_server
-from workloads.workload import Workload, WorkloadEnvironment
+from workloads.workload import WorkloadEnvironment
 
 SCRATCH = activation.MOUNT
 # From telling the first observer when the workload begins to its begin: to tell the others, this
@@ -115,7 +122,7 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
     program()  # before anything is touched
     chosen = registry.find(options.workload)
     chosen.check_commands(options.screen)
-    more = more_disks(chosen)
+    more = disks.more_disks(chosen)
     events.write("phase", name="prepare")
     events.write("meta", workload=chosen.describe(options).as_meta(), **machine_facts.facts())
     events.write("phase", name="crypt")
@@ -128,10 +135,10 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
         destroy_data=options.destroy_data,
         swap=options.variants[0].swap,
     ) as stack:
-        events.write("meta", **stack_facts(stack, options))
+        events.write("meta", **disks.stack_facts(stack, options))
         events.write("phase", name="fill")
         environment = WorkloadEnvironment(
-            SCRATCH, watched(stack)["disk"], FIGURES, tuple(more.values())
+            SCRATCH, disks.watched(stack)["disk"], FIGURES, tuple(more.values())
         )
         with (
             chosen.prepared(options, environment),
@@ -139,14 +146,14 @@ def _stages(options: Options, run_dir: Path, events: Events, verdict: Verdict, s
             if options.screen or chosen.in_windows
             else contextlib.nullcontext(),
             delay_accounting.switched_on(events),
-            knobs.applied(options.variants[0].knobs, watched(stack)) as applied,
+            knobs.applied(options.variants[0].knobs, disks.watched(stack)) as applied,
             remedy_applied(options.variants[0], events),
         ):
             (SCRATCH / companions.MUSIC).mkdir()
             events.write("meta", knobs=applied)
             events.write("phase", name="workload")
             state, why = workload(
-                options, run_dir, events, stack, environment, watched(stack) | more
+                options, run_dir, events, stack, environment, disks.watched(stack) | more
             )
             # The run has ended: a signal from now on changes neither its verdict nor the teardown.
             stop.late = True
@@ -186,7 +193,7 @@ def workload(
     events: Events,
     stack: Stack,
     environment: WorkloadEnvironment,
-    disks: dict[str, str],
+    recorded_disks: dict[str, str],
 ) -> tuple[str, str]:
     chosen = registry.find(options.workload)
     environment.figures.unlink(missing_ok=True)
@@ -195,7 +202,7 @@ def workload(
         events.write("meta", atomic=echo_check.checked(options.atomic_order, options.atomic_rate))
     without = read_memory()
     typed_at = with_group(key_programs.typed_at(options, environment), options.variants[0])
-    observers = Observers(options, run_dir, events, disks, typed_at)
+    observers = Observers(options, run_dir, events, recorded_disks, typed_at)
 
     def when_locked() -> None:
         events.write("meta", observing=cost(without, read_memory()))
@@ -245,7 +252,7 @@ def workload(
         return HUNG, live_lock
     if recorded is None:
         return ABORTED, "the recorder died"
-    return judged(options, chosen, recorded, killed_before)
+    return outcome.judged(options, chosen, recorded, killed_before)
 
 
 def _write_figures(path: Path, events: Events) -> None:
@@ -253,89 +260,6 @@ def _write_figures(path: Path, events: Events) -> None:
     with contextlib.suppress(FileNotFoundError, ValueError):
         events.write("meta", figures=json.loads(path.read_text()))
         path.unlink()
-
-
-def judged(
-    options: Options, chosen: Workload, recorded: dict[str, Any], killed_before: int | None
-) -> tuple[str, str]:
-    killed = machine_facts.counter("oom_kill")
-    kills = 0 if killed is None or killed_before is None else killed - killed_before
-    if recorded["outcome"] == "deadline":
-        # Whether they made progress is judged outside, by their lines (vm/progress.py).
-        late = f"{chosen.late} were not done within {options.timeout} s"
-        if kills > 0:
-            return OOM, f"the kernel killed {kills} for lack of memory; {late}"
-        return UNFINISHED, late
-    ends: dict[str, int | None] = recorded["ends"]
-    finite = chosen.finite(options)
-    early: dict[str, str] = recorded["early"]
-    by_daemon = killed_by_daemon(options, recorded, finite)
-    ended_badly = {
-        name: status
-        for name, status in ends.items()
-        # The other programs were ended when these were done.
-        if status and (name in finite or name in early)
-    }
-    failed = {name: status for name, status in ended_badly.items() if name in finite}
-    if by_daemon and not kills:
-        return OOM, f"the daemon killed {', '.join(by_daemon)}"
-    if chosen.kills and not (failed or early):
-        return COMPLETED, chosen.done
-    if kills > 0:
-        return OOM, f"the kernel killed {kills} for lack of memory" + (
-            f", among them {', '.join(sorted(ended_badly))}" if ended_badly else ""
-        )
-    if failed:
-        name, status = sorted(failed.items())[0]
-        return ABORTED, f"{name} ended with status {status}"
-    if early:
-        name, last = next(iter(early.items()))
-        reason = f": {last}" if last else ""
-        return ABORTED, f"{name} ended early with status {ends[name]}{reason}"
-    return COMPLETED, chosen.done
-
-
-def killed_by_daemon(options: Options, recorded: dict[str, Any], finite: set[str]) -> list[str]:
-    """The streams that a signal ended before the run's end, if the variant has a daemon that kills.
-
-    Programs that never end by themselves may exit with status 0 after a SIGTERM.
-    """
-    ends: dict[str, int | None] = recorded["ends"]
-    signals = (-signal.SIGTERM, -signal.SIGKILL)
-    early = {name for name in recorded["early"] if ends.get(name) in (0, *signals)}
-    killed = {name for name in finite if ends.get(name) in signals}
-    return sorted(early | killed) if options.variants[0].daemon else []
-
-
-def stack_facts(stack: Stack, options: Options) -> dict[str, Any]:
-    return {
-        "swap": swap_facts.swap_in_use(stack, options.variants[0].swap),
-        "crypt": "aes-xts-plain64, 512-bit key" if options.crypt else "none",
-        "fs": stack.fs,
-    }
-
-
-def watched(stack: Stack) -> dict[str, str]:
-    """The watched block devices: column prefix in diskstats.tsv -> the kernel's name."""
-    parts = {"disk": stack.disk, "fs": stack.fs_device}
-    if stack.swapped_to:
-        parts["swap"] = stack.swapped_to
-    if stack.crypt is not None:
-        parts["crypt"] = stack.crypt
-    return {prefix: machine_facts.block_name(path) for prefix, path in parts.items()}
-
-
-def more_disks(chosen: Workload) -> dict[str, str]:
-    """The kernel's names of the workload's further disks, by their serials."""
-    names = {}
-    for serial in run_files.more_disks(chosen.more_disks):
-        name = machine_facts.disk_of_serial(serial)
-        if name is None:
-            raise UserError(f"--workload {chosen.name} needs a disk with the serial {serial}")
-        # A disk of the user may have the same serial.
-        check_device(f"/dev/{name}", destroy_data=None)
-        names[serial] = name
-    return names
 
 
 def main() -> int:

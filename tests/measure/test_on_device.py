@@ -19,7 +19,7 @@ import pytest
 from contract.options import Options
 from contract.run_record import Events, read_events
 from errors import Exit, UserError
-from measure import machine_facts, one_run
+from measure import disks, machine_facts, one_run, outcome
 from monitors.launch import RecorderProcess
 from monitors.streams import Stream
 from run import arguments, on_device
@@ -96,8 +96,8 @@ def test_the_first_word_stays(
 
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("setup.crypt_lvm.ownership.prepared", Prepared)
-    monkeypatch.setattr(one_run, "stack_facts", lambda *_: {})
-    monkeypatch.setattr(one_run, "watched", lambda *_: {"disk": "vdb"})
+    monkeypatch.setattr(disks, "stack_facts", lambda *_: {})
+    monkeypatch.setattr(disks, "watched", lambda *_: {"disk": "vdb"})
     monkeypatch.setattr(one_run, "workload", work)
     monkeypatch.setattr(desktop, "fill", lambda *_: None)
     monkeypatch.setattr(one_run, "SCRATCH", tmp_path)
@@ -127,12 +127,12 @@ def test_a_player_that_dies_is_no_completed_run(tmp_path: Path) -> None:
     events.close()
     assert recorded and recorded["early"] == {"player": "no \\\\ rsync"}
     killed = machine_facts.counter("oom_kill")
-    assert one_run.judged(bare(tmp_path), desktop.WORKLOAD, recorded, killed) == (
+    assert outcome.judged(bare(tmp_path), desktop.WORKLOAD, recorded, killed) == (
         "aborted",
         "player ended early with status 3: no \\\\ rsync",
     )
     recorded["early"] = {}
-    assert one_run.judged(bare(tmp_path), desktop.WORKLOAD, recorded, killed)[0] == "completed"
+    assert outcome.judged(bare(tmp_path), desktop.WORKLOAD, recorded, killed)[0] == "completed"
 
 
 def test_who_was_ended_with_the_run_is_no_victim_of_the_oom_killer(
@@ -141,12 +141,12 @@ def test_who_was_ended_with_the_run_is_no_victim_of_the_oom_killer(
     monkeypatch.setattr(machine_facts, "counter", lambda _: 5)
     ends = {"heartbeat": -15, "player": -9, "gitk-1": -9, "gitk-2": 0}
     recorded = {"outcome": "done", "ends": ends, "early": {}}
-    assert one_run.judged(bare(tmp_path), desktop.WORKLOAD, recorded, 4) == (
+    assert outcome.judged(bare(tmp_path), desktop.WORKLOAD, recorded, 4) == (
         "oom",
         "the kernel killed 1 for lack of memory, among them gitk-1",
     )
     recorded |= {"ends": {**ends, "player": -9}, "early": {"player": ""}}
-    assert one_run.judged(bare(tmp_path), desktop.WORKLOAD, recorded, 4)[1].endswith(
+    assert outcome.judged(bare(tmp_path), desktop.WORKLOAD, recorded, 4)[1].endswith(
         "among them gitk-1, player"
     )
 
@@ -160,8 +160,8 @@ def test_what_was_not_done_at_its_limit_is_unfinished_unless_a_program_was_kille
     limit = bare(tmp_path).timeout
     late = f"the gitk's were not done within {limit} s"
     for before, expected in ((5, ("unfinished", late)), (None, ("unfinished", late))):
-        assert one_run.judged(bare(tmp_path), desktop.WORKLOAD, recorded, before) == expected
-    killed = one_run.judged(bare(tmp_path), desktop.WORKLOAD, recorded, 3)
+        assert outcome.judged(bare(tmp_path), desktop.WORKLOAD, recorded, before) == expected
+    killed = outcome.judged(bare(tmp_path), desktop.WORKLOAD, recorded, 3)
     assert killed == ("oom", f"the kernel killed 2 for lack of memory; {late}")
 
 

@@ -20,7 +20,7 @@ from analysis.reading.load import load_campaign
 from contract.command_line import parse_measured
 from contract.run_files import COMPLETED, OOM
 from errors import UserError
-from measure import machine_facts, one_run
+from measure import machine_facts, outcome
 from run.arguments import parse
 from tests.make_results import line_log, meta, write_run
 from workloads import runaway_load
@@ -105,13 +105,13 @@ def test_the_kernels_kill_of_it_is_no_failure_and_that_of_a_window_is(
 ) -> None:
     monkeypatch.setattr(machine_facts, "counter", lambda name: 4)
     recorded: dict[str, Any] = {"outcome": "done", "ends": {"runaway": 0}, "early": {}}
-    assert one_run.judged(QUICK, WORKLOAD, recorded, 3)[0] == COMPLETED
+    assert outcome.judged(QUICK, WORKLOAD, recorded, 3)[0] == COMPLETED
     recorded["early"] = {"heartbeat-2": "beat 7 late 0.000"}
     recorded["ends"] = {"runaway": 0, "heartbeat-2": -signal.SIGKILL}
-    assert one_run.judged(QUICK, WORKLOAD, recorded, 3)[0] == OOM
+    assert outcome.judged(QUICK, WORKLOAD, recorded, 3)[0] == OOM
     # Of a desktop each kill is one.
     desktop = {"outcome": "done", "ends": {"gitk-1": 0}, "early": {}}
-    assert one_run.judged(parse([]), find("desktop"), desktop, 3)[0] == OOM
+    assert outcome.judged(parse([]), find("desktop"), desktop, 3)[0] == OOM
 
 
 @given(st.text(max_size=8))
@@ -132,8 +132,8 @@ def test_a_daemon_that_asks_a_window_to_end_has_killed_it() -> None:
         "early": {"heartbeat-1": "missed 3"},
     }
     options = replace(QUICK, variants=daemon.variants)
-    assert one_run.killed_by_daemon(options, recorded, {"runaway"}) == ["heartbeat-1"]
+    assert outcome.killed_by_daemon(options, recorded, {"runaway"}) == ["heartbeat-1"]
     recorded["ends"]["heartbeat-1"] = 1  # a fault of its own
-    assert one_run.killed_by_daemon(options, recorded, {"runaway"}) == []
+    assert outcome.killed_by_daemon(options, recorded, {"runaway"}) == []
     recorded["ends"]["heartbeat-1"] = 0
-    assert one_run.killed_by_daemon(QUICK, recorded, {"runaway"}) == []
+    assert outcome.killed_by_daemon(QUICK, recorded, {"runaway"}) == []
