@@ -141,11 +141,13 @@ def cause_table(
     by_variant = campaign.variants()
     for variant in variants:
         known = [run for run in by_variant.get(variant, []) if counted(run)]
-        evident = [run for run in known if run.path in causes and not lost(run)]
-        ended = [run for run in evident if not (failed(run) or unfinished(run))]
-        if not ended and (ended := list(filter(unfinished, evident))):
+        chosen = [run for run in known if not (failed(run) or unfinished(run))]
+        if not chosen and (chosen := list(filter(unfinished, known))):
             to_limit.add(variant)
-        explained = [causes[run.path] if run in ended else None for run in known]
+        explained = [
+            causes[run.path] if run in chosen and run.path in causes and not lost(run) else None
+            for run in known
+        ]
         apart[variant] = frozenset(why.apart for why in explained if why)
         for key, of_variants in samples.items():
             seconds = [None if why is None else why.seconds.get(key, 0.0) for why in explained]

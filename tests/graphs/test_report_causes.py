@@ -147,6 +147,10 @@ def test_a_run_that_ended_leaves_those_out_that_were_cut(tmp_path: Path) -> None
     rows = dict(causes_text.table_rows(found.causes))
     assert rows["runs"] == ["6", "1 of 7"] and rows["all"] == ["22.5", "10.0"]
     assert found.causes.which_runs == "that ended and have evidence"
+    without = dict(told(loaded, {"a": CALM, "b": CALM}))
+    del without[tmp_path / "b" / "1"]  # it ended, and has no evidence
+    rows = dict(causes_text.table_rows(compare(loaded, causes=without).causes))
+    assert rows["runs"] == ["6", "0 of 7"]
 
 
 def test_no_evidence_is_said_and_is_no_zero(tmp_path: Path) -> None:
