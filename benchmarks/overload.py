@@ -53,7 +53,7 @@ def point_of(run: Run) -> Point | None:
     return Point(
         str(run.fact("machine", "name")),
         float(run.fact("mem_total_kib")) / KIB_PER_MIB,
-        len(run.subjects),
+        len(run.workload.subjects),
         frozen,
         max(map(worst, run.subjects)),
         whole(run),
@@ -65,6 +65,8 @@ def points(runs: Iterable[Run]) -> list[Point]:
     made = [point for run in runs if counted(run) and (point := point_of(run))]
     if not made:
         raise UserError("none of these runs has a result")
+    if _by_programs(made) and len({point.memory for point in made}) > 1:
+        raise UserError("memory and programs both differ", hint="give campaigns that vary one")
     return sorted(made, key=lambda point: (point.machine, -point.memory, point.programs))
 
 

@@ -316,7 +316,7 @@ class OptionTable:
     live_lock_after: int = setting(
         "end the run as hung when the programs it waits for print next to nothing for S seconds "
         "while the kernel only reclaims in vain or warns (docs/developer/live-lock.md; default: "
-        "180; 0: never; not with --no-evidence, whose observer would notice it)",
+        "180; 0: never; needs the evidence observer)",
         values.seconds_or_0,
         "S",
         default=180,

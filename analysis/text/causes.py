@@ -154,7 +154,9 @@ def table_rows(table: CauseTable) -> Iterator[tuple[str, list[str]]]:
     for key in table.shown:
         yield SHORT[key], [_cell(table, key, variant) for variant in table.variants]
     totals = [table.total[variant] for variant in table.variants]
-    yield "all", ["-" if total is None else f"{total:.1f}" for total in totals]
+    bounds = [">=" if variant in table.to_limit else "" for variant in table.variants]
+    cells = zip(bounds, totals, strict=True)
+    yield "all", ["-" if total is None else f"{bound}{total:.1f}" for bound, total in cells]
 
 
 def _cell(table: CauseTable, key: str, variant: str) -> str:

@@ -51,6 +51,7 @@ def _blame(
     if before is None or after is None:
         return Blame(f"Where the {noun} comes from is not known: there is no evidence of it.")
     change = after - before
+    is_bound = not table.to_limit.isdisjoint((base, variant))
     samples = _samples(table, base, variant)
     comparisons = judge(_pairs(samples, variant), level=level, margin=margin)
     tests = {test.metric.key.removeprefix("cause-"): test for test in comparisons}
@@ -61,8 +62,7 @@ def _blame(
         if test.differs
         and test.delta
         and test.delta * sign > 0
-        and _change(test) * sign >= PART * abs(change)
-        and change * sign > 0
+        and (is_bound or (_change(test) * sign >= PART * abs(change) and change * sign > 0))
     ]
     explain.sort(key=lambda key: -abs(_change(tests[key])))
     sentence = _sentence(noun, tests, explain)
@@ -116,8 +116,10 @@ def _words(key: str) -> str:
 def _figures(one: Comparison) -> str:
     p = "" if one.p_adjusted is None else f", {p_equals(one.p_adjusted)} after Holm"
     change = _change(one)
-    least = "at least " if any((*one.base.cut, *one.sample.cut)) else ""
-    return f"({least}{abs(change):,.1f} s a run {'less' if change < 0 else 'more'}{p})"
+    bound = ""
+    if any(one.base.cut) != any(one.sample.cut):  # the cut side has at least its seconds
+        bound = "at least " if any(one.sample.cut) == (change > 0) else "at most "
+    return f"({bound}{abs(change):,.1f} s a run {'less' if change < 0 else 'more'}{p})"
 
 
 def _sentence(noun: str, tests: dict[str, Comparison], explain: list[str]) -> str:

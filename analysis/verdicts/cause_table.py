@@ -60,9 +60,13 @@ class CauseTable:
     def which_runs(self) -> str:
         """Which runs the figures are of: 'that ended and have evidence', and exceptions."""
         words = "that ended and have evidence"
-        labels = [plain(self.labels[name], 40) for name in self.variants if name in self.to_limit]
+        labels = [
+            plain(self.labels[name], 40)
+            for name in self.variants
+            if name in self.to_limit and self.total[name] is not None
+        ]
         if labels:
-            words += f"; of {first_names(labels, SHOWN)}, where none ended, up to the limit"
+            words += f"; of {first_names(labels, SHOWN)}, where no run was done, up to the limit"
         return words
 
     @cached_property
@@ -183,7 +187,7 @@ def notes(campaign: Campaign, causes: Causes, labels: dict[str, str]) -> Iterato
         for note in causes[run.path].notes if stalled else ():
             text = plain(note, 300).rstrip(".")
             lacking.setdefault(FIGURE.sub("N", text), []).append((run, text))
-    every = Counter(run.variant for run in runs if run.path in causes)
+    every = Counter(run.variant for run in runs if run.path in causes and causes[run.path].total)
     for cases in lacking.values():
         whose = Counter(run.variant for run, _ in cases)
         text = cases[0][1]

@@ -22,6 +22,7 @@ from analysis.figures.metrics import (
     Measured,
     added_up,
     counted,
+    failed,
     frozen_share,
     unfinished,
 )
@@ -133,8 +134,12 @@ def summed_words(one: Felt, base: Felt | None = None) -> str:
 
 
 def lost_a_run(runs: Sequence[Run]) -> float:
-    """Programs lost in a run: the mean of the runs that count, 0 without runs."""
-    counts = [len(lost_programs(run)) for run in runs if counted(run)]
+    """Programs lost in a run: the mean of the runs that count, 0 without runs.
+
+    Without failed runs that lost no known program: their recorder may have been killed, too.
+    """
+    known = [(run, len(lost_programs(run))) for run in runs if counted(run)]
+    counts = [count for run, count in known if count or not failed(run)]
     return math.fsum(counts) / len(counts) if counts else 0.0
 
 

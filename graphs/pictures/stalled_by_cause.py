@@ -94,7 +94,7 @@ def _bar(axes: Axes, compared: Compared, variant: str, index: int, scale: float)
     """Draw a variant's bar; `scale`: pixels per second."""
     total = compared.causes.total[variant]
     if total is None:
-        axes.text(0, index, "  no whole run with evidence", va="center_baseline", color=GREY)
+        axes.text(0, index, "  no run that counts has evidence", va="center_baseline", color=GREY)
         return
     begin = 0.0
     for key in compared.causes.shown:
@@ -122,9 +122,10 @@ def _bar(axes: Axes, compared: Compared, variant: str, index: int, scale: float)
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5, "alpha": 0.9},
             )
         begin += value
+    least = "≥" if variant in compared.causes.to_limit else ""
     some = compared.causes.samples[UNEXPLAINED][variant]
     note = f" ({len(some.values)} of {some.runs} runs)" if some.missing else ""
-    axes.text(begin, index, f" {total:.1f} s{note}", va="center_baseline", fontsize=8.5)
+    axes.text(begin, index, f" {least}{total:.1f} s{note}", va="center_baseline", fontsize=8.5)
 
 
 def _head(sheet: Sheet, compared: Compared, layout: _Layout) -> None:

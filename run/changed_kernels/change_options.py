@@ -19,13 +19,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         (
             specs.PATCH,
             "FILE",
-            "also test each kernel that is built with this patch; may be repeated, each makes a "
-            "variant; 'a.patch b.patch' makes one with both",
+            "also test each kernel that is built here with this patch added; may be repeated, each "
+            "makes a variant; 'a.patch b.patch' makes one with both",
         ),
         (
             specs.REVERT,
             "COMMIT",
-            "also test each kernel that is built without this commit; may be repeated",
+            "also test each kernel that is built here with this commit reverted; may be repeated",
         ),
     ):
         group.add_argument(
