@@ -110,6 +110,17 @@ def test_a_trade_for_a_freeze_whose_end_was_not_awaited(tmp_path: Path) -> None:
     assert sentence.startswith("treated trades 1 program a run for at least 42.1 s of plain's")
 
 
+def test_a_lost_run_is_no_run_without_kills(tmp_path: Path) -> None:
+    untreated(tmp_path)
+    for n in range(1, 7):
+        ends = {"gitk-1": (9.0, KILLED), "heartbeat": (9.0, KILLED)}
+        run(tmp_path / "treated" / str(n), 1.0 + n / 10, ends, state="oom", log=LOG)
+    gone = tmp_path / "treated" / "7"
+    run(gone, 1.0, {"gitk-1": (9.0, KILLED)}, state="lost", log=LOG)
+    (gone / "events.jsonl").write_text("")  # the recorder was killed, too
+    assert campaign(tmp_path, "treated").primary["treated"].lost == 1
+
+
 def test_the_player_killed_is_a_failed_run(tmp_path: Path) -> None:
     untreated(tmp_path)
     for n in range(1, 7):
