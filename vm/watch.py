@@ -31,7 +31,7 @@ class Watch:
         tick: Callable[[], None],
         slow: int = 1,
     ) -> None:
-        self._errand = guest_job
+        self._guest_job = guest_job
         self._slow = slow  # the most seconds of the host for a second of the guest
         self._run = run_dir
         self._scratch = scratch
@@ -84,14 +84,16 @@ class Watch:
             # No result yet: the guest is booting. The console counts as a sign of life.
             if now - max(self._heard, self._console_heard) > BOOT_DEADLINE_S * slow:
                 return HUNG, f"the guest did not boot: silent for {BOOT_DEADLINE_S * slow:.0f} s"
-        elif silent > (self._errand.hang_after_s if self._started else PREPARE_DEADLINE_S) * slow:
+        elif (
+            silent > (self._guest_job.hang_after_s if self._started else PREPARE_DEADLINE_S) * slow
+        ):
             return HUNG, f"the guest sent nothing for {silent:.0f} s"
-        limit = (self._errand.timeout_s + BOOT_DEADLINE_S + PREPARE_DEADLINE_S) * slow
+        limit = (self._guest_job.timeout_s + BOOT_DEADLINE_S + PREPARE_DEADLINE_S) * slow
         if now - self._began > limit:
             why = f"the guest did not end within {limit:.0f} s"
             if not self._started:
                 return HUNG, why
-            guest_job = self._errand
+            guest_job = self._guest_job
             return progress.at_limit(self._run, guest_job.progress, guest_job.hang_after_s, why)
         return None
 
