@@ -223,12 +223,12 @@ def _resolved(options: Options, pinned: Callable[[Variant], str]) -> list[Resolv
         return timed(f"kernel {spec}", found)
 
     specs = [pinned(variant) for variant in options.variants]
-    found = built.resolve_each(specs, resolve, folder(options), say)
+    resolved = built.resolve_each(specs, resolve, folder(options), say)
     alone = [options.of(variant) for variant in options.variants]
     asked = [
-        ResolvedVariant(variant, one, registry.find(one.workload), spec, found.kernels[spec])
+        ResolvedVariant(variant, one, registry.find(one.workload), spec, resolved.kernels[spec])
         for variant, one, spec in zip(options.variants, alone, specs, strict=True)
-        if spec in found.kernels
+        if spec in resolved.kernels
     ]
     able = []
     for one in asked:

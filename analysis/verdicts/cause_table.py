@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Stalled seconds by cause, over the runs of each variant that ended and have evidence.
 
-Of a variant of which no run ended: over those that were not done at their limit, up to it. A run
+Of a variant of which no run was done: over those that were not done at their limit, up to it. A run
 without evidence is missing, never zero. Reports show a cause as part of "other" if it has no
 more than the share SMALL of any variant's stalled seconds; unexplained time is always shown.
 """
@@ -42,7 +42,7 @@ class CauseTable:
     """Why the runs of a campaign stalled. `samples`: by cause, then variant; all of CAUSES.
 
     `apart`: for each variant whether its runs tell dm-crypt from the disk; both, if only some do.
-    `to_limit`: the variants of which no run ended, so that their seconds are lower bounds.
+    `to_limit`: the variants of which no run was done, so that their seconds are lower bounds.
     """
 
     runs: Causes
@@ -60,11 +60,7 @@ class CauseTable:
     def which_runs(self) -> str:
         """Which runs the figures are of: 'that ended and have evidence', and exceptions."""
         words = "that ended and have evidence"
-        labels = [
-            plain(self.labels[name], 40)
-            for name in self.variants
-            if name in self.to_limit and self.total[name] is not None
-        ]
+        labels = [plain(self.labels[name], 40) for name in self.variants if name in self.to_limit]
         if labels:
             words += f"; of {first_names(labels, SHOWN)}, where no run was done, up to the limit"
         return words
@@ -146,12 +142,15 @@ def cause_table(
     for variant in variants:
         known = [run for run in by_variant.get(variant, []) if counted(run)]
         chosen = [run for run in known if not (failed(run) or unfinished(run))]
-        if not chosen and (chosen := list(filter(unfinished, known))):
-            to_limit.add(variant)
+        is_cut = not chosen
+        if is_cut:
+            chosen = list(filter(unfinished, known))
         explained = [
             causes[run.path] if run in chosen and run.path in causes and not lost(run) else None
             for run in known
         ]
+        if is_cut and any(explained):
+            to_limit.add(variant)
         apart[variant] = frozenset(why.apart for why in explained if why)
         for key, of_variants in samples.items():
             seconds = [None if why is None else why.seconds.get(key, 0.0) for why in explained]

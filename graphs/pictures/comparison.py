@@ -179,19 +179,10 @@ def _row(sheet: Sheet, compared: Compared, layout: _Layout, variant: str, index:
     if (ends in ("regressed", "improved")) and states:
         small = "; ".join(filter(None, (small, f"failures {ends}")))
     small = fitted(small, WORDS[1] - WORDS[0] - (BESIDE if layout.strip else 0), 8, DPI)
-    if layout.strip:
-        sheet.text(WORDS[0], y, comparison.verdict, color=colour, weight="bold", **middle)
-        sheet.text(WORDS[0] + BESIDE, y, small, fontsize=8, **middle)
-    else:
-        sheet.text(
-            WORDS[0],
-            y - 8,
-            comparison.verdict,
-            color=colour,
-            weight="bold",
-            **middle,
-        )
-        sheet.text(WORDS[0], y + 8, small, fontsize=8, **middle)
+    right, lower = (BESIDE, 0) if layout.strip else (0, 8)
+    style: dict[str, Any] = {"color": colour, "weight": "bold", **middle}
+    sheet.text(WORDS[0], y - lower, comparison.verdict, **style)
+    sheet.text(WORDS[0] + right, y + lower, small, fontsize=8, **middle)
 
 
 def _longest(compared: Compared, variants: list[str]) -> float:

@@ -65,9 +65,7 @@ class OneHost:
         except Failed as error:
             raise LeftOut(f"it lacks {error}: install it there") from None
         except ValueError:
-            raise LeftOut(
-                "its login shell prints more than was asked for: see its ~/.bashrc"
-            ) from None
+            raise LeftOut("its login shell prints extra text: check its ~/.bashrc") from None
         if version != "True":
             raise LeftOut("its python3 is older than 3.11")
         self.answered_s = time.monotonic() - began

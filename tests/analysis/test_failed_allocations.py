@@ -204,8 +204,8 @@ def test_failures_without_names_are_in_the_report(tmp_path: Path) -> None:
     quiet = {"kern.log": "[ 1.0] <6> quiet\n", "latency-echo.log": ""}
     run = one_run(tmp_path, **{"allocfail.tsv": HEAD + rows}, **quiet)
     assert look(run).unlogged is None
-    said = logs_of(compare(load_campaign(tmp_path)))
-    assert "4,053 that it does not log (no stack has names" in said[run.path]
+    logs = logs_of(compare(load_campaign(tmp_path)))
+    assert "4,053 that it does not log (no stack has names" in logs[run.path]
 
 
 def test_a_machine_s_log_of_before_the_run_is_not_the_run_s(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from tests.support.verdicts import campaign, cut_at_the_limit
 Shares = Mapping[str, float]  # cause -> part of every stall
 
 
-def told(loaded: Campaign, of_variant: Mapping[str, Shares]) -> Causes:
+def causes_in(loaded: Campaign, of_variant: Mapping[str, Shares]) -> Causes:
     """Causes made by hand: each stall of a variant's runs, in these parts; others: no evidence."""
     found = {}
     for run in loaded.runs:
@@ -54,7 +54,7 @@ def judged(
     folder: Path, runs: Mapping[str, Sequence[float | str]], of_variant: Mapping[str, Shares]
 ) -> Compared:
     loaded = load_campaign(campaign(folder, runs))
-    return compare(loaded, causes=told(loaded, of_variant))
+    return compare(loaded, causes=causes_in(loaded, of_variant))
 
 
 SIX = [20.0, 21.0, 22.0, 23.0, 24.0, 25.0]
@@ -87,7 +87,7 @@ def test_a_regression_comes_from_the_cause_that_grew(tmp_path: Path) -> None:
 
 def test_waits_for_the_disk_are_one_cause_where_not_all_tell_dm_crypt_apart(tmp_path: Path) -> None:
     loaded = load_campaign(campaign(tmp_path, {"a": SIX, "b": WORSE}))
-    causes = dict(told(loaded, {"a": CALM, "b": grown(SIX, 20)}))
+    causes = dict(causes_in(loaded, {"a": CALM, "b": grown(SIX, 20)}))
     lacking = {path: replace(why, apart="b" not in path.parts[-2:]) for path, why in causes.items()}
     blamed = compare(loaded, causes=lacking).blame["b"]
     assert blamed.causes == ["disk"] and set(blamed.tests) == {"disk"}
@@ -125,16 +125,18 @@ def test_runs_cut_at_their_limit_tell_why_up_to_it(tmp_path: Path) -> None:
     campaign(tmp_path, {"a": SIX, "b": WORSE})
     cut_at_the_limit(tmp_path / "b")
     loaded = load_campaign(tmp_path)
-    found = compare(loaded, causes=told(loaded, {"a": CALM, "b": grown(SIX, 20)}))
-    assert "The regression comes from swap-in (at least 20.0 s a run more" in found.sentences["b"]
-    rows = dict(causes_text.table_rows(found.causes))
+    compared = compare(loaded, causes=causes_in(loaded, {"a": CALM, "b": grown(SIX, 20)}))
+    assert (
+        "The regression comes from swap-in (at least 20.0 s a run more" in compared.sentences["b"]
+    )
+    rows = dict(causes_text.table_rows(compared.causes))
     assert rows["runs"] == ["6", "6"] and rows["all"] == ["22.5", ">=42.5"]
     which = "that ended and have evidence; of b, where no run was done, up to the limit"
-    assert which in " ".join(compare_text.text(found).split())
-    assert which in page.write(found, tmp_path / "index.html").read_text(encoding="utf-8")
-    exported = json.loads(export.json_text(found))["variants"][1]["causes"]["swap_in"]
+    assert which in " ".join(compare_text.text(compared).split())
+    assert which in page.write(compared, tmp_path / "index.html").read_text(encoding="utf-8")
+    exported = json.loads(export.json_text(compared))["variants"][1]["causes"]["swap_in"]
     assert exported["at_least"] == [True] * 6 and exported["unfinished"] == 6
-    assert stalled_by_cause.draw(found, tmp_path / "causes.png")
+    assert stalled_by_cause.draw(compared, tmp_path / "causes.png")
 
 
 def test_a_run_that_ended_leaves_those_out_that_were_cut(tmp_path: Path) -> None:
@@ -143,11 +145,11 @@ def test_a_run_that_ended_leaves_those_out_that_were_cut(tmp_path: Path) -> None
         status = tmp_path / "b" / str(number) / "status.json"
         status.write_text(status.read_text().replace('"completed"', '"unfinished"'))
     loaded = load_campaign(tmp_path)
-    found = compare(loaded, causes=told(loaded, {"a": CALM, "b": CALM}))
-    rows = dict(causes_text.table_rows(found.causes))
+    compared = compare(loaded, causes=causes_in(loaded, {"a": CALM, "b": CALM}))
+    rows = dict(causes_text.table_rows(compared.causes))
     assert rows["runs"] == ["6", "1 of 7"] and rows["all"] == ["22.5", "10.0"]
-    assert found.causes.which_runs == "that ended and have evidence"
-    without = dict(told(loaded, {"a": CALM, "b": CALM}))
+    assert compared.causes.which_runs == "that ended and have evidence"
+    without = dict(causes_in(loaded, {"a": CALM, "b": CALM}))
     del without[tmp_path / "b" / "1"]  # it ended, and has no evidence
     rows = dict(causes_text.table_rows(compare(loaded, causes=without).causes))
     assert rows["runs"] == ["6", "0 of 7"]
@@ -216,7 +218,7 @@ def test_the_files_have_every_cause_of_every_run(tmp_path: Path) -> None:
 
 def test_a_runs_line_of_causes(tmp_path: Path) -> None:
     loaded = load_campaign(campaign(tmp_path, {"a": [20.0, 0.0]}))
-    causes: Causes = told(loaded, {"a": CALM})
+    causes: Causes = causes_in(loaded, {"a": CALM})
     assert causes_text.in_a_line(causes[loaded.runs[0].path]) == (
         "swap-in 10.0 s (50 %), dm-crypt 9.8 s (49 %), other 0.1 s (0 %), unexplained 0.1 s (0 %)"
     )
@@ -301,7 +303,7 @@ def test_what_the_observer_said_is_redacted_too(tmp_path: Path) -> None:
 
 def test_notes_that_differ_in_figures_are_told_once(tmp_path: Path) -> None:
     loaded = load_campaign(campaign(tmp_path, {"a": SIX, "b": WORSE}))
-    causes = dict(told(loaded, {"a": CALM, "b": CALM}))
+    causes = dict(causes_in(loaded, {"a": CALM, "b": CALM}))
     for place, (path, why) in enumerate(list(causes.items())):
         late = [f"The evidence was {2 + place / 10} s late: rough."] if place < 8 else []
         causes[path] = replace(why, notes=["Not available: irq.", *late])
@@ -366,7 +368,7 @@ def test_without_evidence_there_is_no_chart(tmp_path: Path) -> None:
 
 def test_where_nobody_stalled_there_is_nothing_to_divide(tmp_path: Path) -> None:
     loaded = load_campaign(campaign(tmp_path / "c", {"a": [0.0, 0.0], "b": [0.0, "hung"]}))
-    causes = told(loaded, {"a": {"lock": 1.0}, "b": {"lock": 1.0}})
+    causes = causes_in(loaded, {"a": {"lock": 1.0}, "b": {"lock": 1.0}})
     found = compare(loaded, causes=causes)
     assert found.causes.total == {"a": 0.0, "b": 0.0}
     assert stalled_by_cause.draw(found, tmp_path / "causes.png") is None
@@ -392,7 +394,7 @@ def test_the_bars_are_as_long_as_the_causes(variants: int, tmp_path: Path) -> No
     names = [f"v{n:02d}" for n in range(variants)]
     loaded = load_campaign(campaign(tmp_path / "c", {name: [40.0] for name in names}))
     half = {"dm_crypt": 0.5, "reclaim_scan": 0.25, "unexplained": 0.25}
-    found = compare(loaded, causes=told(loaded, dict.fromkeys(names, half)))
+    found = compare(loaded, causes=causes_in(loaded, dict.fromkeys(names, half)))
     path = stalled_by_cause.draw(found, tmp_path / "causes.png")
     assert path is not None
     pixels = imread(path)

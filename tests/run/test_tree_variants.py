@@ -97,23 +97,23 @@ def test_what_cannot_be_built_is_left_out_with_its_log_and_the_others_go_on(
 ) -> None:
     breaks = tree.change("mm/vmscan.c", 3, "#error broken")
     tree.change("mm/vmscan.c", 3, "int mended;")
-    said: list[str] = []
+    lines: list[str] = []
     wanted = [f"git:{tree.path}@{name}" for name in ("v7.2", breaks, "master", "master")]
     wanted.append(f"git:{tree.path}@master,revert={breaks}")
     place = tmp_path / "campaign"
-    found = built.resolve_each(wanted, resolver(tree), place, said.append)
-    assert list(found.kernels) == [wanted[0], wanted[2]]
-    assert list(found.not_built) == [wanted[1], wanted[4]]
+    resolved = built.resolve_each(wanted, resolver(tree), place, lines.append)
+    assert list(resolved.kernels) == [wanted[0], wanted[2]]
+    assert list(resolved.not_built) == [wanted[1], wanted[4]]
     broken = f"v7.2-1-g{breaks[:12]}"
     log = place / f"{broken}.build.log"
-    assert said[0] == (
+    assert lines[0] == (
         f"  left out: {broken} does not compile: mm/vmscan.c:1:2: error: #error as asked; "
         f"its log is {log}"
     )
     assert "4:#error broken" in log.read_text()
-    assert "cannot be reverted" in said[1] and len(list(place.iterdir())) == 2
+    assert "cannot be reverted" in lines[1] and len(list(place.iterdir())) == 2
     with pytest.raises(UserError, match="does not compile"):
-        built.resolve_each(wanted[1:2], resolver(tree), place, said.append)
+        built.resolve_each(wanted[1:2], resolver(tree), place, lines.append)
 
 
 def test_only_a_kernels_own_failure_leaves_it_out(tmp_path: Path) -> None:

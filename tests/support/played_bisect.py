@@ -181,16 +181,16 @@ class Player:
         }
         files = {"meminfo.tsv": table(rows)}
         (run_dir / "meminfo.tsv").write_text(files["meminfo.tsv"])
-        told = meta(**facts, seed=guest_job.seed)
+        facts_of_run = meta(**facts, seed=guest_job.seed)
         state = "completed"
         if commit in self.world.panics:
-            del told["t0"]
+            del facts_of_run["t0"]
             state = "panicked"
         elif commit in self.world.aborts or stopped():
             state = "aborted"
         gaps = [(0.05, "pass 1 commits 100"), (seconds / 4, "pass 1 commits 200")]
         logs = {f"latency-gitk-{n}.log": line_log(gaps, 0.01) for n in range(1, 5)}
-        write_run(run_dir, {**files, **logs, "meta.json": json.dumps(told)}, state)
+        write_run(run_dir, {**files, **logs, "meta.json": json.dumps(facts_of_run)}, state)
         return state, "as played"
 
     def _read(self, run: Path, name: str, state: str) -> RunFacts:
