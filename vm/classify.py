@@ -16,6 +16,8 @@ _SETUP = re.compile(rb"DESKTOP-FREEZE-INIT failed: ([^\r\n]*)")
 # From guest_init.sh; a shell reports 128 and more for a program that a signal ended.
 _COMMAND = re.compile(rb"desktop-freeze: the guest's command ended with status (\d+)")
 _BY_SIGNAL = 128
+# "Out of memory:" of a whole machine, "Memory cgroup out of memory:" of a control group.
+_OOM_KILL = re.compile(rb"ut of memory: Killed process \d+ ")
 _PANIC = re.compile(rb"Kernel panic - not syncing:? ?([^\r\n]*)")
 # An oops for an int3, and the bytes of code before the next instruction.
 _INT3 = re.compile(rb"\bint3: 0000 \[#\d+\].{0,4000}?\bCode: ([0-9a-f ]*)<", re.DOTALL)
@@ -74,7 +76,18 @@ def classify(
     if qemu_died is not None:
         return ABORTED, f"{QEMU_DIED}{qemu_died}"
     command = _COMMAND.search(console)
-    if command and int(command[1]) < _BY_SIGNAL:
+    if command is None:
+        return LOST, "QEMU exited before the guest reported a result"
+    status = int(command[1])
+    if status < _BY_SIGNAL:
         # The measuring program ended by itself: the kernel is not to blame.
-        return ABORTED, f"the guest's command ended with status {int(command[1])}"
-    return LOST, "QEMU exited before the guest reported a result"
+        return ABORTED, f"the guest's command ended with status {status}"
+    return LOST, _killed_session(status - _BY_SIGNAL, console)
+
+
+def _killed_session(number: int, console: bytes) -> str:
+    """What ended the program that measures and whose children the others are."""
+    why = f"the session in the guest was killed (signal {number})"
+    if killed := _OOM_KILL.findall(console):
+        why += f"; OOM kills in the kernel's log: {len(killed)}"
+    return why

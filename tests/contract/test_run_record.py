@@ -101,6 +101,14 @@ def test_a_command_that_ended_without_a_word_is_no_fault_of_the_kernels(
     assert found == state
     if state == "aborted":
         assert why == f"the guest's command ended with status {status}"
+    else:
+        assert why == "the session in the guest was killed (signal 9)"
+        log = (
+            "[   35.127983] Out of memory: Killed process 252 (python3) total-vm:24356kB\r\n"
+            "[   35.175553] Memory cgroup out of memory: Killed process 206 (python3) UID:0\r\n"
+        )
+        console.write_text(f"{log}Killed\r\n{said}\r\n")
+        assert classify([], console, None)[1] == f"{why}; OOM kills in the kernel's log: 2"
     done = [{"event": "status", "state": "completed", "why": "done"}]
     assert classify(done, console, None) == ("completed", "done")
 
