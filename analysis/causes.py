@@ -16,7 +16,7 @@ from pathlib import Path
 
 from analysis.figures.metrics import added_up
 from analysis.reading.load import Run, load_campaign
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from analysis.stall_causes.causes import RunCauses
 from analysis.stall_causes.run_causes import as_json, run_causes
 from analysis.text.causes import card_lines, totals_lines
@@ -27,7 +27,7 @@ def _print(run: Run, causes: RunCauses, worst: int) -> Iterator[str]:
     subject = run.workload.subject
     of_all = added_up(run.workload)
     yield (
-        f"{plain(run.label, 60)} run {run.number}: {causes.total:.1f} s of stalls"
+        f"{safe_line(run.label, 60)} run {run.number}: {causes.total:.1f} s of stalls"
         f"{of_all and f', {of_all}'}"
     )
     yield from totals_lines(causes, subject)

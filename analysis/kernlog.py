@@ -27,7 +27,7 @@ from analysis.kernel_log import kinds
 from analysis.kernel_log.open_record import Record
 from analysis.kernel_log.parser import Log, parse
 from analysis.kernel_log.records import CHUNK, as_json, attach, headline, hung_tasks_at_least
-from analysis.reading.words import plain, plural
+from analysis.reading.words import plural, safe_line
 from errors import UserError, run_command
 
 MOST_ROWS = 1000  # different (order, flags, caller) that have a row of their own
@@ -53,11 +53,11 @@ class Summary:
         self.cut += record.cut
         if record.kind not in (kinds.FAILURE, kinds.STALL):
             return
-        mode = plain(record.flags or record.mode or "?", 100)
+        mode = safe_line(record.flags or record.mode or "?", 100)
         row = (
             "?" if record.order is None else str(record.order),
             mode,
-            plain(record.caller or "?", 100),
+            safe_line(record.caller or "?", 100),
         )
         if row not in self._failures and len(self._failures) >= MOST_ROWS:
             row = ("…", "others", "others")
@@ -65,7 +65,7 @@ class Summary:
 
     def text(self, name: str) -> Iterator[str]:
         """The lines of the summary; name: the log's file name."""
-        yield f"{plain(name, 200)}:"
+        yield f"{safe_line(name, 200)}:"
         if not any(self.log.by_kind.values()):
             yield "  no record"
         for kind, noun in kinds.KINDS.items():
@@ -102,11 +102,11 @@ def _pieces(name: str) -> Iterator[bytes]:
         with openers.get(name.rpartition(".")[2], io.FileIO)(name) as stream:
             yield from iter(lambda: stream.read(CHUNK), b"")
     except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
-        raise UserError(f"{plain(name)}: {error}", hint="is it damaged?") from error
+        raise UserError(f"{safe_line(name)}: {error}", hint="is it damaged?") from error
     except FileNotFoundError as error:
-        raise UserError(f"{plain(name)}: no such file", hint=JOURNAL) from error
+        raise UserError(f"{safe_line(name)}: no such file", hint=JOURNAL) from error
     except OSError as error:
-        raise UserError(f"{plain(name)}: {error.strerror or error}") from error
+        raise UserError(f"{safe_line(name)}: {error.strerror or error}") from error
 
 
 def _print_json(names: list[str], *, full: bool) -> None:

@@ -17,7 +17,7 @@ from statistics import mean
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from analysis.figures.counters import KIB_PER_MIB
 from analysis.figures.metrics import counted, frozen_share, whole
@@ -38,7 +38,7 @@ class Point:
     """
 
     machine: str
-    memory: float
+    memory: int
     programs: int
     frozen: float
     worst: float
@@ -52,7 +52,7 @@ def point_of(run: Run) -> Point | None:
         return None
     return Point(
         str(run.fact("machine", "name")),
-        float(run.fact("mem_total_kib")) / KIB_PER_MIB,
+        round(run.fact("mem_total_kib") / KIB_PER_MIB),  # 4 KiB apart on emmc and ssd
         len(run.workload.subjects),
         frozen,
         max(map(worst, run.subjects)),
@@ -70,7 +70,7 @@ def points(runs: Iterable[Run]) -> list[Point]:
     return sorted(made, key=lambda point: (point.machine, -point.memory, point.programs))
 
 
-def by_load(made: Iterable[Point]) -> Mapping[tuple[str, float, int], list[Point]]:
+def by_load(made: Iterable[Point]) -> Mapping[tuple[str, int, int], list[Point]]:
     """The points of each machine, memory size and number of programs, in their order."""
     groups = groupby(made, lambda point: (point.machine, point.memory, point.programs))
     return {place: list(group) for place, group in groups}
@@ -84,7 +84,7 @@ def text(made: Sequence[Point]) -> list[str]:
         longest = max(point.worst for point in group)
         completed = sum(point.completed for point in group)
         lines.append(
-            f"{machine:8} {memory:4.0f} MiB {programs:9} {len(group):5} {completed:10} "
+            f"{machine:8} {memory:4} MiB {programs:9} {len(group):5} {completed:10} "
             f"{frozen:5.0f} % "
             f"{longest:8.1f} s"
         )
@@ -100,10 +100,11 @@ def _figure(made: Sequence[Point]) -> Figure:
     _panel(longest, made, lambda point: point.worst, "Worst gap, s")
     longest.set_yscale("log")
     longest.yaxis.set_major_formatter("{x:g}")
+    longest.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     longest.yaxis.set_minor_formatter(NullFormatter())
     lines, names = shares.get_legend_handles_labels()
     figure.legend(lines, names, frameon=False, loc="outside lower center", ncols=len(names))
-    load = "More and more programs" if _by_programs(made) else "The same load with less memory"
+    load = "More programs, the same memory" if _by_programs(made) else "Less memory, the same load"
     figure.suptitle(f"{load}. Cross: not done at its limit, or failed")
     return figure
 

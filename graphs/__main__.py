@@ -44,7 +44,7 @@ import sys
 from pathlib import Path
 
 from analysis.reading.load import load_campaign
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from analysis.trends.options import add_choices
 from analysis.trends.trend import find_trend
 from analysis.verdicts.choice import LISTED_RUNS
@@ -61,11 +61,11 @@ def check(path: Path) -> int:
     """Compare a bundle with its manifest; returns the exit status."""
     problems = manifest.check(path)
     for problem in problems:
-        print(f"graphs: {path}: {plain(problem)}", file=sys.stderr)
+        print(f"graphs: {path}: {safe_line(problem)}", file=sys.stderr)
     if not problems:
         print(f"{path}: every file is as the manifest says")
         for remark in manifest.remarks(path):
-            print(f"{path}: {plain(remark)}")
+            print(f"{path}: {safe_line(remark)}")
     return int(Exit.MISSING) if problems else int(Exit.OK)
 
 

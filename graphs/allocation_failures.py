@@ -12,7 +12,7 @@ from analysis.figures import observer_faults
 from analysis.figures.failed_allocations import attachment, look
 from analysis.figures.metrics import failed
 from analysis.reading.load import Campaign
-from analysis.reading.words import plain, plural
+from analysis.reading.words import plural, safe_line
 from analysis.text.layout import paragraph
 from analysis.verdicts.compared import Compared
 from contract.run_files import ALLOCFAIL, FAILURES_LOG
@@ -30,7 +30,9 @@ def write(campaign: Campaign, notes: list[str]) -> None:
         try:
             _write(run.path / FAILURES_LOG, attachment(run, failures))
         except OSError as error:
-            notes.append(f"{plain(run.variant, 60)}/{run.number}/{FAILURES_LOG}: {error.strerror}")
+            notes.append(
+                f"{safe_line(run.variant, 60)}/{run.number}/{FAILURES_LOG}: {error.strerror}"
+            )
 
 
 def logs_of(compared: Compared) -> dict[Path, str]:
@@ -65,7 +67,7 @@ def section(compared: Compared) -> Iterator[str]:
     texts = logs_of(compared)
     runs = [run for run in compared.campaign.runs if run.path in texts]
     for run in runs[:LISTED]:
-        yield from paragraph(f"{plain(run.variant, 60)}/{run.number}: {texts[run.path]}", "  ")
+        yield from paragraph(f"{safe_line(run.variant, 60)}/{run.number}: {texts[run.path]}", "  ")
     if runs[LISTED:]:
         yield f"  and {plural(len(runs) - LISTED, 'more run')}"
     if runs:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from analysis.reading.load import Campaign, Run
 from analysis.reading.processes import done_to_each
-from analysis.reading.words import plain, plural
+from analysis.reading.words import plural, safe_line
 from analysis.text import compare_text, meanwhile
 from analysis.text.campaign_summary import left_out
 from analysis.text.summary_files import details, summary, try_compare
@@ -232,7 +232,7 @@ def _timelines(campaign: Campaign, runs: list[Run], folder: Path, notes: list[st
     drawn = done_to_each(each, lambda job: timeline.draw(*job), FORKS, at_once=1)
     for run, made in zip(runs, drawn, strict=True):
         if made is None:
-            notes.append(f"{plain(run.variant, 60)} run {run.number}: no data, no timeline")
+            notes.append(f"{safe_line(run.variant, 60)} run {run.number}: no data, no timeline")
     if len(runs) < len(campaign.runs):
         of_all = f"{len(runs)} of {len(campaign.runs):,}"
         notes.append(f"timelines of {of_all} runs drawn (--timelines all: of each)")

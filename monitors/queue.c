@@ -122,11 +122,12 @@ bool queue_append(struct queue *queue, const char *data, size_t size)
 	return true;
 }
 
-/* A chunk that is given back meanwhile is not used anew before this has returned. */
+/* A chunk that is released meanwhile is not used again before this has returned. */
 void queue_rest(const struct queue *queue, uint64_t *lines, size_t *bytes)
 {
 	const struct chunk *chunk = load_acquire(&queue->first);
-	size_t put = load_relaxed(&queue->put), taken = load_acquire(&queue->taken); /* not before the first */
+	size_t put = load_relaxed(&queue->put);
+	size_t taken = load_acquire(&queue->taken); /* not before `first` */
 
 	*lines = 0;
 	*bytes = put - taken;

@@ -13,13 +13,13 @@
 #include "common.h"
 
 struct queue {
-	_Atomic(struct chunk *) first; /* once there is one: its bytes are taken next */
+	_Atomic(struct chunk *) first; /* the chunk whose bytes are taken next; NULL before it */
 	struct chunk *last;	       /* the producer's */
-	atomic_size_t put, taken;      /* bytes so far; the first is told last of all */
+	atomic_size_t put, taken;      /* bytes so far; a producer stores `put` last */
 };
 
 void queues_open(void);
-/* So many may then wait without a page fault; before there is a taker. */
+/* So many bytes can then wait without a page fault. Call it before a taker runs. */
 void queues_touch(size_t bytes);
 
 /* Producer side. */

@@ -71,7 +71,7 @@ def parse(argv: list[str]) -> Options:
     options = resolved(options, memory_given="memory" in parsed.in_all)
     kept = with_workload_settings(parsed.stored.variants, options, None)
     variants = asked_plan.merged(
-        kept, with_workload_settings(added, options, _unsaid_memory(parsed), kept)
+        kept, with_workload_settings(added, options, _default_memory(parsed), kept)
     )
     options = replace(options, variants=variants or (Variant("debian:stable"),))
     check_all(parser, options.variants)
@@ -110,7 +110,7 @@ def _yielding(parser: Parser, plan: AskedPlan, later: Mapping[str, Any]) -> Aske
     return without_overridden(plan, later)
 
 
-def _unsaid_memory(command_line: ParsedArgs) -> int | None:
+def _default_memory(command_line: ParsedArgs) -> int | None:
     """Bytes of memory for a workload that needs no more; None if this command sets the memory."""
     if "memory" in command_line.now or "device" in command_line.in_all:
         return None

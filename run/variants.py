@@ -108,11 +108,14 @@ def _check_knobs(parser: Parser, variant: Variant) -> None:
 
 
 def with_workload_settings(
-    asked: Iterable[Variant], options: Options, unsaid: int | None, known: Iterable[Variant] = ()
+    asked: Iterable[Variant],
+    options: Options,
+    default_memory: int | None,
+    known: Iterable[Variant] = (),
 ) -> list[Variant]:
     """The variants with load and memory of their workload; "" and 0 if all are the campaign's.
 
-    unsaid: memory in bytes of a workload that needs no more; None if the user set the memory.
+    default_memory: in bytes, of a workload that needs no more; None if the user set the memory.
     `known`: the campaign's existing variants, whose memory applies to others of their workload.
     UserError (2) if a workload is invalid.
     """
@@ -128,8 +131,8 @@ def with_workload_settings(
         if not size:
             size = (
                 options.memory
-                if campaigns or unsaid is None
-                else chosen.memory_of(unsaid, options.screen)
+                if campaigns or default_memory is None
+                else chosen.memory_of(default_memory, options.screen)
             )
         whole = replace(variant, workload=name, load=load, memory=size)
         same = (name, load, size) == (options.workload, options.load, options.memory)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Compiles the library of disk_library/, which models disks inside QEMU, and tries it out.
+"""Compiles the library of qemu_disk_model/, which models disks inside QEMU, and tries it out.
 
 QEMU's own throttle does not model a disk: it counts requests on the host's clock, lets bursts of a
 tenth of a second pass at once, and charges a sequential request as much as any other.
@@ -19,7 +19,7 @@ from vm.disk_spec import BEGINS, DiskModel, served
 from vm.emulator import Emulator
 from vm.qemu import Disk, Spec, disk_words, machine_words
 
-SOURCES = Path(__file__).with_name("disk_library")
+SOURCES = Path(__file__).with_name("qemu_disk_model")
 COMPILE = ("gcc", "-O2", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden")
 LIBRARIES = ("-luring", "-lpthread")
 PROBE_S = 30.0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A modelled disk: its description in QEMU's environment for the library of disk_library/, and the
-counts that the library prints at the end."""
+"""A modelled disk: its description in QEMU's environment for the library of qemu_disk_model/, and
+the counts that the library prints at the end."""
 
 import os
 import re

@@ -8,7 +8,7 @@ import numpy as np
 from analysis.figures.counters import grown
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from contract.workload import Curve
 
 PHASE = re.compile(r"([A-Za-z0-9._-]{1,40}): ")
@@ -33,7 +33,7 @@ def phases(run: Run) -> list[tuple[float, str]]:
     for elapsed, line in zip(stream.elapsed, stream.lines, strict=True) if stream else ():
         match = PHASE.match(line)
         if match and (not begins or begins[-1][1] != match[1]):
-            begins.append((float(elapsed), plain(match[1], 40)))
+            begins.append((float(elapsed), safe_line(match[1], 40)))
     return begins
 
 

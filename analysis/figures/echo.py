@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from contract.run_files import ECHO
 
 ENOUGH = 0.5  # atomic allocations per echo; with fewer the load is not what it claims to be
@@ -47,7 +47,7 @@ class Echoes:
         if self.per_echo is not None:
             return text + f"; {self.per_echo:g} order-{self.order} atomic allocations for each"
         if self.checked:
-            return text + f"; their order was not checked ({plain(self.checked, 100)})"
+            return text + f"; their order was not checked ({safe_line(self.checked, 100)})"
         return text
 
 

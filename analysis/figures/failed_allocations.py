@@ -19,7 +19,7 @@ from analysis.kernel_log.records import KernelLog, attach, count_failures, of_li
 from analysis.reading.evidence_tables import Failure, read_failures
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
-from analysis.reading.words import first_names, plain, plural
+from analysis.reading.words import first_names, plural, safe_line
 
 NOWARN = "__GFP_NOWARN"
 # A function of the stack -> what it uses instead when its allocation fails: nothing is lost.
@@ -80,7 +80,7 @@ class Silent:
 
     def words(self) -> str:
         """For a list: '50 order:2 GFP_ATOMIC|__GFP_NOWARN in __alloc_skb'."""
-        text = f"{self.count:,} order:{self.order} {self.flags} in {plain(self.caller, 60)}"
+        text = f"{self.count:,} order:{self.order} {self.flags} in {safe_line(self.caller, 60)}"
         return text if self.nowarn else f"{text} (the log's rate limit)"
 
 
@@ -143,7 +143,7 @@ class RunFailures:
         if harmless:
             total = sum(kind.count for kind in harmless)
             names = dict.fromkeys(
-                f"{plain(kind.caller, 60)}: {kind.fall_back}" for kind in _by_caller(harmless)
+                f"{safe_line(kind.caller, 60)}: {kind.fall_back}" for kind in _by_caller(harmless)
             )
             text += f"; {total:,} more with a fallback ({first_names(list(names), SHOWN)})"
         if self.echoes_lost is not None:
@@ -199,14 +199,14 @@ def attachment(run: Run, failures: RunFailures) -> Iterator[str]:
             else f"{kind.count:,} of {kind.happened:,}"
         )
         yield f"\n=== not in the kernel's log: {count} order:{kind.order} "
-        yield f"mode:{kind.gfp:#x}({kind.flags}), in {plain(kind.caller, 100)}"
+        yield f"mode:{kind.gfp:#x}({kind.flags}), in {safe_line(kind.caller, 100)}"
         yield f"; falls back to {kind.fall_back}\n" if kind.fall_back else "\n"
         for row in kind.rows[:TIMES]:
-            yield f"{row.count:>7} at {row.at:.3f} s: {plain(row.comm, 40)} [{row.pid}]\n"
+            yield f"{row.count:>7} at {row.at:.3f} s: {safe_line(row.comm, 40)} [{row.pid}]\n"
         if more := kind.rows[TIMES:]:
             until = max(row.at for row in more)
             yield f"{sum(row.count for row in more):>7} more, until {until:.3f} s\n"
-        yield "".join(f" {plain(frame, 200)}\n" for frame in kind.stack) or " (no stack)\n"
+        yield "".join(f" {safe_line(frame, 200)}\n" for frame in kind.stack) or " (no stack)\n"
     if failures.unknown:
         yield f"\n=== not in the kernel's log: {failures.unknown:,} of which no more is known\n"
     for record in of_lines(_lines(run)) if failures.logged else ():
@@ -296,7 +296,9 @@ def _names(run: Run) -> dict[str, int]:
     table = run.fact("evidence", "gfp_flags")
     pairs = table.items() if isinstance(table, dict) else ()
     return {
-        plain(name, 40): bits for name, bits in pairs if type(bits) is int and 0 < bits < 1 << 64
+        safe_line(name, 40): bits
+        for name, bits in pairs
+        if type(bits) is int and 0 < bits < 1 << 64
     }
 
 

@@ -8,7 +8,7 @@ show whether it reached a threshold (a key just before the run's end), that shar
 from dataclasses import dataclass
 
 from analysis.reading.keys import EndedProgram, Key, Keys
-from analysis.reading.words import plain, plural, seconds
+from analysis.reading.words import plural, safe_line, seconds
 
 TOOK = (0.1, 1.0, 10.0)  # s
 IDLE_S = 30.0  # s since a program's previous key: the user comes back to the program
@@ -61,14 +61,16 @@ def words(figures: KeyFigures) -> str:
     ]
     least = "" if figures.worst.shown else "at least "
     text = f"{plural(figures.count, 'key')}: {', '.join(shares)}; "
-    text += f"the worst {least}{seconds(figures.worst.late)} ({plain(figures.worst.program, 20)})"
+    text += (
+        f"the worst {least}{seconds(figures.worst.late)} ({safe_line(figures.worst.program, 20)})"
+    )
     if figures.first is not None:
         text += f"; the first after {IDLE_S:.0f} s of idleness {seconds(figures.first)} on average"
     if figures.open:
         text += f"; {figures.open:,} never shown"
     for program in figures.ended:
         text += (
-            f"; {plain(program.name, 20)} ended with status {program.status} "
+            f"; {safe_line(program.name, 20)} ended with status {program.status} "
             f"at {seconds(program.at)}"
         )
     return text

@@ -12,24 +12,24 @@ from contract.workload import MEANWHILE
 
 MOST_LINES = 100_000  # of a stream: a run of a day prints fewer
 PAIR = re.compile(r"([^\s=]{1,64})=([0-9][0-9.e+-]{0,20})")
-Said = dict[str, float]  # figures by key
+Figures = dict[str, float]  # by key, each in its own unit
 
 
-def lines_of(run: Run) -> list[Said]:
+def lines_of(run: Run) -> list[Figures]:
     """Key -> figure, in its own unit, for each line in order; a missing key is not available."""
-    lines: list[Said] = []
+    lines: list[Figures] = []
     if not run.workload.tables:
         return lines
     for name, stream in run.streams.items():
         if name in run.workload.subjects:
             continue
         texts = [line for line in stream.lines if line.startswith(f"{MEANWHILE} ")]
-        lines += [_said(line) for line in texts[:MOST_LINES]]
+        lines += [_figures(line) for line in texts[:MOST_LINES]]
     return lines
 
 
-def _said(line: str) -> Said:
-    figures: Said = {}
+def _figures(line: str) -> Figures:
+    figures: Figures = {}
     for word in line.split()[1:]:
         if pair := PAIR.fullmatch(word):
             try:

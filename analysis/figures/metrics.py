@@ -39,7 +39,7 @@ from analysis.figures.stalls import (
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
 from analysis.reading.streams import STALL
-from analysis.reading.words import first_names, number_word, plain, plural_subject, with_article
+from analysis.reading.words import first_names, number_word, plural_subject, safe_line, with_article
 from contract.run_files import COMPLETED, FAILED, HEARTBEAT, OOM, PLAYER, UNFINISHED
 from contract.workload import STALLED, Better, Description
 
@@ -358,7 +358,7 @@ def lost(run: Run) -> str:
     if not subjects or len(subjects) < len(run.workload.subjects):
         return f"no log of {with_article(run.workload.subject)}"
     holes = [
-        f"{plain(stream.name, 20)} {stream.unaccounted:.1f} s"
+        f"{safe_line(stream.name, 20)} {stream.unaccounted:.1f} s"
         for stream in subjects
         if stream.unaccounted >= STALL
     ]

@@ -12,7 +12,7 @@ from typing import Any
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
 from analysis.reading.streams import STALL
-from analysis.reading.words import plain, plural
+from analysis.reading.words import plural, safe_line
 from contract.run_files import (
     COMPLETED,
     EVIDENCE_OBSERVER,
@@ -46,7 +46,7 @@ def trusted(variants: Mapping[str, list[Run]]) -> dict[str, list[Run]]:
 def _reasons(run: Run) -> Iterator[str]:
     reports = observers(run)
     for report in reports:
-        name = plain(report.get("name"), 20)
+        name = safe_line(report.get("name"), 20)
         faults = number(report.get("major_faults")) or 0
         if faults > 0:
             yield f"{name} had {plural(int(faults), 'major fault')}"
@@ -62,7 +62,7 @@ def _reasons(run: Run) -> Iterator[str]:
         files = dropped if isinstance(dropped, dict) else {}
         lost = [file for file in files if file not in HARMLESS_DROPS]
         if lost:
-            yield f"{name} dropped rows of {plain(', '.join(sorted(lost)), 60)}"
+            yield f"{name} dropped rows of {safe_line(', '.join(sorted(lost)), 60)}"
     names = [report.get("name") for report in reports]
     # The recorder survived, so all observers that ran to the end have reported.
     expected = [SAMPLER]

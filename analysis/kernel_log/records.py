@@ -9,7 +9,7 @@ from typing import Any
 from analysis.kernel_log import kinds
 from analysis.kernel_log.open_record import Record
 from analysis.kernel_log.parser import Log, parse
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 
 CHUNK = 1 << 20  # bytes
 HUNG_TASK_WARNINGS = 10  # kernel.hung_task_warnings: older kernels then stop without a message
@@ -101,18 +101,18 @@ def headline(record: Record) -> str:
     who = record.task or "?"
     parts = [
         f"line {record.line}",
-        plain(when, 40),
+        safe_line(when, 40),
         kinds.KINDS[record.kind],
-        plain(who, 64) + (f" [{record.pid}]" if record.pid is not None else ""),
+        safe_line(who, 64) + (f" [{record.pid}]" if record.pid is not None else ""),
     ]
     if record.order is not None:
         parts.append(f"order:{record.order}")
     if record.mode:
         parts.append(f"mode:{record.mode}" + (f"({record.flags})" if record.flags else ""))
     if record.caller:
-        parts.append(f"in {plain(record.caller, 100)}")
+        parts.append(f"in {safe_line(record.caller, 100)}")
     if record.invoked_by:
-        parts.append(f"invoked by {plain(record.invoked_by, 64)}")
+        parts.append(f"invoked by {safe_line(record.invoked_by, 64)}")
     if record.cpu is not None:
         parts.append(f"CPU {record.cpu}")
     if record.seconds is not None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from errors import UserError
 
 MOST_FILES = 20_000
@@ -115,7 +115,7 @@ def members(path: Path) -> Iterator[Member]:
                     continue
                 data = archive.extractfile(header)
                 if data is None:
-                    raise Damaged(f"{plain(header.name)}: not a plain file")
+                    raise Damaged(f"{safe_line(header.name)}: not a plain file")
                 stream.allow(header.size + LONGEST_HEADER)
                 yield Member(header.name, header.size, data)
                 stream.allow(header.size + LONGEST_HEADER)
@@ -124,7 +124,7 @@ def members(path: Path) -> Iterator[Member]:
         except _BROKEN as error:
             raise Damaged(_cut(error)) from error
         except OSError as error:
-            raise Damaged(f"cannot be read: {error.strerror or plain(error)}") from error
+            raise Damaged(f"cannot be read: {error.strerror or safe_line(error)}") from error
         if not seen:
             raise Damaged("holds no files")
 
@@ -133,14 +133,14 @@ def _cut(error: Exception) -> str:
     if isinstance(error, EOFError):
         return "is cut short"
     if isinstance(error, gzip.BadGzipFile | zlib.error):
-        return f"is no whole gzip file ({plain(error, 60)})"
-    return f"is no tar archive, or a damaged one ({plain(error, 60)})"
+        return f"is no whole gzip file ({safe_line(error, 60)})"
+    return f"is no tar archive, or a damaged one ({safe_line(error, 60)})"
 
 
 def _checked(header: tarfile.TarInfo, seen: set[str]) -> int:
     """The member's size in bytes; raises Damaged if no bundle has such a type or name."""
     name = header.name
-    shown = plain(name, 100)
+    shown = safe_line(name, 100)
     if not (header.type in (tarfile.REGTYPE, tarfile.AREGTYPE) or header.isdir()):
         raise Damaged(f"{shown}: a link, a device or another kind of file that no bundle holds")
     if header.sparse is not None:
@@ -189,7 +189,7 @@ def remove_unpacked() -> None:
 
 def _extract(member: Member, folder: Path) -> None:
     target = folder / member.name
-    shown = plain(member.name, 100)
+    shown = safe_line(member.name, 100)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("xb") as out:

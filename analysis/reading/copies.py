@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
 from analysis.reading.streams import Stream
-from analysis.reading.words import first_names, plain
+from analysis.reading.words import first_names, safe_line
 
 DISTINCT = 50  # lines, stamped in ms: two shorter runs without a seed may be equal by chance
 NAMED = 8
@@ -75,4 +75,4 @@ def without_copies(runs: list[Run], problems: list[str]) -> list[Run]:
 
 
 def _name(run: Recorded) -> str:
-    return f"{plain(run.variant, 60)}/{run.number}"
+    return f"{safe_line(run.variant, 60)}/{run.number}"

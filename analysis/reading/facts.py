@@ -10,7 +10,7 @@ from typing import Any
 
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
-from analysis.reading.words import first_names, plain, plural
+from analysis.reading.words import first_names, plural, safe_line
 from contract import key_facts
 from contract.key_facts import CLOCK, HOSTS_CPU, SWAP_SIZE, WORKLOAD
 from contract.swap import DISK, KINDS, ZSWAP
@@ -72,7 +72,7 @@ def unknown(runs: list[Run]) -> list[str]:
     facts = (*EVERYWHERE, *_parameters(runs), *IN_A_VARIANT)
     counts = {keys: sum(_value(run, keys) is UNKNOWN for run in runs) for keys in facts}
     names = [
-        f"{plain('.'.join(keys), 60)} ({plural(count, 'run')})"
+        f"{safe_line('.'.join(keys), 60)} ({plural(count, 'run')})"
         for keys, count in counts.items()
         if 0 < count < len(runs)
     ]
@@ -185,10 +185,10 @@ def _difference(runs: list[Run], keys: tuple[str, ...]) -> list[str]:
     if len(groups) < 2:
         return []
     values = [
-        f"{plain(value, 60)} in {first_names(names, NAMED)}" for value, names in groups.items()
+        f"{safe_line(value, 60)} in {first_names(names, NAMED)}" for value, names in groups.items()
     ]
     more = f" and {len(values) - 2} more values" if len(values) > 2 else ""
-    return [f"{plain('.'.join(keys), 60)} differs: {values[0]}, {values[1]}{more}"]
+    return [f"{safe_line('.'.join(keys), 60)} differs: {values[0]}, {values[1]}{more}"]
 
 
 def _text(value: Any) -> str:
@@ -198,4 +198,4 @@ def _text(value: Any) -> str:
 
 
 def _name(run: Run) -> str:
-    return f"{plain(run.variant, 40)}/{run.number}"
+    return f"{safe_line(run.variant, 40)}/{run.number}"

@@ -36,7 +36,7 @@ from analysis.reading.places import LARGEST_FACTS, Place, find_runs, natural
 from analysis.reading.processes import done_to_each
 from analysis.reading.recorded import answered, recorded
 from analysis.reading.streams import Stream, make_stream
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from analysis.reading.workload import SOME_SUBJECT, read_figures, read_workload
 from contract.plan import Plan
 from contract.run_files import (
@@ -85,7 +85,7 @@ class Run:
 
     @property
     def label(self) -> str:
-        """The user's name of the variant; print it with analysis.reading.words.plain only."""
+        """The user's name of the variant; print it with analysis.reading.words.safe_line only."""
         label = self.meta.get("label")
         return label if isinstance(label, str) and label.strip() else self.variant
 
@@ -351,6 +351,6 @@ def _expect_subjects(
 ) -> None:
     """Warn about subjects that should have run and left no log."""
     wanted = read_workload(meta, streams, warnings).subjects
-    missing = [plain(name, 40) for name in wanted if name not in streams]
+    missing = [safe_line(name, 40) for name in wanted if name not in streams]
     if missing and began:
         warnings.append(f"no latency log of {', '.join(missing[:8])}")

@@ -10,7 +10,7 @@ NUMBERS = (
 )
 
 
-def plain(value: object, limit: int = 200) -> str:
+def safe_line(value: object, limit: int = 200) -> str:
     """A label, a file name, a log line: one line, no control characters, at most limit characters.
 
     None, a dict or a list becomes "not available".
@@ -55,4 +55,4 @@ def plural(count: int, noun: str) -> str:
 def first_names(names: Sequence[str], most: int, limit: int = 4000) -> str:
     """'a, b, c and 4 more': the first `most` names, in at most `limit` characters."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return plain(", ".join(names[:most]), limit) + more
+    return safe_line(", ".join(names[:most]), limit) + more

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from analysis.reading.latency_log import number
-from analysis.reading.words import first_names, plain
+from analysis.reading.words import first_names, safe_line
 from contract.run_files import GITK, TABLES
 from contract.workload import (
     DESKTOP,
@@ -60,7 +60,7 @@ def read_workload(meta: dict[str, Any], streams: Iterable[str], warnings: list[s
         taken = "taken for the desktop" if known else "not known"
         warnings.append(f"meta.json: workload is damaged, {taken}")
     if not known:
-        return Description(plain(named(meta), NAME), "", SOME_SUBJECT, ())
+        return Description(safe_line(named(meta), NAME), "", SOME_SUBJECT, ())
     if not isinstance(workload, dict):
         return Description(DESKTOP, "", SUBJECT, tuple(_gitks(meta, streams)))
     bad: list[str] = []
@@ -102,7 +102,7 @@ def read_figures(meta: dict[str, Any], warnings: list[str]) -> dict[str, float]:
         if FIGURE_KEY.fullmatch(key) and figure is not None and figure >= 0:
             figures[key] = figure
         else:
-            bad.append(plain(key, NAME))
+            bad.append(safe_line(key, NAME))
     if len(measured) > MOST_FIGURES:
         bad.append(f"all beyond {MOST_FIGURES}")
     if bad:
@@ -122,7 +122,7 @@ def _gitks(meta: dict[str, Any], streams: Iterable[str]) -> list[str]:
 def _words(told: dict[str, Any], key: str, limit: int, bad: list[str]) -> str:
     value = told.get(key)
     if isinstance(value, str):
-        return plain(value, limit)
+        return safe_line(value, limit)
     bad.append(key)
     return ""
 
@@ -156,18 +156,18 @@ def _figure(value: Any) -> Figure | None:
             "digits": int(digits),
             "better": "lower" | "higher" as better,
         } if _is_key(key) and not isinstance(digits, bool) and 0 <= digits <= MOST_DIGITS:
-            return Figure(key, plain(title, TITLE), plain(unit, UNIT), digits, better)
+            return Figure(key, safe_line(title, TITLE), safe_line(unit, UNIT), digits, better)
     return None
 
 
 def _table(value: Any) -> FigureTable | None:
     match value:
         case {"title": str(title), "columns": [*columns], "rows": [*rows]} if columns:
-            heads = tuple(plain(column, COLUMN) for column in columns[:MOST_COLUMNS])
+            heads = tuple(safe_line(column, COLUMN) for column in columns[:MOST_COLUMNS])
             table_rows = tuple(_rows(rows[:MOST_ROWS], len(heads)))
             better = _better(value.get("better"), len(heads))
             failed = value.get("of_failed") is True
-            made = FigureTable(plain(title, TITLE), heads, table_rows, better, failed)
+            made = FigureTable(safe_line(title, TITLE), heads, table_rows, better, failed)
             return made if table_rows else None
     return None
 
@@ -185,7 +185,9 @@ def _panel(value: Any) -> Panel | None:
         case {"title": str(title), "unit": str(unit), "curves": [*curves]}:
             readable = [curve for entry in curves[:MOST_CURVES] if (curve := _curve(entry))]
             return (
-                Panel(plain(title, NAME), plain(unit, UNIT), tuple(readable)) if readable else None
+                Panel(safe_line(title, NAME), safe_line(unit, UNIT), tuple(readable))
+                if readable
+                else None
             )
     return None
 
@@ -196,9 +198,9 @@ def _curve(value: Any) -> Curve | None:
             per = number(value.get("per"))
             table, stream = value.get("table"), _stream(value.get("stream"))
             if per and per > 0 and table in TABLES:
-                return Curve(plain(title, NAME), column, table=table, rate=rate, per=per)
+                return Curve(safe_line(title, NAME), column, table=table, rate=rate, per=per)
             if per and per > 0 and stream:
-                return Curve(plain(title, NAME), column, stream=stream, rate=rate, per=per)
+                return Curve(safe_line(title, NAME), column, stream=stream, rate=rate, per=per)
     return None
 
 
@@ -213,7 +215,7 @@ def _rows(rows: list[Any], columns: int) -> Iterator[TableRow]:
         match row:
             case {"title": str(title), "figures": [*keys]}:
                 cells = [key if _is_key(key) else "" for key in keys[:columns]]
-                yield TableRow(plain(title, TITLE), (*cells, *[""] * (columns - len(cells))))
+                yield TableRow(safe_line(title, TITLE), (*cells, *[""] * (columns - len(cells))))
 
 
 def _recorded(value: Any) -> Recorded | None:

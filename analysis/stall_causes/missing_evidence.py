@@ -7,7 +7,7 @@ from analysis.figures.observer_faults import observers
 from analysis.reading.counter_tables import Table
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
-from analysis.reading.words import first_names, plain, plural
+from analysis.reading.words import first_names, plural, safe_line
 from analysis.stall_causes.machine import RunCounters
 from contract.run_files import EVIDENCE_OBSERVER
 
@@ -58,11 +58,11 @@ def trace_end(run: Run, machine: RunCounters) -> float | None:
 def _missing(run: Run) -> Iterator[str]:
     evidence = run.evidence
     if not evidence.tasks:
-        yield "The tasks' delay clocks were not recorded: the stacks alone tell."
+        yield "The tasks' delay clocks were not recorded: these causes are from stacks alone."
     if not evidence.looks:
-        yield "No stack was recorded: the clocks alone tell."
+        yield "No stack was recorded: these causes are from the delay clocks alone."
     elif not any(look.stack for look in evidence.looks):
-        yield "No stack could be read (root only): wait channels and clocks tell."
+        yield "No stack could be read (root only): these causes are from wait channels and clocks."
     elif run.fact("kernel", "unwinder") == "guess":
         yield (
             "This kernel guesses its stacks (CONFIG_UNWINDER_GUESS): causes that they tell may be "
@@ -73,12 +73,12 @@ def _missing(run: Run) -> Iterator[str]:
     if evidence.trace is None:
         yield "The kernel's trace events were not counted: no reason of a throttled task."
     missing = run.fact("evidence", "not_available")
-    names = [plain(name, 60) for name in missing] if isinstance(missing, list) else []
+    names = [safe_line(name, 60) for name in missing] if isinstance(missing, list) else []
     if lost := lost_by(names, evidence.trace):
         yield f"Not available on this kernel: {first_names(lost, 12)}."
     problems = run.fact("evidence", "problems")
     if isinstance(problems, list):
-        yield from (plain(problem) for problem in problems[:8])
+        yield from (safe_line(problem) for problem in problems[:8])
 
 
 def _disk(run: Run, machine: RunCounters) -> Iterator[str]:

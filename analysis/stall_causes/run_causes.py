@@ -8,7 +8,7 @@ from analysis.figures.stalls import Stall, stalls
 from analysis.reading.facts import swap_kind
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from analysis.stall_causes import missing_evidence
 from analysis.stall_causes.causes import CAUSES, UNEXPLAINED, Card, RunCauses
 from analysis.stall_causes.critical_path import CriticalPath, Shares
@@ -105,7 +105,7 @@ def _card(path: CriticalPath, machine: RunCounters, stall: Stall) -> Card:
 
 
 def _who(cause: str, comm: str, amid: str) -> str:
-    comm = plain(comm, 32)
+    comm = safe_line(comm, 32)
     if not amid:
         return comm
     return f"{comm}: lock, {amid}" if cause == "lock" else f"{comm}: amid {amid}"
@@ -127,7 +127,9 @@ def _stacks(path: CriticalPath, stall: Stall, shares: Shares) -> tuple[list[tupl
                 stack = shown(look.stack)
                 counts[stack] = counts.get(stack, 0) + 1
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_STACKS]
-    return [(" <- ".join(plain(name, 80) for name in stack), n) for stack, n in ordered], samples
+    return [
+        (" <- ".join(safe_line(name, 80) for name in stack), n) for stack, n in ordered
+    ], samples
 
 
 def _in_order(seconds: dict[str, float]) -> dict[str, float]:

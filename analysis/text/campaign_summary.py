@@ -22,7 +22,7 @@ from analysis.figures.stalls import stalled_seconds, worst
 from analysis.reading.latency_log import elapsed_time
 from analysis.reading.load import Campaign, Run, first_described
 from analysis.reading.streams import Stream
-from analysis.reading.words import first_names, plain, plural, seconds
+from analysis.reading.words import first_names, plural, safe_line, seconds
 from analysis.text import causes as causes_text
 from analysis.text import hosts, layout, lost_programs, workload_tables
 from analysis.text.compare_text import together, verdict_lines
@@ -66,7 +66,7 @@ def _of_one(
     if isinstance(judged, Compared):
         yield from _answers(judged)
     elif judged is not None:
-        yield from paragraph(f"Not compared: {plain(judged, 1000)}.")
+        yield from paragraph(f"Not compared: {safe_line(judged, 1000)}.")
         yield ""
     for modelled in references(campaign.runs):
         yield from paragraph(f"Machine: {modelled}.", "  ")
@@ -80,19 +80,19 @@ def _of_one(
     if lines := list(hosts.section(campaign, display_labels(campaign), WIDTH)):
         yield from [*lines, ""]
     for note in _notes(campaign, judged, causes):
-        yield from paragraph(f"- {plain(note, 2000)}", "  ")
+        yield from paragraph(f"- {safe_line(note, 2000)}", "  ")
 
 
 def _answers(compared: Compared) -> Iterator[str]:
     """A sentence for each variant, or for many variants the count of each verdict; then a table."""
     for fact in compared.forced:
-        text = f"FORCED (--force): these runs are not comparable: {plain(fact, 1000)}."
+        text = f"FORCED (--force): these runs are not comparable: {safe_line(fact, 1000)}."
         yield from [*paragraph(text), ""]
     if len(compared.variants) <= IN_WORDS:
         for variant in compared.variants:
-            yield from paragraph(plain(compared.sentences[variant], 2000), "  ")
+            yield from paragraph(safe_line(compared.sentences[variant], 2000), "  ")
     else:
-        yield from paragraph(plain(compared.sentences[compared.baseline], 2000), "  ")
+        yield from paragraph(safe_line(compared.sentences[compared.baseline], 2000), "  ")
         yield from paragraph(f"Of the other variants: {tally(compared)}.", "  ")
     yield ""
     if compared.primary:
@@ -151,7 +151,7 @@ def _runs(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[s
     marked = {run.path for run in listed if observer_faults.of_run(run)}
     about = {metric.name for run in listed if (metric := _own_primary(run)) is not None}
     last = "primary" if about else "elapsed"
-    width = max([9, *(len(plain(run.state, 10)) for run in listed)])
+    width = max([9, *(len(safe_line(run.state, 10)) for run in listed)])
     yield (
         f"{'variant':<22} {'run':>3}  {'ended':<{width}} {'frozen':>6} {'worst':>9} "
         f"{'stalled':>9} {last:>9}"
@@ -166,9 +166,9 @@ def _runs(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[s
             _primary(run) if about else _elapsed(run),
         ]
         yield (
-            f"{plain(labels[run.variant], 22):<22} {run.number % 1000:>3}"
+            f"{safe_line(labels[run.variant], 22):<22} {run.number % 1000:>3}"
             f"{'!' if run.path in marked else ' '} "
-            f"{plain(run.state, 10):<{width}} {'-' if share is None else f'{share:.0f} %':>6} "
+            f"{safe_line(run.state, 10):<{width}} {'-' if share is None else f'{share:.0f} %':>6} "
             + " ".join(f"{figure[:9]:>9}" for figure in figures)
         )
     words = added_up(first_described(listed).workload)
@@ -222,7 +222,7 @@ def _notes(
     labels = display_labels(campaign)
     single = [labels[variant] for variant, runs in campaign.variants().items() if len(runs) == 1]
     if single and not is_noted:
-        names = first_names([plain(label, 40) for label in single], SHOWN)
+        names = first_names([safe_line(label, 40) for label in single], SHOWN)
         yield f"One run is a sign, not a finding ({names})."
 
 
@@ -234,7 +234,7 @@ def left_out(campaign: Campaign) -> Iterator[str]:
         ("With care", campaign.problems),
     ):
         if names:
-            yield f"{what}: {plain(', '.join(names), 2000)}"
+            yield f"{what}: {safe_line(', '.join(names), 2000)}"
 
 
 def worst_stream(streams: list[Stream]) -> Stream | None:

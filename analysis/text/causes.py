@@ -8,7 +8,7 @@ from textwrap import wrap
 from analysis.figures.metrics import added_up
 from analysis.reading.load import Run
 from analysis.reading.streams import STALL
-from analysis.reading.words import plain, plural
+from analysis.reading.words import plural, safe_line
 from analysis.stall_causes.causes import UNEXPLAINED, Card, RunCauses, words
 from analysis.text.layout import WIDTH, blocks, entry, paragraph
 from analysis.text.verdict_table import runs_cell
@@ -61,7 +61,7 @@ def card_lines(card: Card, width: int = CARD_WIDTH) -> list[str]:
     if card.machine:
         lines += _wrapped(", ".join(card.machine), width, "  ")
     if not card.samples:
-        lines.append("  no look at a stack: the clocks alone tell")
+        lines.append("  no stack was recorded; these causes are from the delay clocks alone")
     for stack, count in card.stacks[:MOST_STACKS]:
         names = stack.split(" <- ")
         short = " <- ".join(names[:LONGEST_STACK]) + (" <- …" if len(names) > LONGEST_STACK else "")
@@ -107,7 +107,7 @@ def summary_lines(run: Run, why: RunCauses | None) -> Iterator[str]:
         lines = entry("causes", re.sub(r"(?<=\d) (?=[s%])", "\u00a0", text))
         yield from (line.replace("\u00a0", " ") for line in lines)
     if why and why.notes:
-        yield from entry("", f"({plain(' '.join(why.notes), 600)})")
+        yield from entry("", f"({safe_line(' '.join(why.notes), 600)})")
 
 
 def worst_card(why: RunCauses | None) -> Iterator[str]:
@@ -169,7 +169,7 @@ def _cell(table: CauseTable, key: str, variant: str) -> str:
 
 def table_lines(table: CauseTable, width: int) -> Iterator[str]:
     """The table as text, after an empty line."""
-    names, cells = [""], [[plain(table.labels[variant], LABEL)] for variant in table.variants]
+    names, cells = [""], [[safe_line(table.labels[variant], LABEL)] for variant in table.variants]
     for name, row in table_rows(table):
         names.append(name)
         for column, cell in zip(cells, row, strict=True):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from analysis.figures.metrics import Metric
-from analysis.reading.words import first_names, plain, plural
+from analysis.reading.words import first_names, plural, safe_line
 from analysis.text import causes as causes_text
 from analysis.text import layout, lost_programs, vmstat, workload_tables
 from analysis.text.layout import blocks, grid
@@ -107,7 +107,7 @@ def direction(compared: Compared) -> str:
 
 
 def _base(compared: Compared) -> str:
-    return plain(compared.labels[compared.baseline], 40)
+    return safe_line(compared.labels[compared.baseline], 40)
 
 
 def _metrics(compared: Compared, width: int, colour: bool) -> Iterator[str]:
@@ -116,7 +116,7 @@ def _metrics(compared: Compared, width: int, colour: bool) -> Iterator[str]:
     names = ["", *(metric.name for metric in shown)]
     columns = {
         variant: [
-            plain(compared.labels[variant], 26),
+            safe_line(compared.labels[variant], 26),
             *_aligned([metric_cell(compared, metric, variant) for metric in shown]),
         ]
         for variant in compared.variants

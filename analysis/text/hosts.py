@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from analysis.figures.by_host import HostFigures, by_host
 from analysis.reading.load import Campaign
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from analysis.text.layout import grid, paragraph
 
 LEGEND = (
@@ -41,7 +41,7 @@ def section(
 def names_of(found: list[HostFigures], *, named: bool = True) -> list[str]:
     """The names that the text gives the hosts."""
     if named:
-        return [plain(host.host, 40) for host in found]
+        return [safe_line(host.host, 40) for host in found]
     return [f"host {number}" for number in range(1, len(found) + 1)]
 
 
@@ -58,7 +58,7 @@ def runs_of(one: HostFigures, label: Callable[[str], str]) -> str:
     for variant, number in one.runs:
         by_variant.setdefault(variant, []).append(number)
     return "; ".join(
-        f"{plain(label(variant), 40)} {', '.join(map(str, sorted(numbers)))}"
+        f"{safe_line(label(variant), 40)} {', '.join(map(str, sorted(numbers)))}"
         for variant, numbers in by_variant.items()
     )
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 
 WIDTH = 75  # columns of a text that goes into a mail
 RED, GREEN, CYAN = 31, 32, 36
@@ -68,7 +68,7 @@ def grid(
         if whole_names and len(row[0]) > sizes[0]:
             lines.append(row[0])
             row[0] = ""
-        row[0] = plain(row[0], sizes[0]) if row[0] else ""
+        row[0] = safe_line(row[0], sizes[0]) if row[0] else ""
         padded = [f"{cell:<{size}}" for cell, size in zip(row, sizes, strict=True)]
         lines.append("  ".join(_coloured(cell) if colour else cell for cell in padded).rstrip())
     return lines

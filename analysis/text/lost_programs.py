@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from analysis.figures.lost_programs import lost_programs
 from analysis.reading.load import Campaign, Run
-from analysis.reading.words import plain, plural, seconds
+from analysis.reading.words import plural, safe_line, seconds
 from analysis.text.layout import entry, paragraph
 
 MOST_RUNS = 60
@@ -21,7 +21,7 @@ def section(campaign: Campaign, labels: Mapping[str, str]) -> Iterator[str]:
         return
     yield "Programs killed:"
     for run, words in losses[:MOST_RUNS]:
-        name = f"{plain(labels.get(run.variant, run.variant), 40)}, run {run.number}"
+        name = f"{safe_line(labels.get(run.variant, run.variant), 40)}, run {run.number}"
         yield from paragraph(f"  {name}: {words}", "    ")
     if len(losses) > MOST_RUNS:
         yield f"  and in {plural(len(losses) - MOST_RUNS, 'more run')}"
@@ -30,7 +30,8 @@ def section(campaign: Campaign, labels: Mapping[str, str]) -> Iterator[str]:
 def of_run(run: Run) -> str:
     """'gitk-2 after 31.2 s (frozen for 12.0 s of it)'; "" if no program was killed."""
     return ", ".join(
-        f"{plain(one.stream, 40)} after {seconds(one.at)} (frozen for {seconds(one.frozen)} of it)"
+        f"{safe_line(one.stream, 40)} after {seconds(one.at)} "
+        f"(frozen for {seconds(one.frozen)} of it)"
         for one in lost_programs(run)
     )
 
@@ -41,4 +42,4 @@ def lines(run: Run) -> Iterator[str]:
         yield from entry("killed", words)
     log = run.fact("remedy", "log")
     for line in (log if isinstance(log, list) else [])[-3:]:
-        yield from entry("its daemon", plain(line, 200))
+        yield from entry("its daemon", safe_line(line, 200))

@@ -7,7 +7,7 @@ from analysis.reading.facts import swap_kind
 from analysis.reading.latency_log import number
 from analysis.reading.load import Campaign, Run
 from analysis.reading.settings import as_set, changed, model_of
-from analysis.reading.words import NOT_AVAILABLE, first_names, plain
+from analysis.reading.words import NOT_AVAILABLE, first_names, safe_line
 from analysis.text.layout import entry
 from contract import values
 from contract.option_table import ROWS
@@ -21,7 +21,7 @@ SHOWN = 6  # variants that are named for each kind of swap
 def known(run: Run, template: str, *keys: str, limit: int = 60) -> str:
     """The template with the fact in it, cut to `limit` characters; empty if it is not known."""
     value = run.fact(*keys)
-    return "" if value is None else template.format(plain(value, limit))
+    return "" if value is None else template.format(safe_line(value, limit))
 
 
 def size(run: Run, per_mib: float, what: str, *keys: str) -> str:
@@ -52,7 +52,7 @@ def reference(run: Run, limit: int = 60) -> str:
         return ""
     changed = run.fact("machine", "changed")
     if isinstance(changed, list) and changed:
-        name += f" with other {plain(', '.join(map(str, changed)), limit)}"
+        name += f" with other {safe_line(', '.join(map(str, changed)), limit)}"
     parts = [cpus(run), known(run, "of {} MIPS", "machine", "mips", limit=limit)]
     words = [" ".join(part for part in parts if part)]
     rate, bps = (number(run.fact("disk", key)) for key in ("iops", "bps"))
@@ -127,7 +127,7 @@ def swaps(campaign: Campaign, labels: Mapping[str, str]) -> str:
     who: dict[str, dict[str, None]] = {}
     for variant, runs in campaign.variants().items():
         for run in runs:
-            who.setdefault(swap(run) or NOT_AVAILABLE, {})[plain(labels[variant], 60)] = None
+            who.setdefault(swap(run) or NOT_AVAILABLE, {})[safe_line(labels[variant], 60)] = None
     return "; ".join(f"{kind}: {first_names(list(names), SHOWN)}" for kind, names in who.items())
 
 
@@ -173,7 +173,7 @@ def workload(run: Run) -> list[str]:
     profile = parameters.get("profile")
     return [
         *([run.workload.summary] if run.workload.summary else []),
-        *([f"profile {plain(profile, 30)}"] if profile is not None else []),
+        *([f"profile {safe_line(profile, 30)}"] if profile is not None else []),
         *(_setting(key, value) for key, value in own.items() if key != "profile"),
     ]
 
@@ -181,8 +181,8 @@ def workload(run: Run) -> list[str]:
 def _setting(key: str, value: object) -> str:
     """'--commits 6000', '--no-crypt'; the name and value of what is not an option."""
     if key not in ROWS:
-        return f"{plain(key, 30)} {plain(value, 60)}"
+        return f"{safe_line(key, 30)} {safe_line(value, 60)}"
     if isinstance(value, bool):
         return flag(key)
     is_size = ROWS[key].read in (values.size, values.memory)
-    return f"{flag(key)} {plain(values.sized(value) if is_size else value, 60)}"
+    return f"{flag(key)} {safe_line(values.sized(value) if is_size else value, 60)}"

@@ -7,9 +7,9 @@ group) stand side by side. The text is as wide as its columns need.
 
 from collections.abc import Iterator, Sequence
 
-from analysis.figures.meanwhile import Said, lines_of
+from analysis.figures.meanwhile import Figures, lines_of
 from analysis.reading.load import Campaign, Run
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from analysis.text.layout import titled
 from analysis.verdicts.choice import in_order, medians
 from contract.workload import FigureTable, TableRow
@@ -26,7 +26,7 @@ def text(campaign: Campaign) -> str:
             runs = len(by_variant[variant])
             which = f", run {run.number} of {runs} (median)" if runs > 1 else ""
             lines = "\n".join(body)
-            parts.append(f"{titled(f'{plain(run.label, 60)}{which}')}{lines}\n")
+            parts.append(f"{titled(f'{safe_line(run.label, 60)}{which}')}{lines}\n")
     return "\n".join(parts)
 
 
@@ -45,20 +45,20 @@ def run_lines(run: Run) -> Iterator[str]:
         yield from _side_by_side(table, places)
 
 
-def _of(row: TableRow, said: Sequence[Said]) -> list[Said]:
+def _of(row: TableRow, said: Sequence[Figures]) -> list[Figures]:
     """The lines that have a figure of this row."""
     return [line for line in said if any(key in line for key in row.figures)]
 
 
 def _side_by_side(
-    table: FigureTable, places: Sequence[tuple[TableRow, list[Said]]]
+    table: FigureTable, places: Sequence[tuple[TableRow, list[Figures]]]
 ) -> Iterator[str]:
     count = max(len(of) for _, of in places)
     blocks = [["", "", *(str(number) for number in range(1, count + 1))]]
     for row, of in places:
         for at, (head, key) in enumerate(zip(table.columns, row.figures, strict=True)):
             cells = [_cell(of[n].get(key)) if n < len(of) else "" for n in range(count)]
-            blocks.append([plain(row.title, 40) if at == 0 else "", head, *cells])
+            blocks.append([safe_line(row.title, 40) if at == 0 else "", head, *cells])
     sizes = [max(len(cell) for cell in block[1:]) for block in blocks]
     for line in range(count + 2):
         cells = [

@@ -15,7 +15,7 @@ from analysis.figures.metrics import whole
 from analysis.reading.counter_tables import Table
 from analysis.reading.evidence_tables import read_reclaimers, read_trace
 from analysis.reading.load import Run
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from analysis.stall_causes.machine import throttles_of
 from analysis.text.layout import paragraph
 from errors import UserError
@@ -114,7 +114,7 @@ def tables(runs: dict[str, list[Run]]) -> Iterator[str]:
         hint = "measured with --no-evidence, tracing was not there, or a bundle had no room for it"
         if left_out:
             hint += "; runs that were not done and those with disturbed observers are not counted: "
-            hint += plain(", ".join(left_out), 200)
+            hint += safe_line(", ".join(left_out), 200)
         raise UserError("no run that counts holds a trace.tsv", hint=hint)
     yield "Waits of the page allocator and of kswapd, mean of the runs"
     yield from _table(sums, STALLS)
@@ -128,7 +128,7 @@ def tables(runs: dict[str, list[Run]]) -> Iterator[str]:
         yield f"  {column.head:<10} {column.words}"
     yield from _remarks(sums)
     if left_out:
-        names = plain(", ".join(left_out), 2000)
+        names = safe_line(", ".join(left_out), 2000)
         yield from paragraph(f"Left out (cut short, failed or disturbed): {names}.", "  ")
     yield from problems
 
@@ -141,7 +141,7 @@ def _who(runs: dict[str, list[Run]], problems: list[str]) -> Iterator[str]:
         known = [rows for rows, _ in results if rows is not None]
         sums: dict[str, list[float]] = {}
         for reclaimer in (row for rows in known for row in rows):
-            of = sums.setdefault(plain(reclaimer.comm, 30), [0.0, 0.0, 0.0])
+            of = sums.setdefault(safe_line(reclaimer.comm, 30), [0.0, 0.0, 0.0])
             for place, value in enumerate(
                 (reclaimer.microseconds, reclaimer.reclaims, reclaimer.pages)
             ):
@@ -152,16 +152,16 @@ def _who(runs: dict[str, list[Run]], problems: list[str]) -> Iterator[str]:
             for comm, (us, number, pages) in listed
         ]
         if words:
-            yield from paragraph(f"{plain(variant, 40)}: {', '.join(words)}.", "  ")
+            yield from paragraph(f"{safe_line(variant, 40)}: {', '.join(words)}.", "  ")
 
 
 def _table(found: dict[str, list[Sums]], columns: tuple[Column, ...]) -> Iterator[str]:
-    wide = max([len(plain(name, 40)) for name in found] + [7])
+    wide = max([len(safe_line(name, 40)) for name in found] + [7])
     head = "  ".join(f"{column.head:>9}" for column in columns)
     yield f"  {'variant':<{wide}} {'runs':>4}  {head}"
     for variant, runs in found.items():
         cells = "  ".join(f"{_mean(runs, column):>9}" for column in columns)
-        yield f"  {plain(variant, 40):<{wide}} {len(runs):>4}  {cells}"
+        yield f"  {safe_line(variant, 40):<{wide}} {len(runs):>4}  {cells}"
 
 
 def _mean(runs: list[Sums], column: Column) -> str:
@@ -174,7 +174,7 @@ def _remarks(found: dict[str, list[Sums]]) -> Iterator[str]:
     by_event: dict[str | None, list[str]] = {}
     for variant, runs in found.items():
         for event in {event_of(sums) for sums in runs}:
-            by_event.setdefault(event, []).append(plain(variant, 40))
+            by_event.setdefault(event, []).append(safe_line(variant, 40))
     yield ""
     for event, variants in by_event.items():
         names = ", ".join(variants)

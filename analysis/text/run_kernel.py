@@ -9,7 +9,7 @@ from analysis.figures.failed_allocations import look
 from analysis.reading.facts import swap_kind
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
-from analysis.reading.words import NOT_AVAILABLE, mib, plain, plural
+from analysis.reading.words import NOT_AVAILABLE, mib, plural, safe_line
 from analysis.text.layout import entry
 from contract.swap import ZRAM, ZSWAP
 
@@ -70,7 +70,7 @@ def log_lines(run: Run) -> Iterator[str]:
     if allocations.happened is not None or allocations.echoes_lost is not None:
         yield from entry("allocation", f"page allocation failures: {allocations.words()}")
     for problem in allocations.problems:
-        yield from entry("with care", plain(problem))
+        yield from entry("with care", safe_line(problem))
 
 
 def _observers_memory(observing: Any, locked: Sequence[float]) -> str:
@@ -111,4 +111,4 @@ def observer_lines(run: Run) -> Iterator[str]:
         yield from entry("with care", f"observer disturbed: {why}; in no verdict")
     problems = run.fact("observer_problems")
     for problem in problems if isinstance(problems, list) else []:
-        yield from entry("with care", f"observer: {plain(problem)}")
+        yield from entry("with care", f"observer: {safe_line(problem)}")

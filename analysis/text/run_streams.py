@@ -17,7 +17,7 @@ from analysis.figures.stalls import (
     worst,
 )
 from analysis.reading.load import Run
-from analysis.reading.words import NOT_AVAILABLE, plain, plural, seconds
+from analysis.reading.words import NOT_AVAILABLE, plural, safe_line, seconds
 from analysis.text.layout import entry
 from contract.run_files import HEARTBEAT, PLAYER
 from contract.workload import DESKTOP
@@ -34,7 +34,7 @@ def stream_table(run: Run) -> Iterator[str]:
     yield f"{'':<12}{'':>8}{head}{'worst':>8}{'open':>8}"
     yield f"{'stream':<12}{'elapsed':>8}" + f"{'n':>5}{'s':>8}" * 3 + f"{'gap':>8}" * 2
     for stream in run.streams.values():
-        name = plain(stream.name, 40)
+        name = safe_line(stream.name, 40)
         if len(name) > NAME:
             yield name
             name = ""
@@ -65,7 +65,7 @@ def deadline_lines(run: Run) -> Iterator[str]:
     for name, stream_name, tolerance in (
         ("audio", PLAYER, SKIP_TOLERANCE),
         (HEARTBEAT, HEARTBEAT, BEAT_TOLERANCE),
-        *((plain(beat, 40), beat, BEAT_TOLERANCE) for beat in others),
+        *((safe_line(beat, 40), beat, BEAT_TOLERANCE) for beat in others),
     ):
         stream = run.streams.get(stream_name)
         delays = lateness(stream, tolerance) if stream else None

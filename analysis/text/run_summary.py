@@ -8,7 +8,7 @@ from analysis.figures.metrics import BY_KEY, frozen_share, metrics_of, unfinishe
 from analysis.figures.stalls import stalled_seconds, worst
 from analysis.reading.load import Run
 from analysis.reading.streams import STALL
-from analysis.reading.words import NOT_AVAILABLE, number_word, plain, plural_subject, seconds
+from analysis.reading.words import NOT_AVAILABLE, number_word, plural_subject, safe_line, seconds
 from analysis.stall_causes.causes import RunCauses
 from analysis.text import causes as causes_text
 from analysis.text import lost_programs, workload_tables
@@ -44,12 +44,12 @@ def section(run: Run, runs: int, why: RunCauses | None) -> Iterator[str]:
     yield from log_lines(run)
     yield from observer_lines(run)
     for warning in run.warnings:
-        yield from entry("with care", plain(warning))
+        yield from entry("with care", safe_line(warning))
 
 
 def _name(run: Run, runs: int) -> str:
     """'6.12' or '6.12, run 2 of 3'."""
-    return plain(run.label, 60) + (f", run {run.number} of {runs}" if runs > 1 else "")
+    return safe_line(run.label, 60) + (f", run {run.number} of {runs}" if runs > 1 else "")
 
 
 def _headline(run: Run) -> str:
@@ -58,7 +58,7 @@ def _headline(run: Run) -> str:
     longest = worst_stream(subjects or list(run.streams.values()))
     if longest is None:
         return "No program of the workload printed a line."
-    name, open_words = plain(longest.name, 40), ""
+    name, open_words = safe_line(longest.name, 40), ""
     if longest.open_gap == worst(longest) >= STALL:
         when = "it ended" if longest.ended else "the machine was last heard"
         open_words = f", still silent when {when}"
@@ -103,18 +103,18 @@ def _measured(run: Run) -> Iterator[str]:
 
 def _facts(run: Run) -> Iterator[str]:
     elapsed = run_elapsed(run)
-    ended = f"{plain(run.state, 20)}: {plain(run.status.get('why'))}"
+    ended = f"{safe_line(run.state, 20)}: {safe_line(run.status.get('why'))}"
     yield from entry("ended", ended + (f" ({seconds(elapsed)})" if elapsed is not None else ""))
     release, version = (known(run, "{}", "kernel", key) for key in ("release", "version"))
     yield from listed("kernel", [release, version])
     if run.label != run.variant:
-        yield from entry("variant", plain(run.variant))
+        yield from entry("variant", safe_line(run.variant))
     parts = [
         cpus(run),
         known(run, "{}", "cpu_model"),
         memory([run]),
         {"none": "a real machine", "kvm": "KVM", "tcg": "TCG"}.get(
-            accelerator := plain(run.fact("accelerator")), f"accelerator {accelerator}"
+            accelerator := safe_line(run.fact("accelerator")), f"accelerator {accelerator}"
         ),
         known(run, "QEMU {}", "machine", "qemu"),
     ]

@@ -8,7 +8,7 @@ describes the runs.
 
 from analysis.figures.metrics import metrics_of
 from analysis.reading.load import Campaign, Run, first_described
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from analysis.text import causes as causes_text
 from analysis.text.campaign_summary import left_out, overview
 from analysis.text.layout import paragraph
@@ -78,14 +78,15 @@ def _first(campaign: Campaign) -> Run:
     """The first run; UserError if no run is complete."""
     if not campaign.runs:
         raise UserError(
-            f"{campaign.path}: no run has a status.json: {plain(', '.join(campaign.incomplete))}",
+            f"{campaign.path}: no run has a status.json: "
+            f"{safe_line(', '.join(campaign.incomplete))}",
             hint="a run that was cut short has nothing to report",
         )
     return campaign.runs[0]
 
 
 def _page(campaign: Campaign, body: list[str]) -> str:
-    title = plain(f"Desktop freezes: {campaign.path.resolve().name}", 75)
+    title = safe_line(f"Desktop freezes: {campaign.path.resolve().name}", 75)
     return "\n".join(line.rstrip() for line in [title, "=" * len(title), "", *body]) + "\n"
 
 

@@ -6,7 +6,7 @@ from textwrap import wrap
 
 from analysis.figures.metrics import BY_KEY
 from analysis.figures.vmstat import is_level
-from analysis.reading.words import first_names, plain, plural
+from analysis.reading.words import first_names, plural, safe_line
 from analysis.text.layout import grid
 from analysis.text.verdict_table import p_cell
 from analysis.verdicts import choice
@@ -66,7 +66,7 @@ def shown(compared: Compared) -> list[str]:
 def sentences(compared: Compared, variant: str, rows: int = ROWS) -> Iterator[str]:
     """What differs, what can be concluded from it, and what was not compared."""
     differences = compared.counters.differences[variant]
-    label, base = (plain(compared.labels[of], 40) for of in (variant, compared.baseline))
+    label, base = (safe_line(compared.labels[of], 40) for of in (variant, compared.baseline))
     if not all(differences.runs):
         yield f"{label}: no counters to compare, for want of runs that ended with some."
         return
@@ -147,7 +147,7 @@ def _found(differences: Differences) -> str:
 def table_rows(compared: Compared, variant: str) -> list[list[str]]:
     """The heads, then a row for each counter shown, those that differ most first."""
     differences = compared.counters.differences[variant]
-    labels = [plain(compared.labels[of], LABEL) for of in (compared.baseline, variant)]
+    labels = [safe_line(compared.labels[of], LABEL) for of in (compared.baseline, variant)]
     size, others = differences.runs
     return [
         ["counter", *labels, "ratio", "runs", "p", "p (Holm)"],

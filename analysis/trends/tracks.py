@@ -11,7 +11,7 @@ from analysis.figures import observer_faults
 from analysis.figures.metrics import Metric, counted, measure, unfinished
 from analysis.reading.load import Campaign, Run
 from analysis.reading.places import natural
-from analysis.reading.words import first_names, plain
+from analysis.reading.words import first_names, safe_line
 from analysis.verdicts.choice import display_labels
 from analysis.verdicts.verdict import Sample
 from contract.variant import Variant
@@ -57,7 +57,7 @@ def find_tracks(
         date = dates.get(variant)
         if order == "date" and date is None:
             raise UserError(
-                f"{plain(variant, 60)}: plan.toml has no date of its runs",
+                f"{safe_line(variant, 60)}: plan.toml has no date of its runs",
                 hint="--by version needs none",
             )
         asked = planned.get(variant, Variant())
@@ -73,7 +73,7 @@ def find_tracks(
         words = [word for word, varies in zip(key, varying, strict=True) if varies and word]
         name = ", ".join([key[0], *words[varying[0] :]] if order == "date" else words)
         points = [point for _, point in sorted(members, key=lambda one: one[0])]
-        named_tracks.append((plain(name or "all kernels", 100), points))
+        named_tracks.append((safe_line(name or "all kernels", 100), points))
     return named_tracks
 
 

@@ -10,7 +10,7 @@ from analysis.figures import observer_faults
 from analysis.figures.metrics import Metric, counted, failed, lost, metrics_of, unfinished
 from analysis.reading import facts
 from analysis.reading.load import Campaign, Run, first_described
-from analysis.reading.words import first_names, plain
+from analysis.reading.words import first_names, safe_line
 from analysis.trends.changes import divisions, find_alarms, level, places
 from analysis.trends.tracks import NAMED, Order, Point, dates_of, find_tracks, inserted
 from analysis.verdicts.by_workload import by_workload
@@ -199,7 +199,8 @@ def _metric(part: Campaign, asked: str | None) -> Metric:
         return next(iter(known.values()))
     if asked not in known:
         raise UserError(
-            f"no metric {plain(asked, 60)!r}", hint=f"there is {plain(', '.join(known), 1000)}"
+            f"no metric {safe_line(asked, 60)!r}",
+            hint=f"there is {safe_line(', '.join(known), 1000)}",
         )
     return known[asked]
 
@@ -209,7 +210,7 @@ def _notes(part: Campaign, runs: Sequence[Run]) -> list[str]:
         return [f"{words}: {first_names(names, NAMED)}."] if names else []
 
     def names(of: Iterable[Run]) -> list[str]:
-        return [f"{plain(run.variant, 60)}/{run.number}" for run in of]
+        return [f"{safe_line(run.variant, 60)}/{run.number}" for run in of]
 
     return [
         *listed("Incomplete, left out", part.incomplete),

@@ -109,7 +109,7 @@ def _change(one: Comparison) -> float:
 
 
 def _words(key: str) -> str:
-    words = {UNEXPLAINED: "time that no evidence explains", DISK: "waits for the disk or dm-crypt"}
+    words = {UNEXPLAINED: "unexplained time", DISK: "waits for the disk or dm-crypt"}
     return words.get(key) or SHORT[key]
 
 
@@ -145,4 +145,4 @@ def _missing(tests: Mapping[str, Comparison]) -> str:
         return ""
     known = len(test.sample.values) + len(test.base.values)
     every = test.sample.runs + test.base.runs
-    return f", told by {known} of {every} runs" if known < every else ""
+    return f" (known of {known} of {every} runs)" if known < every else ""

@@ -17,7 +17,7 @@ from analysis.figures import failed_allocations
 from analysis.figures.metrics import Metric, counted, failed, lost, unfinished
 from analysis.reading.load import Campaign, Run
 from analysis.reading.processes import done_to_each
-from analysis.reading.words import first_names, plain, plural
+from analysis.reading.words import first_names, plural, safe_line
 from analysis.stall_causes import run_causes
 from analysis.stall_causes.causes import CAUSES, UNEXPLAINED, RunCauses
 from analysis.verdicts import stored_causes
@@ -60,7 +60,9 @@ class CauseTable:
     def which_runs(self) -> str:
         """Which runs the figures are of: 'that ended and have evidence', and exceptions."""
         words = "that ended and have evidence"
-        labels = [plain(self.labels[name], 40) for name in self.variants if name in self.to_limit]
+        labels = [
+            safe_line(self.labels[name], 40) for name in self.variants if name in self.to_limit
+        ]
         if labels:
             words += f"; of {first_names(labels, SHOWN)}, where no run was done, up to the limit"
         return words
@@ -184,7 +186,7 @@ def notes(campaign: Campaign, causes: Causes, labels: dict[str, str]) -> Iterato
     for run in runs:
         stalled = run.path in causes and causes[run.path].total > 0
         for note in causes[run.path].notes if stalled else ():
-            text = plain(note, 300).rstrip(".")
+            text = safe_line(note, 300).rstrip(".")
             lacking.setdefault(FIGURE.sub("N", text), []).append((run, text))
     every = Counter(run.variant for run in runs if run.path in causes and causes[run.path].total)
     for cases in lacking.values():

@@ -17,7 +17,7 @@ from analysis.figures.metrics import (
 from analysis.figures.stalls import stalled_seconds, worst
 from analysis.reading.load import Campaign, Run
 from analysis.reading.streams import Stream
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from contract.workload import STALLED
 
 SHOWN = 12  # variants that a picture on one screen can tell apart
@@ -86,10 +86,14 @@ def in_order(campaign: Campaign, baseline: str | None = None) -> list[str]:
 
 def display_labels(campaign: Campaign) -> dict[str, str]:
     """The name of each variant in reports: its label, with its folder's name if labels repeat."""
-    labels = {variant: plain(runs[0].label, 60) for variant, runs in campaign.variants().items()}
+    labels = {
+        variant: safe_line(runs[0].label, 60) for variant, runs in campaign.variants().items()
+    }
     often = Counter(labels.values())
     return {
-        variant: label if often[label] == 1 else f"{plain(label, 40)} ({plain(variant, 60)})"
+        variant: label
+        if often[label] == 1
+        else f"{safe_line(label, 40)} ({safe_line(variant, 60)})"
         for variant, label in labels.items()
     }
 

@@ -13,7 +13,7 @@ from analysis.figures import observer_faults
 from analysis.figures.metrics import Metric, counted, failed, measure, metrics_of, unfinished
 from analysis.reading import facts
 from analysis.reading.load import Campaign, Run, first_described
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from analysis.stall_causes.causes import RunCauses
 from analysis.verdicts import cause_table, vmstat
 from analysis.verdicts import notes as notes_of
@@ -244,8 +244,8 @@ def _ordered(campaign: Campaign, asked: str | None, notes: list[str]) -> list[st
         base = wanted if wanted in there else names[0]
         if wanted is not None and wanted != base:
             notes.append(
-                f"The plan's baseline {plain(wanted, 60)} has no run: compared with "
-                f"{plain(base, 60)}."
+                f"The plan's baseline {safe_line(wanted, 60)} has no run: compared with "
+                f"{safe_line(base, 60)}."
             )
     return [base, *(name for name in names if name != base)]
 
@@ -259,13 +259,13 @@ def _asked(campaign: Campaign, names: list[str], asked: str) -> str:
         return matches[0]
     if matches:
         raise UserError(
-            f"{len(matches)} variants are called {plain(asked, 60)!r}",
-            hint=f"name one by its folder: {plain(', '.join(matches))}",
+            f"{len(matches)} variants are called {safe_line(asked, 60)!r}",
+            hint=f"name one by its folder: {safe_line(', '.join(matches))}",
             status=Exit.USAGE,
         )
-    known = plain(", ".join(names))
+    known = safe_line(", ".join(names))
     raise UserError(
-        f"--baseline {plain(asked, 60)}: no such variant with a run that counts",
+        f"--baseline {safe_line(asked, 60)}: no such variant with a run that counts",
         hint=f"there are {known}",
         status=Exit.USAGE,
     )
@@ -316,9 +316,9 @@ def _with_disturbed(
         if not names:
             yield []
             continue
-        text = f"Observers disturbed, in no verdict: {plain(', '.join(names), 1000)}."
+        text = f"Observers disturbed, in no verdict: {safe_line(', '.join(names), 1000)}."
         others = [
-            f"{plain(group.labels[variant], 60)} would be {again[variant].verdict}"
+            f"{safe_line(group.labels[variant], 60)} would be {again[variant].verdict}"
             for variant in group.others
             if again[variant].verdict != primary[variant].verdict
         ]

@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Sequence
 
 from analysis.figures.metrics import failed, unfinished
-from analysis.reading.words import plain, plural
+from analysis.reading.words import plural, safe_line
 from analysis.verdicts.compared import Compared
 from contract.values import VERDICTS
 from errors import UserError
@@ -39,11 +39,11 @@ def without_runs(compared: Compared) -> list[str]:
 def _of_workload(compared: Compared, words: Sequence[str]) -> Iterator[str]:
     for variant, comparison in compared.primary.items():
         if comparison.verdict in words:
-            metric = plain(comparison.metric.title, 60)
+            metric = safe_line(comparison.metric.title, 60)
             yield f"{compared.labels[variant]} is {comparison.verdict} ({metric})"
     if "undecided" in words:
         for label in without_runs(compared):
-            yield f"{plain(label, 60)} is undecided: it has no run that counts"
+            yield f"{safe_line(label, 60)} is undecided: it has no run that counts"
     for word, (is_such, verb) in RUNS.items():
         for variant in compared.variants if word in words else ():
             runs = compared.campaign.variants()[variant]

@@ -17,7 +17,7 @@ from analysis.figures import observer_faults
 from analysis.figures.metrics import counted, whole
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.fail_on import without_runs
 from analysis.verdicts.verdict import Comparison
@@ -54,9 +54,9 @@ def _suite(compared: Compared, variant: str, fail_on: Sequence[str]) -> Element:
     label = compared.labels[variant]
     suite = _begun(compared, label, runs)
     about = SubElement(suite, "properties")
-    _property(about, "variant", plain(variant))
-    _property(about, "baseline", plain(compared.baseline))
-    _property(about, "forced", "; ".join(map(plain, compared.forced)))
+    _property(about, "variant", safe_line(variant))
+    _property(about, "baseline", safe_line(compared.baseline))
+    _property(about, "forced", "; ".join(map(safe_line, compared.forced)))
     comparisons = [compared.primary[variant]] if variant in compared.primary else []
     comparisons += [of[variant] for of in compared.secondary.values() if variant in of]
     for metric in compared.metrics:
@@ -67,7 +67,7 @@ def _suite(compared: Compared, variant: str, fail_on: Sequence[str]) -> Element:
     for run in runs:
         _run(_case(compared, suite, label, f"run {run.number}", _seconds(run)), run)
     for comparison in comparisons:
-        title = f"{comparison.metric.key}: {plain(comparison.metric.title, 100)}"
+        title = f"{comparison.metric.key}: {safe_line(comparison.metric.title, 100)}"
         sentence = compared.sentences[variant] if comparison.metric.primary else comparison.why
         _judged(_case(compared, suite, label, title), comparison, sentence, fail_on)
     SubElement(suite, "system-out").text = compared.sentences[variant]
@@ -76,13 +76,13 @@ def _suite(compared: Compared, variant: str, fail_on: Sequence[str]) -> Element:
 
 def _without_runs(compared: Compared, label: str, fail_on: Sequence[str]) -> Element:
     """The suite of a planned variant without runs: undecided."""
-    label = plain(label, 60)
+    label = safe_line(label, 60)
     suite = _begun(compared, label, [])
     about = SubElement(suite, "properties")
     _property(about, "variant", label)
-    _property(about, "baseline", plain(compared.baseline))
+    _property(about, "baseline", safe_line(compared.baseline))
     metric = compared.metric
-    case = _case(compared, suite, label, f"{metric.key}: {plain(metric.title, 100)}")
+    case = _case(compared, suite, label, f"{metric.key}: {safe_line(metric.title, 100)}")
     end = "failure" if "undecided" in fail_on else "skipped"
     _end(case, end, "undecided", "no run of it counts")
     SubElement(suite, "system-out")
@@ -94,7 +94,7 @@ def _begun(compared: Compared, label: str, runs: Sequence[Run]) -> Element:
     return Element(
         "testsuite",
         name=label,
-        package=plain(compared.workload.name, 60),
+        package=safe_line(compared.workload.name, 60),
         timestamp=_date(compared, runs),
         hostname="localhost",
         time=f"{sum(map(_seconds, runs)):.3f}",
@@ -105,13 +105,13 @@ def _case(
     compared: Compared, suite: Element, label: str, name: str, seconds: float = 0.0
 ) -> Element:
     # Jenkins takes the part before a dot for a package.
-    classname = f"{plain(compared.workload.name, 60)}.{label.replace('.', '_')}"
+    classname = f"{safe_line(compared.workload.name, 60)}.{label.replace('.', '_')}"
     return SubElement(suite, "testcase", name=name, classname=classname, time=f"{seconds:.3f}")
 
 
 def _run(case: Element, run: Run) -> None:
     if not whole(run):
-        _end(case, "error", run.state, plain(run.status.get("why"), 500))
+        _end(case, "error", run.state, safe_line(run.status.get("why"), 500))
     elif disturbed := observer_faults.of_run(run):
         why = ", ".join(disturbed)
         _end(case, "skipped", "disturbed", f"in no verdict, observers were disturbed: {why}")
@@ -127,7 +127,7 @@ def _judged(case: Element, comparison: Comparison, sentence: str, fail_on: Seque
 
 
 def _end(case: Element, end: str, kind: str, message: str) -> None:
-    SubElement(case, end, type=plain(kind, 60), message=message).text = message
+    SubElement(case, end, type=safe_line(kind, 60), message=message).text = message
 
 
 def _property(about: Element, name: str, value: object) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from analysis.figures.metrics import Metric, counted, failed, lost, unfinished
 from analysis.reading import facts
 from analysis.reading.load import Campaign, Run
-from analysis.reading.words import first_names, plain, plural, plural_subject
+from analysis.reading.words import first_names, plural, plural_subject, safe_line
 from analysis.verdicts.statistics import cliffs_delta
 from contract.workload import Description
 
@@ -21,7 +21,7 @@ def of_runs(campaign: Campaign, runs: list[Run]) -> list[str]:
 
     def listed(words: str, names: list[str]) -> None:
         if names:
-            notes.append(f"{words}: {plain(', '.join(names), 1000)}.")
+            notes.append(f"{words}: {safe_line(', '.join(names), 1000)}.")
 
     listed("Incomplete, left out", campaign.incomplete)
     listed("Cut short and run again, left out", campaign.set_aside)
@@ -63,7 +63,7 @@ def _suites(runs: list[Run]) -> list[str]:
     by_variant: dict[str, set[str]] = {}
     for run in runs:
         if isinstance(suite := run.fact("suite"), str):
-            by_variant.setdefault(run.variant, set()).add(plain(suite, 40))
+            by_variant.setdefault(run.variant, set()).add(safe_line(suite, 40))
     every = sorted(set().union(*by_variant.values()))
     if len(every) < 2:
         return []
@@ -82,7 +82,7 @@ def not_counted(primary: Metric, runs: list[Run]) -> list[str]:
         return []
     return [
         f"Not counted, since {primary.title} of a run that was not done says nothing of a whole "
-        f"one: {plain(', '.join(names), 1000)}. They were slow, and what is left looks better."
+        f"one: {safe_line(', '.join(names), 1000)}. They were slow, and what is left looks better."
     ]
 
 
@@ -91,7 +91,7 @@ def no_such_metric(workload: Description, primary: Metric) -> list[str]:
     if primary.key == workload.primary:
         return []
     return [
-        f"There is no metric {plain(workload.primary, 60)}, which the workload is about: the "
+        f"There is no metric {safe_line(workload.primary, 60)}, which the workload is about: the "
         f"verdicts are about {primary.title}."
     ]
 
@@ -104,7 +104,7 @@ def in_blocks(by_variant: dict[str, list[Run]], variants: list[str]) -> list[str
     }
     base = orders[variants[0]]
     names = [
-        plain(variant, 60)
+        safe_line(variant, 60)
         for variant in variants[1:]
         if min(len(orders[variant]), len(base)) >= 2
         and abs(cliffs_delta(orders[variant][None], base[None])[0]) > IN_TURN
@@ -112,8 +112,9 @@ def in_blocks(by_variant: dict[str, list[Run]], variants: list[str]) -> list[str
     if not names:
         return []
     return [
-        f"Not interleaved with the runs of {plain(variants[0], 60)}, but before or after them: "
-        f"{plain(', '.join(names), 1000)}. Whatever else changed meanwhile looks like a difference."
+        f"Not interleaved with the runs of {safe_line(variants[0], 60)}, but before or after them: "
+        f"{safe_line(', '.join(names), 1000)}. Whatever else changed meanwhile looks like a "
+        "difference."
     ]
 
 

@@ -15,7 +15,7 @@ from analysis.figures.metrics import counted
 from analysis.reading import facts
 from analysis.reading.copies import identity
 from analysis.reading.load import Campaign, Run, load_campaign
-from analysis.reading.words import first_names, plain, plural
+from analysis.reading.words import first_names, plural, safe_line
 from analysis.verdicts.by_workload import by_workload
 from contract.levels import can_decide
 from contract.plan import Plan
@@ -39,7 +39,7 @@ def pool(campaigns: Sequence[Campaign], names: Sequence[str], *, force: bool = F
         return campaigns[0]
     pooled = _Pool()
     for campaign, name in zip(campaigns, names, strict=True):
-        pooled.add(campaign, plain(name, 100))
+        pooled.add(campaign, safe_line(name, 100))
     if not force:
         _refuse_other_facts(pooled, campaigns, names)
     return pooled.campaign(campaigns)
@@ -70,7 +70,7 @@ class _Pool:
         alike: list[str] = []
         known: dict[tuple[str, str], str] = {}
         for run in campaign.runs:
-            where = f"{plain(run.variant, 60)}/{run.number} of {name}"
+            where = f"{safe_line(run.variant, 60)}/{run.number} of {name}"
             key = (run.variant, identity(run) or where)
             if key in self._known:
                 twice.append(f"{where} is {self._known[key]}")
@@ -108,7 +108,7 @@ class _Pool:
 
     def _tell(self, name: str, new: list[Run], before: Counter[str]) -> None:
         moved = [
-            f"{plain(run.variant, 60)}/{run.number - before[run.variant]} is {run.number} here"
+            f"{safe_line(run.variant, 60)}/{run.number - before[run.variant]} is {run.number} here"
             for run in new
             if before[run.variant]
         ]

@@ -14,7 +14,7 @@ from analysis.figures.metrics import Metric
 from analysis.reading.facts import own_settings
 from analysis.reading.kernel_version import KernelVersion, introduced_in, kernel_version
 from analysis.reading.load import Run
-from analysis.reading.words import first_names, plain
+from analysis.reading.words import first_names, safe_line
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.sentences import AT
 from analysis.verdicts.verdict import Comparison
@@ -78,7 +78,7 @@ def _candidates(compared: Compared) -> Iterator[Regression | str]:
             continue
         pair = (compared.baseline, variant)
         better, worse = pair if comparison.verdict == "regressed" else pair[::-1]
-        labels = [plain(compared.labels[name], LABEL) for name in (worse, better)]
+        labels = [safe_line(compared.labels[name], LABEL) for name in (worse, better)]
         claim = "{} is worse than {}".format(*labels)
         if apart := own_settings(runs[better][0], runs[worse][0]):
             yield f"{claim}, but they differ in {first_names(apart, 3)}, not in the kernel alone"

@@ -14,7 +14,7 @@ from analysis.reading.facts import swap_kind
 from analysis.reading.files import read_file
 from analysis.reading.load import Campaign, Run
 from analysis.reading.places import LARGEST_FACTS
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from analysis.stall_causes.causes import BY_KEY, UNEXPLAINED, Card, RunCauses
 from contract.untrusted import json_object
 
@@ -111,7 +111,7 @@ def _list(told: Any) -> list[Any]:
 def _text(told: Any, limit: int = TEXT) -> str:
     if not isinstance(told, str):
         raise _Damaged
-    return plain(told, limit)
+    return safe_line(told, limit)
 
 
 def _number(told: Any) -> float:

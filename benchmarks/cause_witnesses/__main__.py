@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from analysis.reading.load import load_campaign
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from analysis.stall_causes.causes import BY_KEY
 from benchmarks.cause_witnesses.agreement import Agreement, Tally
 from benchmarks.cause_witnesses.counters import OF
@@ -69,11 +69,13 @@ def main(arguments: list[str] | None = None) -> int:
     for folder in options.dir:
         for run in load_campaign(folder).runs:
             if not agreement.add(run):
-                name = f"{plain(run.variant, 60)}/{run.number}"
+                name = f"{safe_line(run.variant, 60)}/{run.number}"
                 print(f"{folder}: {name} has no evidence about causes", file=sys.stderr)
     if not agreement.runs:
         raise UserError("no run has evidence about causes", hint="name a campaign's folder")
-    of = ", ".join(f"{plain(label, 40)} ({n})" for label, n in sorted(agreement.variants.items()))
+    of = ", ".join(
+        f"{safe_line(label, 40)} ({n})" for label, n in sorted(agreement.variants.items())
+    )
     print(f"{agreement.runs} run{'s' if agreement.runs != 1 else ''}: {of}.\n")
     print(f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}")
     for row in rows(agreement):

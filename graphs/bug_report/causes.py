@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from analysis.stall_causes.causes import Card
 from analysis.text import causes as causes_text
 from analysis.text.causes import card_lines
@@ -25,7 +25,7 @@ def section(compared: Compared, shown: list[str], clean: Callable[[str], str]) -
     if not cards:
         return
     card, run = max(cards, key=lambda pair: pair[0].stall.length)
-    label = plain(compared.labels.get(run.variant, run.variant), 50)
+    label = safe_line(compared.labels.get(run.variant, run.variant), 50)
     yield from ["", f"The worst stall ({label}, run {run.number}):"]
     yield from card_lines(_clean(card, clean), WIDTH)
 
@@ -33,8 +33,8 @@ def section(compared: Compared, shown: list[str], clean: Callable[[str], str]) -
 def _clean(card: Card, clean: Callable[[str], str]) -> Card:
     """The card with redacted names of programs."""
     who = {
-        cause: [(plain(clean(words), 100), spent) for words, spent in entries]
+        cause: [(safe_line(clean(words), 100), spent) for words, spent in entries]
         for cause, entries in card.who.items()
     }
-    stall = replace(card.stall, stream=plain(clean(card.stall.stream), 30))
+    stall = replace(card.stall, stream=safe_line(clean(card.stall.stream), 30))
     return replace(card, stall=stall, who=who)

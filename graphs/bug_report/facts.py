@@ -11,7 +11,7 @@ from analysis.reading.kernel_configs import differences
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
 from analysis.reading.streams import STALL, Stream
-from analysis.reading.words import plain, plural, seconds
+from analysis.reading.words import plural, safe_line, seconds
 from analysis.text.layout import WIDTH, entry, indented, paragraph
 from analysis.text.machine import (
     cpus,
@@ -57,7 +57,7 @@ def places(
             for stall in stalls(stream, STALL)
         ]
         silences.sort(key=lambda silence: (-silence[0].length, silence[1].number, silence[0].begin))
-        yield plain(compared.labels[variant], 60)
+        yield safe_line(compared.labels[variant], 60)
         if not silences:
             yield f"  no {compared.campaign.subject} was silent for {STALL:.0f} s or more"
         for stall, run, stream in silences[:PLACES]:
@@ -65,15 +65,15 @@ def places(
 
 
 def _place(stall: Stall, run: Run, stream: Stream, held: bool, clean: Clean) -> Iterator[str]:
-    text = f"run {run.number}: {plain(stream.name, 24)} silent for {seconds(stall.length)}"
+    text = f"run {run.number}: {safe_line(stream.name, 24)} silent for {seconds(stall.length)}"
     text += f" from {seconds(stall.begin)} on"
     yield from indented(text + (", no line ended it" if stall.open else ""), 2)
     if not held:
         yield "    (this run is not in the bundle)"
         return
-    folder = f"{plain(run.variant, 100)}/{run.number}"
+    folder = f"{safe_line(run.variant, 100)}/{run.number}"
     line = _line_of(stream, stall)
-    path = f"{folder}/{latency_log(plain(stream.name, 100))}"
+    path = f"{folder}/{latency_log(safe_line(stream.name, 100))}"
     yield from indented(path + (f", line {line}" if line else ""), 4)
     messages = _said(run, stall)
     if messages is not None:
@@ -84,7 +84,7 @@ def _place(stall: Stall, run: Run, stream: Stream, held: bool, clean: Clean) -> 
         else:
             lines = f"line {first}" if first == last else f"lines {first} to {last}"
             yield from indented(f"{where}, {lines}:", 4)
-            yield "      " + plain(clean(text), WIDTH - 6)
+            yield "      " + safe_line(clean(text), WIDTH - 6)
 
 
 def _line_of(stream: Stream, stall: Stall) -> int | None:
@@ -126,10 +126,12 @@ def kernels(compared: Compared) -> Iterator[str]:
     by_variant = compared.campaign.variants()
     for variant in compared.variants[:KERNELS]:
         run = by_variant[variant][0]
-        yield plain(compared.labels[variant], 60)
-        release, version = (plain(run.fact("kernel", key), 100) for key in ("release", "version"))
+        yield safe_line(compared.labels[variant], 60)
+        release, version = (
+            safe_line(run.fact("kernel", key), 100) for key in ("release", "version")
+        )
         yield from indented(f"{release}, {version}", 2)
-        yield f"  config {plain(run.fact('kernel', 'config_digest'), 64)}"
+        yield f"  config {safe_line(run.fact('kernel', 'config_digest'), 64)}"
     yield from _more(len(compared.variants) - KERNELS, "variant", "the runs' meta.json")
     yield from _config_differences(compared)
 
@@ -150,8 +152,8 @@ def _config_differences(compared: Compared) -> Iterator[str]:
             return
         yield ""
         yield from _difference(
-            plain(compared.labels[compared.baseline], 40),
-            plain(compared.labels[variant], 40),
+            safe_line(compared.labels[compared.baseline], 40),
+            safe_line(compared.labels[variant], 40),
             differences(base, configs[variant]),
         )
 
@@ -163,8 +165,8 @@ def _difference(base: str, name: str, changed: list[tuple[str, str, str]]) -> li
     )
     telling = sorted(changed, key=lambda change: TELLING.match(change[0]) is None)
     for option, *values in sorted(telling[:OPTIONS]):
-        was, now = (plain(value, 20) for value in values)
-        lines.append(f"  {plain(option, 40)}: {was} -> {now}"[:WIDTH])
+        was, now = (safe_line(value, 20) for value in values)
+        lines.append(f"  {safe_line(option, 40)}: {was} -> {now}"[:WIDTH])
     return lines
 
 
@@ -190,7 +192,7 @@ def machine(compared: Compared) -> Iterator[str]:
     if own_swaps:
         yield from entry("swap", own_swaps)
     yield from listed("workload", workload(run))
-    lines = Counter(plain(other.fact("cmdline"), 2000) for other in runs)
+    lines = Counter(safe_line(other.fact("cmdline"), 2000) for other in runs)
     for line, count in lines.most_common(4):
         whose = "" if len(lines) == 1 else f" ({plural(count, 'run')})"
         yield from entry("command line", line + whose)
@@ -199,19 +201,19 @@ def machine(compared: Compared) -> Iterator[str]:
 def ends(compared: Compared, clean: Clean) -> Iterator[str]:
     """How the runs ended; for incomplete runs the reason and the last kernel messages."""
     runs = compared.campaign.runs
-    states = Counter(plain(run.state, 20) for run in runs)
+    states = Counter(safe_line(run.state, 20) for run in runs)
     yield from paragraph(", ".join(f"{state}: {count}" for state, count in states.items()) + ".")
     others = [run for run in runs if run.state != COMPLETED]
     for run in others[:ENDS]:
         elapsed = number(run.status.get("elapsed_s"))
         when = "" if elapsed is None else f" after {seconds(elapsed)}"
         yield ""
-        why = plain(run.status.get("why"), 300)
-        name = f"{plain(run.variant, 60)}/{run.number}"
-        yield from paragraph(f"{name} {plain(run.state, 20)}{when}: {why}", "  ")
+        why = safe_line(run.status.get("why"), 300)
+        name = f"{safe_line(run.variant, 60)}/{run.number}"
+        yield from paragraph(f"{name} {safe_line(run.state, 20)}{when}: {why}", "  ")
         last = list(deque(run.kern_lines(), LAST_LINES)) if run.has_kern_log else []
         if last:
             yield "  the last lines of its kernel log:"
         for line in last:
-            yield "    " + plain(clean(line), WIDTH - 4)
+            yield "    " + safe_line(clean(line), WIDTH - 4)
     yield from _more(len(others) - ENDS, "run", "the runs' status.json")

@@ -17,7 +17,14 @@ from analysis.reading.kernel_configs import differences
 from analysis.reading.kernel_version import introduced_in, kernel_version
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
-from analysis.reading.words import number_word, plain, plural, plural_subject, seconds, with_article
+from analysis.reading.words import (
+    number_word,
+    plural,
+    plural_subject,
+    safe_line,
+    seconds,
+    with_article,
+)
 from analysis.stall_causes.causes import words
 from analysis.text import vmstat
 from analysis.text.layout import WIDTH, grid, indented, paragraph
@@ -95,7 +102,7 @@ def _pair(regression: Regression) -> dict[str, list[Run]]:
 
 
 def _label(regression: Regression, variant: str) -> str:
-    return plain(regression.compared.labels[variant], LABEL)
+    return safe_line(regression.compared.labels[variant], LABEL)
 
 
 def _subject(regression: Regression) -> str:
@@ -107,7 +114,7 @@ def _subject(regression: Regression) -> str:
         text = f"{new} stalls {regression.bound(metric)}{times(ratio)} times as long as {old}"
     else:
         text = f"{new}: {metric.title} {regression.bound(metric)}{times(ratio)} times that of {old}"
-    return plain(f"Subject: [REGRESSION] {text}", WIDTH)
+    return safe_line(f"Subject: [REGRESSION] {text}", WIDTH)
 
 
 def _sentences(regression: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
@@ -129,13 +136,13 @@ def _sentences(regression: Regression, pair: dict[str, list[Run]]) -> Iterator[s
             f"{_label(regression, regression.old)}. "
         )
     verdict = regression.compared.sentences[regression.comparison.variant]
-    yield from paragraph(first + plain(verdict, 900))
+    yield from paragraph(first + safe_line(verdict, 900))
 
 
 def _while(run: Run) -> str:
     """The workload, as the beginning of a sentence."""
     if run.workload.name != DESKTOP:
-        return f"Under the load {plain(run.workload.name, 30)}"
+        return f"Under the load {safe_line(run.workload.name, 30)}"
     gitks = number(run.fact("parameters", "gitk"))
     many = f"{number_word(int(gitks))} gitk's" if gitks else "gitk's"
     return f"While music plays and {many} read a long history and swap"
@@ -170,7 +177,7 @@ def _row(regression: Regression, metric: Metric) -> list[str]:
     times_of = "-"
     if ratio is not None:
         times_of = f"{regression.bound(metric)}{times(ratio)}x{_word(regression, metric)}"
-    return [plain(name, 40), *cells, times_of]
+    return [safe_line(name, 40), *cells, times_of]
 
 
 def _word(regression: Regression, metric: Metric) -> str:
@@ -186,13 +193,13 @@ def _others(regression: Regression) -> Iterator[str]:
     """The campaign's other kernels, compared with its baseline."""
     compared = regression.compared
     changes = [
-        f"{plain(compared.labels[variant], LABEL)} {other.bound}{times(other.ratio)}x "
+        f"{safe_line(compared.labels[variant], LABEL)} {other.bound}{times(other.ratio)}x "
         f"({other.verdict})"
         for variant, other in compared.primary.items()
         if variant not in (regression.old, regression.new) and other.ratio is not None
     ]
     if changes:
-        base = plain(compared.labels[compared.baseline], LABEL)
+        base = safe_line(compared.labels[compared.baseline], LABEL)
         more = (
             f" and {plural(len(changes) - OTHERS, 'more kernel')}" if len(changes) > OTHERS else ""
         )
@@ -214,7 +221,7 @@ def _stack(regression: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:
     length, inside = card.stall.length, card.seconds[card.main]
     text = (
         f"Longest stall of {_label(regression, regression.new)} (run {run.number}, "
-        f"{plain(card.stall.stream, 24)}, {seconds(length)}): {words(card.main, card.swap)} "
+        f"{safe_line(card.stall.stream, 24)}, {seconds(length)}): {words(card.main, card.swap)} "
         f"{100 * inside / length:.0f} % of it"
     )
     if not card.stacks:
@@ -266,7 +273,8 @@ def _config(regression: Regression) -> Iterator[str]:
         yield from paragraph("Their configs are equal.")
         return
     telling = [
-        f"{plain(option.removeprefix('CONFIG_'), 40)} {plain(was, 12)} -> {plain(now, 12)}"
+        f"{safe_line(option.removeprefix('CONFIG_'), 40)} "
+        f"{safe_line(was, 12)} -> {safe_line(now, 12)}"
         for pattern in TELLING
         for option, was, now in apart
         if re.fullmatch(f"CONFIG_{pattern}", option)
@@ -284,7 +292,7 @@ def _caveats(regression: Regression, pair: dict[str, list[Run]]) -> Iterator[str
     notes = in_blocks(pair, list(pair)) + busy_host([run for runs in pair.values() for run in runs])
     notes += [note for note in regression.compared.notes if note.startswith("Not finished")]
     for note in notes:
-        yield from paragraph(f"Caveat: {plain(note, 300)}", "  ")
+        yield from paragraph(f"Caveat: {safe_line(note, 300)}", "  ")
 
 
 def _reproducer(regression: Regression, pair: dict[str, list[Run]]) -> Iterator[str]:

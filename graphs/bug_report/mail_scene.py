@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 
 from analysis.reading.load import Run
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from analysis.text.layout import paragraph
 from analysis.text.machine import memory, reference
 from contract.run_files import PLAYER
@@ -26,15 +26,15 @@ def scene(old: list[Run], new: list[Run]) -> Iterator[str]:
 
 
 def _kernel(run: Run) -> str:
-    release = plain(run.fact("kernel", "release"), 60)
-    debian = DEBIAN_VERSION.search(plain(run.fact("kernel", "version")))
+    release = safe_line(run.fact("kernel", "release"), 60)
+    debian = DEBIAN_VERSION.search(safe_line(run.fact("kernel", "version")))
     return release + (f" (Debian {debian[1]})" if debian else "")
 
 
 def _real(run: Run) -> str:
     """Which parts are real, and which are stand-ins."""
     crypt = isinstance(run.fact("crypt"), str) and run.fact("crypt") != "none"
-    real = ["kernel", *(["dm-crypt"] if crypt else []), "LVM", plain(run.fact("fs"), 10)]
+    real = ["kernel", *(["dm-crypt"] if crypt else []), "LVM", safe_line(run.fact("fs"), 10)]
     names = [stream.partition("-")[0] for stream in run.streams]
     stands = ["fake_gitk"] * ("gitk" in names) + ["music"] * (PLAYER in names)
     stands += ["CPU"] * (run.fact("clock", "kind") == "guest")

@@ -14,7 +14,7 @@ from analysis.figures.stalls import worst
 from analysis.reading.facts import on_disk
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run, first_described
-from analysis.reading.words import number_word, plain, plural, plural_subject, with_article
+from analysis.reading.words import number_word, plural, plural_subject, safe_line, with_article
 from analysis.text import compare_text, hosts, workload_tables
 from analysis.text.layout import WIDTH, grid, paragraph
 from analysis.text.machine import memory
@@ -108,12 +108,12 @@ def _laid_out(sections: list[Section]) -> Iterator[str]:
 def _title(compared: Compared) -> str:
     if compared.others:
         names = ", ".join(one.workload.name for one in compared.each)
-        return plain(f"Desktop freezes: {names}", WIDTH)
-    labels = [plain(compared.labels[one], 30) for one in compared.variants]
+        return safe_line(f"Desktop freezes: {names}", WIDTH)
+    labels = [safe_line(compared.labels[one], 30) for one in compared.variants]
     if len(labels) == 1:
-        return plain(f"Desktop freezes: {labels[0]}", WIDTH)
+        return safe_line(f"Desktop freezes: {labels[0]}", WIDTH)
     others = " and ".join(labels[1:]) if len(labels) <= 3 else f"{len(labels) - 1} variants"
-    return plain(f"Desktop freezes: {others} against {labels[0]}", WIDTH)
+    return safe_line(f"Desktop freezes: {others} against {labels[0]}", WIDTH)
 
 
 def _symptom(compared: Compared, clean: Clean) -> Iterator[str]:
@@ -175,7 +175,7 @@ def _symptom_row(compared: Compared, variant: str) -> Iterator[str]:
         f"{silence:>9} {mean_and_sd(BY_KEY[STALLED], sample):>15} "
         f"{'-' if skips.mean is None else f'{skips.mean:.1f}':>6} {sample.failed:>7}"
     )
-    label = plain(compared.labels[variant], 60)
+    label = safe_line(compared.labels[variant], 60)
     if len(label) <= 22:
         yield f"{label:<22} {figures}"
     else:
@@ -185,16 +185,16 @@ def _symptom_row(compared: Compared, variant: str) -> Iterator[str]:
 
 def _answer(compared: Compared) -> Iterator[str]:
     for variant in compared.variants:
-        yield from paragraph(plain(compared.sentences[variant], 1000), "  ")
+        yield from paragraph(safe_line(compared.sentences[variant], 1000), "  ")
 
 
 def _verdicts(compared: Compared) -> Iterator[str]:
     if not compared.primary:
         return
-    rows = [[plain(label, 60), *row] for label, *row in verdict_rows(compared, IN_REPORT)]
+    rows = [[safe_line(label, 60), *row] for label, *row in verdict_rows(compared, IN_REPORT)]
     yield from grid(rows, WIDTH, whole_names=True, least=0)
     yield from paragraph(
-        f"Against {plain(compared.labels[compared.baseline], 60)}, by runs: median ratio of a "
+        f"Against {safe_line(compared.labels[compared.baseline], 60)}, by runs: median ratio of a "
         "run to a run, the ratios that the test does not reject, p of a permutation test after "
         f"Holm's correction. A verdict needs p <= {compared.level:.2g}; undecided does not mean "
         "that there is no difference. All metrics are in compare.txt."
@@ -225,7 +225,7 @@ def _sawteeth(compared: Compared, variants: list[str]) -> Iterator[str]:
     for (run, runs), stream in zip(drawn_runs, streams, strict=True):
         which = f", run {run.number} of {runs} (median)" if runs > 1 else ""
         yield ""
-        yield plain(f"{plain(run.label, 30)}{which}, {plain(stream.name, 24)}", WIDTH)
+        yield safe_line(f"{safe_line(run.label, 30)}{which}, {safe_line(stream.name, 24)}", WIDTH)
         yield from sawtooth(
             stream.elapsed,
             stream.gap,
@@ -242,10 +242,10 @@ def _sawteeth(compared: Compared, variants: list[str]) -> Iterator[str]:
 def _notes(compared: Compared) -> Iterator[str]:
     for fact in compared.forced:
         yield from paragraph(
-            f"- FORCED (--force): these runs are not comparable: {plain(fact, 400)}.", "  "
+            f"- FORCED (--force): these runs are not comparable: {safe_line(fact, 400)}.", "  "
         )
     for note in compared.notes:
-        yield from paragraph(f"- {plain(note, 1200)}", "  ")
+        yield from paragraph(f"- {safe_line(note, 1200)}", "  ")
 
 
 def _bundle(contents: Contents) -> Iterator[str]:
@@ -261,7 +261,7 @@ def _bundle(contents: Contents) -> Iterator[str]:
     yield "  python3 -m graphs --check bug-report.tar.gz  (or sha256sum -c MANIFEST)"
     if contents.no_mail:
         yield from paragraph(
-            f"There is no {MAIL}, a mail on a regression: {plain(contents.no_mail, 300)}. This "
+            f"There is no {MAIL}, a mail on a regression: {safe_line(contents.no_mail, 300)}. This "
             "text can be sent instead."
         )
     else:
@@ -270,7 +270,7 @@ def _bundle(contents: Contents) -> Iterator[str]:
             f"bundle where it has {SUITE_URL} and {BUNDLE_URL}."
         )
     if contents.pictures:
-        yield from paragraph(f"Pictures: {plain(', '.join(contents.pictures), 1500)}.", "  ")
+        yield from paragraph(f"Pictures: {safe_line(', '.join(contents.pictures), 1500)}.", "  ")
     for remark in contents.remarks:
         yield from wrap(f"- {remark}", WIDTH, subsequent_indent="  ", break_on_hyphens=False)
     yield from paragraph(

@@ -13,7 +13,7 @@ from typing import Any
 
 from analysis.reading.load import Run
 from analysis.reading.settings import as_set, changed
-from analysis.reading.words import NOT_AVAILABLE, plain, plural
+from analysis.reading.words import NOT_AVAILABLE, plural, safe_line
 from analysis.text.layout import WIDTH, indented, paragraph
 from analysis.verdicts.compared import Compared
 from contract import values
@@ -33,13 +33,13 @@ DEBIAN_VERSION = re.compile(r"\bDebian ([0-9][\w.+~-]*) \(")
 def command(compared: Compared) -> Iterator[str]:
     """How to run the campaign again, and the kernels that names such as debian:6.1 resolved to."""
     plan = compared.whole.plan
-    suites = sorted({plain(run.fact("suite"), 40) for run in compared.whole.runs})
+    suites = sorted({safe_line(run.fact("suite"), 40) for run in compared.whole.runs})
     yield from paragraph(f"Suite: commit {', '.join(suites[:3])}.")
     kernels = [variant.kernel for variant in plan.variants]
     if RUNNING in kernels:
         yield from paragraph("It was run on a machine itself (--device), not in a VM.")
     elif "variant" in plan.tables and all(kernels):
-        machine = f" and {plain(plan.machine_copy, 60)}" if compared.whole.machine else ""
+        machine = f" and {safe_line(plan.machine_copy, 60)}" if compared.whole.machine else ""
         yield from paragraph(f"In the suite's folder, with plan.toml{machine} of this bundle:")
         yield "  ./run_test.sh --plan plan.toml"
         options = _options(plan, plan.machine_copy if compared.whole.machine else "")
@@ -51,14 +51,14 @@ def command(compared: Compared) -> Iterator[str]:
         yield from paragraph("No plan was recorded; kernels and parameters are below.")
     if plan.command:
         first = "First asked for as: " + _without_folder(plan.command)
-        yield from paragraph(plain(first, 4000), "  ")
+        yield from paragraph(safe_line(first, 4000), "  ")
     yield from paragraph("The kernels as they were resolved then (names may mean newer ones now):")
     runs = compared.whole.variants()
     labelled = [
         (variant, part.labels[variant]) for part in compared.each for variant in part.variants
     ]
     for variant, label in labelled[:KERNELS]:
-        yield from _kernel(runs[variant][0], plain(label, 40))
+        yield from _kernel(runs[variant][0], safe_line(label, 40))
         for words in _own_settings(plan.variants, variant):
             yield from indented(words, 4)
     left = len(labelled) - KERNELS
@@ -178,7 +178,7 @@ def _obstacles(plan: Plan, changes: Collection[str], *, has_machine: bool) -> It
     """
     labels = [variant.label for variant in plan.variants if not _is_label(variant.label)]
     if labels:
-        shown = ", ".join(plain(label, 60) for label in labels[:3])
+        shown = ", ".join(safe_line(label, 60) for label in labels[:3])
         yield from paragraph(f"Give other labels in it first: {shown} cannot be one.")
     parameters = plan.tables.get(PARAMETERS, {})
     known = parameters if isinstance(parameters, dict) else {}
@@ -190,11 +190,11 @@ def _obstacles(plan: Plan, changes: Collection[str], *, has_machine: bool) -> It
     file = machine_file(plan.tables)
     files += [file] if file and not has_machine else []
     if files:
-        shown = ", ".join(plain(file, 100) for file in dict.fromkeys(files[:4]))
+        shown = ", ".join(safe_line(file, 100) for file in dict.fromkeys(files[:4]))
         yield from paragraph(f"Of the machine that ran it, and not in this bundle: {shown}.")
     for variant in plan.variants:
         if variant.label in changes:
-            label = plain(variant.label, 60)
+            label = safe_line(variant.label, 60)
             yield from paragraph(
                 f"{label}: what was changed in its source is {label}/{CHANGES} of this bundle. "
                 "Write that path after patch= in plan.toml."
@@ -242,8 +242,8 @@ def _without_folder(text: str) -> str:
 def _kernel(run: Run, label: str) -> list[str]:
     """The SPEC of the variant's kernel, its release, and its exact name."""
     spec = run.fact("kernel", "spec")
-    release = plain(run.fact("kernel", "release"), 60)
-    lines = indented(f"{label}: {plain(spec, 60)} = {release}", 2)
+    release = safe_line(run.fact("kernel", "release"), 60)
+    lines = indented(f"{label}: {safe_line(spec, 60)} = {release}", 2)
     if (exact := _exact(run)) not in ("", spec):
         lines += indented(f"exactly that one: --kernel {exact}", 4)
     return lines
@@ -254,10 +254,10 @@ def _exact(run: Run) -> str:
     spec = run.fact("kernel", "spec")
     if not isinstance(spec, str) or not spec.startswith("debian:"):
         return ""
-    release = plain(run.fact("kernel", "release"), 60)
-    version = DEBIAN_VERSION.search(plain(run.fact("kernel", "version")))
+    release = safe_line(run.fact("kernel", "release"), 60)
+    version = DEBIAN_VERSION.search(safe_line(run.fact("kernel", "version")))
     exact = version[1] if version else release
-    return "" if exact == NOT_AVAILABLE else plain(exactly(spec, exact), 60)
+    return "" if exact == NOT_AVAILABLE else safe_line(exactly(spec, exact), 60)
 
 
 def _own_settings(variants: tuple[Variant, ...], label: str) -> Iterator[str]:
@@ -267,16 +267,17 @@ def _own_settings(variants: tuple[Variant, ...], label: str) -> Iterator[str]:
         return
     if asked.workload:
         memory = values.sized(asked.memory)
-        yield f"workload: {plain(asked.workload, 40)}: {plain(asked.load, 200)}; memory {memory}"
+        load = safe_line(asked.load, 200)
+        yield f"workload: {safe_line(asked.workload, 40)}: {load}; memory {memory}"
     if asked.remedy:
-        yield f"remedy: {plain(asked.remedy, 40)}"
+        yield f"remedy: {safe_line(asked.remedy, 40)}"
     if asked.daemon:
-        yield f"daemon: {plain(asked.daemon, 400)}"
+        yield f"daemon: {safe_line(asked.daemon, 400)}"
     for file, value in asked.slice:
-        yield f"control group of the programs: {plain(file, 60)} = {plain(value, 60)}"
+        yield f"control group of the programs: {safe_line(file, 60)} = {safe_line(value, 60)}"
     if asked.swap != ON_DISK:
         yield f"swap: {asked.swap}"
     for path, setting in asked.knobs:
-        yield f"{plain(path, 100)} = {plain(setting, 100)}"
+        yield f"{safe_line(path, 100)} = {safe_line(setting, 100)}"
     if asked.append:
-        yield f"command line: {plain(asked.append, 400)}"
+        yield f"command line: {safe_line(asked.append, 400)}"

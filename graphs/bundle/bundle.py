@@ -16,7 +16,7 @@ from pathlib import Path
 from analysis.reading import archive
 from analysis.reading.files import read_file
 from analysis.reading.load import Run
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from analysis.verdicts import export
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.regression import regression
@@ -57,7 +57,8 @@ def write(compared: Compared, report: Path, limit: int = LIMIT) -> Path:
     for variant in compared.whole.variants():
         if variant.lower() in own or OWN_TIMELINE.fullmatch(variant.lower()):
             raise UserError(
-                f"{NAME}: the variant {plain(variant, 100)!r} is called like a file of the bundle",
+                f"{NAME}: the variant {safe_line(variant, 100)!r} is called like a file of the "
+                "bundle",
                 hint="rename its folder (and its label in plan.toml)",
             )
     redactor = Redactor(own_secrets())

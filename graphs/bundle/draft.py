@@ -9,7 +9,7 @@ from analysis.reading.facts import block
 from analysis.reading.files import read_file
 from analysis.reading.load import Run
 from analysis.reading.places import LARGEST_FACTS
-from analysis.reading.words import first_names, plain, plural
+from analysis.reading.words import first_names, plural, safe_line
 from analysis.text import compare_text
 from analysis.verdicts import export
 from analysis.verdicts.compared import Compared
@@ -208,4 +208,4 @@ class Draft:
 
 
 def _named(names: list[str]) -> str:
-    return first_names([plain(name, 100) for name in names], NAMED)
+    return first_names([safe_line(name, 100) for name in names], NAMED)

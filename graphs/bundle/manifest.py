@@ -13,7 +13,7 @@ from pathlib import Path
 
 from analysis.reading.archive import Damaged, members
 from analysis.reading.files import read_file
-from analysis.reading.words import plain, plural
+from analysis.reading.words import plural, safe_line
 from graphs.bundle.packed_runs import PackedFile
 from graphs.redaction.redact import KINDS, TOKEN
 
@@ -70,7 +70,7 @@ def redactions(packed: Iterable[PackedFile], given: Collection[str]) -> bytes:
         for token in sorted(of_kind, key=lambda token: (len(token), token)):
             files = of_kind[token]
             lines.append(f"  {token}  {plural(sum(files.values()), 'time')}")
-            lines += [f"    {times:>5}  {plain(path, 300)}" for path, times in files.items()]
+            lines += [f"    {times:>5}  {safe_line(path, 300)}" for path, times in files.items()]
         lines.append("")
     return ("\n".join(lines).rstrip() + "\n").encode("utf-8", "replace")
 
@@ -98,7 +98,7 @@ def check(path: Path) -> list[str]:
         for member in members(path):
             folder, slash, name = member.name.partition("/")
             if not slash:
-                problems.append(f"{plain(folder)}: lies outside of the bundle's folder")
+                problems.append(f"{safe_line(folder)}: lies outside of the bundle's folder")
             digest = sha256()
             kept: list[bytes] = []
             for part in member.chunks():
@@ -108,7 +108,7 @@ def check(path: Path) -> list[str]:
             if name == NAME and member.size <= LARGEST:
                 text = b"".join(kept).decode("utf-8", "surrogateescape")
             elif name in files:
-                problems.append(f"{plain(name)}: is there twice")
+                problems.append(f"{safe_line(name)}: is there twice")
             else:
                 files[name] = _File(member.size, digest.hexdigest())
     except Damaged as error:
@@ -145,7 +145,7 @@ def _entries(text: str, problems: list[str]) -> dict[str, _File]:
             entries[name] = _File(size, match[2])
             size = -1
         elif line and not line.startswith("#"):
-            problems.append(f"MANIFEST: a line that cannot be read: {plain(line, 60)}")
+            problems.append(f"MANIFEST: a line that cannot be read: {safe_line(line, 60)}")
     if not entries:
         problems.append("MANIFEST: lists no files")
     return entries
@@ -157,14 +157,14 @@ def _unescaped(name: str) -> str:
 
 
 def _compared(found: dict[str, _File], listed: dict[str, _File]) -> list[str]:
-    problems = [f"{plain(name)}: missing" for name in listed if name not in found]
+    problems = [f"{safe_line(name)}: missing" for name in listed if name not in found]
     for name, file in found.items():
         asked = listed.get(name)
         if asked is None:
-            problems.append(f"{plain(name)}: added, MANIFEST does not list it")
+            problems.append(f"{safe_line(name)}: added, MANIFEST does not list it")
         elif asked.digest != file.digest:
             sizes = f" ({file.size} bytes, {asked.size} listed)" if asked.size != file.size else ""
-            problems.append(f"{plain(name)}: altered{sizes}")
+            problems.append(f"{safe_line(name)}: altered{sizes}")
         elif asked.size not in (-1, file.size):
-            problems.append(f"{plain(name)}: MANIFEST has another size for it")
+            problems.append(f"{safe_line(name)}: MANIFEST has another size for it")
     return problems

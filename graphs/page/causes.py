@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.figures.metrics import added_up
-from analysis.reading.words import plain, plural, seconds
+from analysis.reading.words import plural, safe_line, seconds
 from analysis.text import causes as causes_text
 from analysis.text.causes import card_lines
 from analysis.verdicts.cause_table import SHORT
@@ -71,7 +71,7 @@ def run_cards(compared: Compared) -> list[RunCards]:
         cards = ["\n".join(map(_printable, card_lines(card, COLUMNS))) for card in why.cards[:most]]
         left = len(why.cards) + why.without_card - len(cards)
         more = f"and {plural(left, 'shorter stall')}" if left else ""
-        listed.append(RunCards(index, plain(name), causes_text.in_a_line(why), cards, more))
+        listed.append(RunCards(index, safe_line(name), causes_text.in_a_line(why), cards, more))
     return listed
 
 

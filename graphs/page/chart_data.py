@@ -25,7 +25,7 @@ from analysis.reading import facts
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
 from analysis.reading.streams import STALL
-from analysis.reading.words import plain, plural_subject, seconds, with_article
+from analysis.reading.words import plural_subject, safe_line, seconds, with_article
 from analysis.verdicts.choice import (
     SHOWN,
     extremes,
@@ -140,7 +140,7 @@ def _run(run: Run, places: dict[str, int], share: Floats | None) -> dict[str, An
         "variant": places[run.variant],
         "number": run.number,
         "order": run.order,
-        "state": plain(run.state, 20),
+        "state": safe_line(run.state, 20),
         "failed": failed(run),
         "unfinished": unfinished(run),
         "counted": counted(run),
@@ -166,9 +166,9 @@ def _tooth(run: Run | None, index: dict[tuple[str, int], int]) -> dict[str, Any]
     return {
         "run": index[run.variant, run.number],
         "stream": list(run.streams).index(stream.name),
-        "name": plain(stream.name, 40),
+        "name": safe_line(stream.name, 40),
         "worst": seconds(worst(stream)),
-        "state": plain(run.state, 20),
+        "state": safe_line(run.state, 20),
         "until": seconds(stream.until),
     }
 

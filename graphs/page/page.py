@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from analysis.figures.metrics import added_up
-from analysis.reading.words import plain, plural
+from analysis.reading.words import plural, safe_line
 from analysis.text import compare_text, workload_tables
 from analysis.text.campaign_summary import tally
 from analysis.text.causes import nothing, table_rows
@@ -72,7 +72,7 @@ def _page(compared: Compared) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["plain"] = plain
+    environment.filters["safe_line"] = safe_line
     return environment.get_template("index.html.j2").render(
         policy=_policy(scripts),
         style=Markup(_part("page.css")),
@@ -84,7 +84,7 @@ def _page(compared: Compared) -> str:
 
 
 def _title(compared: Compared) -> str:
-    return plain(compared.whole.path.resolve().name, 80)
+    return safe_line(compared.whole.path.resolve().name, 80)
 
 
 def _workload(environment: Environment, compared: Compared, named: bool) -> Part:
@@ -217,4 +217,4 @@ def _answer(compared: Compared, variant: str) -> dict[str, str]:
 
 def _lines(text: str) -> list[str]:
     """An untrusted text as a list of plain lines."""
-    return [plain(line, 500) if line.strip() else "" for line in text.splitlines()[:2000]]
+    return [safe_line(line, 500) if line.strip() else "" for line in text.splitlines()[:2000]]

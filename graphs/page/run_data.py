@@ -26,7 +26,7 @@ from analysis.figures.stalls import (
 from analysis.reading.latency_log import Floats, number
 from analysis.reading.load import Run
 from analysis.reading.streams import STALL, Stream
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from analysis.stall_causes.causes import RunCauses
 from analysis.text import causes as causes_text
 from contract.run_files import HEARTBEAT, PLAYER
@@ -85,7 +85,7 @@ def _deltas(stamps: Floats) -> list[int]:
 def _stream(stream: Stream, whole: bool) -> dict[str, Any]:
     keep = _kept(stream, whole)
     data: dict[str, Any] = {
-        "name": plain(stream.name, 40),
+        "name": safe_line(stream.name, 40),
         "begin": _ms(stream.begin),
         "paced": kind(stream.name) in PACED,
         "t": _deltas(stream.elapsed[keep]),
@@ -197,8 +197,8 @@ def _stalls(
                 card = cards.get(stall)
                 item["why"] = card and causes_text.in_a_line(RunCauses([], card.seconds))
             if texts is not None:
-                item["before"] = plain(texts[line - 1]) if line else None
-                item["after"] = None if stall.open else plain(texts[line])
+                item["before"] = safe_line(texts[line - 1]) if line else None
+                item["after"] = None if stall.open else safe_line(texts[line])
             rows.append(item)
     rows.sort(key=lambda row: (row["begin"], row["stream"]))
     begin, length = (np.array([row[key] for row in rows]) / 1000 for key in ("begin", "length"))

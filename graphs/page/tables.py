@@ -17,7 +17,7 @@ from analysis.reading import facts
 from analysis.reading import kernel_configs as configs_of
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
-from analysis.reading.words import NOT_AVAILABLE, plain, seconds
+from analysis.reading.words import NOT_AVAILABLE, safe_line, seconds
 from analysis.text import hosts as hosts_text
 from analysis.text import verdict_table
 from analysis.text.campaign_summary import run_elapsed
@@ -49,31 +49,31 @@ def _size(per_mib: float) -> Callable[[Any], str]:
 
 
 def _limit(unit: str) -> Callable[[Any], str]:
-    return lambda value: f"{plain(value, 40)} {unit}" if value else "no limit"
+    return lambda value: f"{safe_line(value, 40)} {unit}" if value else "no limit"
 
 
 def _accelerator(value: Any) -> str:
     words = {"none": "none (a real machine)", "kvm": "KVM", "tcg": "TCG (emulated)"}
-    return words.get(plain(value), plain(value))
+    return words.get(safe_line(value), safe_line(value))
 
 
 FACTS: tuple[tuple[str, tuple[str, ...], Callable[[Any], str]], ...] = (
     ("accelerator", ("accelerator",), _accelerator),
-    ("CPUs", ("cpus",), plain),
-    ("CPU model", ("cpu_model",), plain),
+    ("CPUs", ("cpus",), safe_line),
+    ("CPU model", ("cpu_model",), safe_line),
     ("memory", ("mem_total_kib",), _size(1 / 1024)),
     ("disk", ("disk", "size_bytes"), _size(2**-20)),
-    ("disk's model", ("disk", "model"), plain),
-    ("disk's cache", ("disk", "cache"), plain),
+    ("disk's model", ("disk", "model"), safe_line),
+    ("disk's cache", ("disk", "cache"), safe_line),
     ("disk's IO operations", ("disk", "iops"), _limit("/s")),
     ("disk's bytes", ("disk", "bps"), _limit("bytes/s")),
-    ("encryption", ("crypt",), plain),
-    ("file system", ("fs",), plain),
-    ("QEMU", ("machine", "qemu"), plain),
-    ("machine type", ("machine", "type"), plain),
-    ("QEMU's CPU", ("machine", "cpu"), plain),
-    ("host's CPU", ("host", "cpu_model"), plain),
-    ("suite", ("suite",), plain),
+    ("encryption", ("crypt",), safe_line),
+    ("file system", ("fs",), safe_line),
+    ("QEMU", ("machine", "qemu"), safe_line),
+    ("machine type", ("machine", "type"), safe_line),
+    ("QEMU's CPU", ("machine", "cpu"), safe_line),
+    ("host's CPU", ("host", "cpu_model"), safe_line),
+    ("suite", ("suite",), safe_line),
 )
 # Properties of a variant; with --force even a variant's own runs may differ in them.
 BUILD: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -130,9 +130,9 @@ def machine(compared: Compared) -> list[Fact]:
     if modelled:
         facts.insert(0, Fact("modelled machine", [(line, "") for line in modelled]))
     if any(run.workload.summary for run in runs):
-        facts.append(_fact(compared, "workload", (KEY, "summary"), plain))
+        facts.append(_fact(compared, "workload", (KEY, "summary"), safe_line))
     return facts + [
-        _fact(compared, f"workload: {plain(name, 40)}", ("parameters", name), plain)
+        _fact(compared, f"workload: {safe_line(name, 40)}", ("parameters", name), safe_line)
         for name in parameters
     ]
 
@@ -141,10 +141,10 @@ def _fact(compared: Compared, name: str, keys: tuple[str, ...], text: Callable[[
     who: dict[str, dict[str, None]] = {}
     for run in compared.campaign.runs:
         value = text(run.fact(*keys))
-        who.setdefault(value, {})[compared.labels.get(run.variant, plain(run.variant))] = None
+        who.setdefault(value, {})[compared.labels.get(run.variant, safe_line(run.variant))] = None
     if len(who) == 1:
         return Fact(name, [(value, "") for value in who])
-    return Fact(name, [(value, plain(", ".join(names), 300)) for value, names in who.items()])
+    return Fact(name, [(value, safe_line(", ".join(names), 300)) for value, names in who.items()])
 
 
 def variants(compared: Compared) -> list[tuple[str, list[list[str]]]]:
@@ -181,7 +181,7 @@ def variants(compared: Compared) -> list[tuple[str, list[list[str]]]]:
 def _values(runs: list[Run], keys: tuple[str, ...]) -> list[str]:
     limit = DIGEST if keys[-1].endswith("digest") else 400
     values = dict.fromkeys(
-        plain(value, limit) for run in runs if (value := run.fact(*keys)) not in (None, "")
+        safe_line(value, limit) for run in runs if (value := run.fact(*keys)) not in (None, "")
     )
     return list(values)[:8] or ["-"]
 
@@ -193,13 +193,15 @@ def _knobs(runs: list[Run], asked: dict[str, str]) -> list[str]:
         knobs = run.fact("knobs")
         for knob in knobs if isinstance(knobs, list) else []:
             if isinstance(knob, dict):
-                words = {key: plain(knob.get(key), 80) for key in ("path", "asked", "before")}
-                back = plain(knob.get("read_back"), 80)
+                words = {key: safe_line(knob.get(key), 80) for key in ("path", "asked", "before")}
+                back = safe_line(knob.get("read_back"), 80)
                 lines[
                     f"{words['path']} = {words['asked']} (was {words['before']}, read back {back})"
                 ] = None
     if not lines:
-        lines = {f"{plain(k, 80)} = {plain(v, 80)} (asked for)": None for k, v in asked.items()}
+        lines = {
+            f"{safe_line(k, 80)} = {safe_line(v, 80)} (asked for)": None for k, v in asked.items()
+        }
     return list(lines)[:40] or ["-"]
 
 
@@ -228,25 +230,25 @@ def ends(compared: Compared) -> list[End]:
     rows = [
         End(
             index,
-            compared.labels.get(run.variant, plain(run.variant)),
+            compared.labels.get(run.variant, safe_line(run.variant)),
             run.number,
             "-" if run.order is None else str(run.order),
-            plain(run.state, 20),
-            plain(run.status.get("why"), 300),
+            safe_line(run.state, 20),
+            safe_line(run.status.get("why"), 300),
             "-" if (elapsed := run_elapsed(run)) is None else seconds(elapsed),
             seconds(stalled_seconds(run)) if run.subjects else "-",
             "-" if (share := frozen_share(run)) is None else percent(share),
             seconds(max(map(worst, run.subjects))) if run.subjects else "-",
             "-" if (busy := facts.busy_by_others(run)) is None else f"{100 * busy:.0f} %",
             [
-                plain(warning, 300)
+                safe_line(warning, 300)
                 for warning in [
                     *_of_observers(run),
                     *failures.get(run.path, []),
                     *run.warnings[:20],
                 ]
             ],
-            plain(run.host, 40),
+            safe_line(run.host, 40),
         )
         for index, run in enumerate(compared.campaign.runs)
     ]
@@ -292,7 +294,7 @@ def config_differences(compared: Compared) -> dict[str, Any]:
             words.append("" if base and config else f"The config of {label} is not in the results.")
             continue
         changes = [
-            [plain(name, 100), plain(mine, 100), plain(its, 100)]
+            [safe_line(name, 100), safe_line(mine, 100), safe_line(its, 100)]
             for name, mine, its in configs_of.differences(base, config)
         ]
         kept = changes[: MOST_DIFFERENCES if left > 0 else 0]

@@ -16,7 +16,7 @@ from analysis.figures.metrics import Metric, metrics_of
 from analysis.figures.stalls import worst
 from analysis.reading.load import Campaign, Run
 from analysis.reading.streams import Stream
-from analysis.reading.words import plain, seconds
+from analysis.reading.words import safe_line, seconds
 from analysis.verdicts.choice import (
     SHOWN,
     extremes,
@@ -68,7 +68,7 @@ def write(
     runs = campaign.variants()
     median_runs = medians(campaign, variants)
     notes += [
-        f"{plain(variant, 60)}: no {campaign.subject} ran, not in the sawtooth graphs"
+        f"{safe_line(variant, 60)}: no {campaign.subject} ran, not in the sawtooth graphs"
         for variant in variants
         if variant not in median_runs
     ]
@@ -116,7 +116,7 @@ def _gnuplot(script: Path) -> Path:
     except subprocess.TimeoutExpired:
         raise UserError(f"gnuplot took longer than {GNUPLOT_S} s on {script}") from None
     if done.returncode or not picture.is_file():
-        message = plain(done.stderr.strip() or f"status {done.returncode}")
+        message = safe_line(done.stderr.strip() or f"status {done.returncode}")
         raise UserError(f"gnuplot failed on {script}: {message}")
     return picture
 
@@ -125,7 +125,7 @@ def _data(tooth: Tooth) -> str:
     """The data file. Block 0: elapsed and gap of each line. Block 1, if any: the open gap."""
     stream = tooth.stream
     rows = [
-        f"# {quoted(tooth.run.label)}, run {tooth.run.number}, {plain(stream.name)}",
+        f"# {quoted(tooth.run.label)}, run {tooth.run.number}, {safe_line(stream.name)}",
         "# elapsed_s gap_s; the second block: the silence at the end",
     ]
     rows += [f"{t:.3f} {g:.3f}" for t, g in zip(stream.elapsed, stream.gap, strict=True)]
@@ -140,7 +140,7 @@ def quoted(text: str) -> str:
     """A gnuplot string literal for this text, without escapes, commands or macros."""
     # Single quotes keep gnuplot from interpreting backquotes, @ and backslashes. A doubled quote
     # should mean a quote, but gnuplot 5.4 fails if it is at the beginning.
-    text = "".join(char if char < LATIN_END else "?" for char in plain(text, 400))
+    text = "".join(char if char < LATIN_END else "?" for char in safe_line(text, 400))
     return "'" + text.replace("'", "\u2019") + "'"
 
 
@@ -173,7 +173,7 @@ def _titles(tooth: Tooth, pixels: float) -> tuple[str, str]:
     run, stream = tooth.run, tooth.stream
     which = f", run {run.number} of {tooth.runs} (median)" if tooth.runs > 1 else ""
     label = fitted(run.label, pixels - text_width(which, 10, DPI), 10, DPI) + which
-    end = plain(run.state, 20)
+    end = safe_line(run.state, 20)
     return label, f"worst gap {seconds(worst(stream))}; {end} after {seconds(stream.until)}"
 
 
@@ -334,7 +334,7 @@ def _key_entry(tooth: Tooth, column: int, across: int, up: float, line: str) -> 
     """A legend entry, line and text. (gnuplot's own legend guesses widths of texts wrongly.)"""
     figure = f", run {tooth.run.number} of {tooth.runs}" if tooth.runs > 1 else ""
     figure += f": worst gap {seconds(worst(tooth.stream))}"
-    figure += "" if tooth.run.state == COMPLETED else f", {plain(tooth.run.state, 10)}"
+    figure += "" if tooth.run.state == COMPLETED else f", {safe_line(tooth.run.state, 10)}"
     left, width = 0.07 + column * 0.91 / across, 0.91 / across
     room = (width - 0.08) * WIDTH_PX - text_width(figure, 9, DPI)
     text = quoted(fitted(tooth.run.label, room, 9, DPI) + figure)

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from analysis.figures.metrics import Metric, counted, failed, whole
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from analysis.text.campaign_summary import tally
 from analysis.text.verdict_table import ratio_cell
 from analysis.verdicts.choice import SHOWN, shown, shown_words
@@ -142,7 +142,7 @@ def _head(sheet: Sheet, compared: Compared, layout: _Layout) -> None:
     for index, line in enumerate(lines):
         sheet.text(LABELS[0], 48 + 18 * index, fitted(line, room, 9, DPI), color=GREY)
     if compared.forced:
-        forced = f"FORCED (--force): not comparable: {plain('; '.join(compared.forced))}"
+        forced = f"FORCED (--force): not comparable: {safe_line('; '.join(compared.forced))}"
         at = 48 + 18 * len(lines)
         sheet.text(LABELS[0], at, fitted(forced, room, 9, DPI), color=OPEN)
     if layout.strip:
@@ -162,7 +162,7 @@ def _row(sheet: Sheet, compared: Compared, layout: _Layout, variant: str, index:
     label = fitted(compared.labels[variant], LABELS[1] - LABELS[0], 9, DPI)
     sheet.text(LABELS[1], y, label, ha="right", **middle)
     runs = compared.campaign.variants()[variant]
-    states = Counter(plain(run.state, 10) for run in runs if counted(run) and not whole(run))
+    states = Counter(safe_line(run.state, 10) for run in runs if counted(run) and not whole(run))
     if states:
         mark = "✕" if any(failed(run) for run in runs) else "▷"
         words = f"{mark} " + ", ".join(f"{count} {state}" for state, count in states.items())

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from analysis.figures.curves import phases
 from analysis.reading.load import Run
-from analysis.reading.words import plain, plural
+from analysis.reading.words import plural, safe_line
 from graphs.pictures import png
 from graphs.pictures.panels import Edges, Panel, own_panels, steps
 from graphs.pictures.style import OKABE_ITO, OPEN, WIDTH_PX, fitted
@@ -156,7 +156,7 @@ def _panel(axes: Axes, panel: Panel, curves: Sequence[Edges | None], top: float)
     axes.grid(axis="y", color="#E4E4E4", lw=0.6)
     axes.set_axisbelow(True)
     if missing:
-        _say(axes, f"not available: {plain(', '.join(missing), 60)}", OPEN)
+        _say(axes, f"not available: {safe_line(', '.join(missing), 60)}", OPEN)
     elif not any(np.nanmax(points[1], initial=0.0) for points in curves if points is not None):
         _say(axes, "0 all the time", GREY)
 

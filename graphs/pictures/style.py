@@ -10,7 +10,7 @@ from matplotlib import get_data_path
 from matplotlib.font_manager import get_font
 from matplotlib.ft2font import FT2Font, LoadFlags
 
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 
 # Okabe and Ito's palette for colour-blind readers; without its yellow, which is too pale for
 # a line on white.
@@ -84,7 +84,7 @@ def text_width(text: str, points: float, dpi: int) -> float:
 
 def fitted(text: object, pixels: float, points: float, dpi: int) -> str:
     """The text made plain, and cut to at most `pixels` pixels; points: the font size."""
-    whole = plain(text)
+    whole = safe_line(text)
     if text_width(whole, points, dpi) <= pixels:
         return whole
     longest = bisect_right(

@@ -16,7 +16,7 @@ from analysis.figures.stalls import freezes, worst
 from analysis.reading.latency_log import ROUNDING
 from analysis.reading.load import Run
 from analysis.reading.streams import STALL, Stream
-from analysis.reading.words import plain, seconds, with_article
+from analysis.reading.words import safe_line, seconds, with_article
 from graphs.pictures import png
 from graphs.pictures.panels import Panel, panels_of, steps
 from graphs.pictures.style import OKABE_ITO, OPEN, SHADE, WIDTH_PX, fitted, text_width
@@ -77,13 +77,13 @@ def _figure(run: Run, runs: int) -> Figure:
 
 
 def _captions(figure: Figure, run: Run, runs: int, total: float, hidden: int) -> None:
-    kernel = plain(run.fact("kernel", "release"), 60)
+    kernel = safe_line(run.fact("kernel", "release"), 60)
     room = 0.88 * WIDTH_PX
     which = f", run {run.number} of {runs}" if runs > 1 else ""
     # Bold letters are at most a seventh wider.
     name = fitted(run.label, room / 1.15 - text_width(which, 13, DPI), 13, DPI) + which
     figure.text(0.105, 1 - 0.28 / total, name, fontsize=13, weight="bold")
-    ended = f"kernel {kernel}; {plain(run.state, 20)}: {plain(run.status.get('why'))}"
+    ended = f"kernel {kernel}; {safe_line(run.state, 20)}: {safe_line(run.status.get('why'))}"
     figure.text(0.105, 1 - 0.50 / total, fitted(ended, room, 9, DPI))
     text = "Rows: the gap that each moment lies in (s, log scale). "
     text += f"Grey: {with_article(run.workload.subject)} is silent for {STALL:.0f} s or more."
@@ -118,7 +118,7 @@ def _stream_row(axes: Axes, stream: Stream, tallest: float, *, subject: bool) ->
     axes.set_yticks([0.1, 1, 10], ["0.1", "1", "10"], fontsize=6.5)
     axes.set_yticks([], minor=True)
     axes.axhline(STALL, color="#888888", lw=0.5, zorder=1)
-    name = plain(stream.name, LONGEST_NAME)
+    name = safe_line(stream.name, LONGEST_NAME)
     small: dict[str, Any] = {} if len(name) <= SHORT_NAME else {"fontsize": 6.5}
     axes.text(-0.04, 0.5, name, transform=axes.transAxes, ha="right", va="center", **small)
     text = f"worst {seconds(worst(stream))}"

@@ -125,7 +125,7 @@ void blocked_fold(struct text *, const char *stack, size_t size);
 void blocked_row(struct text *, const struct text *begin, const char *stream,
 		 const int64_t *silent_ns, struct task *);
 
-/* Processes (their first threads) in state D, found by looking at each: expensive, so done rarely. */
+/* Processes (their first threads) in state D: finding them is expensive, so it is done rarely. */
 struct sleepers {
 	int most;
 	int count, pids[MOST_PROCESSES], fds[MOST_PROCESSES]; /* ascending */

@@ -138,9 +138,10 @@ static __always_inline struct gendisk *disk_of(struct request *rq)
 	return rq->q->disk;
 }
 
-/* Of one of so many disks. */
-static __always_inline void request_begin(__u64 *ctx, void *map, const volatile struct dev_number *disks,
-					  int count, enum sum in_flight, bool again, bool exact)
+/* Of `count` disks. */
+static __always_inline void request_begin(__u64 *ctx, void *map,
+					  const volatile struct dev_number *disks, int count,
+					  enum sum in_flight, bool again, bool exact)
 {
 	struct request *rq = beginning(ctx, watched.request_second);
 	__u32 operation = rq->cmd_flags & REQ_OP_MASK;

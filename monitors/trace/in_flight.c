@@ -14,14 +14,14 @@
 #include "parts.h"
 
 /*
- * What began less than that ago is not dropped. The device mapper counts a bio only once dm-crypt
+ * IO that began less than this ago is not dropped. The device mapper counts a bio only once dm-crypt
  * has encrypted it (5.18, kernel commit e5524e128f6f), and it may have to queue long for that.
  */
 #define OLD_NS (NS / 5)
 #define OLD_MAPPED_NS (30 * NS)
-#define SAMPLES 8 /* so many in a row must find too much where the device has something in flight */
-#define FEW 2     /* the same where it has nothing */
-#define MOST 1024 /* entries that one look goes through */
+#define SAMPLES 8 /* in a row that must show an excess while the device has IO in flight */
+#define FEW 2     /* the same while it has none */
+#define MOST 1024 /* entries that one pass reads */
 
 struct excess_sample {
 	int64_t when;

@@ -13,14 +13,14 @@
 
 #define MOST_DEVICES 8
 
-static void tell(struct text *text)
+static void print_text(struct text *text)
 {
 	if (fwrite(text->data, 1, text->used, stdout) != text->used || fflush(stdout))
 		exit(1);
 	text_clear(text);
 }
 
-static void tell_list(struct text *text, const char *what, const struct list *list)
+static void print_list(struct text *text, const char *what, const struct list *list)
 {
 	for (int i = 0; i < list->count; i++)
 		text_format(text, "%s: %s\n", what, list->items[i]);
@@ -58,17 +58,17 @@ int trace_main(int argc, char **argv)
 	}
 	trace_loud = true;
 	trace_open(devices, count, &missing, &problems);
-	tell_list(&text, "not available", &missing);
+	print_list(&text, "not available", &missing);
 	text_string(&text, "columns:\t");
 	trace_columns(&text);
 	text_string(&text, "\n\n");
-	tell(&text);
+	print_text(&text);
 	while (fgets(line, sizeof(line), stdin)) {
 		answer(line, &text);
-		tell(&text);
+		print_text(&text);
 	}
 	trace_close();
-	tell_list(&text, "problem", &problems);
-	tell(&text);
+	print_list(&text, "problem", &problems);
+	print_text(&text);
 	return 0;
 }

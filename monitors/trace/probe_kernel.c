@@ -43,8 +43,8 @@ static bool number_of(const char *folder, struct dev_number *number)
  * Disks have requests, LVs and other dm devices, md and the common device of NVMe paths only pass
  * bios on: they have no hardware queues. Disks have them since 5.0, loop devices too.
  */
-static void watch_device(struct group *group, const struct device *device, struct dev_number *number,
-			 struct list *missing)
+static void watch_device(struct group *group, const struct device *device,
+			 struct dev_number *number, struct list *missing)
 {
 	char folder[256];
 

@@ -109,7 +109,7 @@ def to_json(job: Job) -> dict[str, Any]:
         "kernel": kernel,
         "guest": {name: value for name, value in plain.items() if name not in NOT_PLAIN},
         "disk": None if guest.disk is None else asdict(guest.disk),
-        "disk_library": guest.library is not None,
+        "qemu_disk_model": guest.library is not None,
         "qemu": guest.emulator.origin,
         "files": {
             what: {"name": name_in_cache(path), "sha256": digest_of(path)}
@@ -136,7 +136,7 @@ def from_json(stored: Mapping[str, Any]) -> Job:
         kernel=kernel,
         emulator=qemu,
         disk=DiskModel(**stored["disk"]) if stored["disk"] else None,
-        library=_library(qemu) if stored["disk_library"] else None,
+        library=_library(qemu) if stored["qemu_disk_model"] else None,
         **more,
         **_with_tuples(stored["guest"]),
     )

@@ -15,10 +15,10 @@ from tests.make_results import line_log, meta, write_run
 
 
 def campaign(
-    folder: Path, machine: str, mib: int, gaps: list[float], state: str, programs: int = 1
+    folder: Path, machine: str, mib: float, gaps: list[float], state: str, programs: int = 1
 ) -> Path:
     """A campaign of one run of gitk's with these gaps (s) before their lines."""
-    facts = meta("6.12", machine={"name": machine}, mem_total_kib=mib * 1024)
+    facts = meta("6.12", machine={"name": machine}, mem_total_kib=int(mib * 1024))
     facts["parameters"] |= {"gitk": programs}
     log = line_log([(gap, f"line {number}") for number, gap in enumerate(gaps)], 0.0)
     files: dict[str, str | bytes] = {"meta.json": json.dumps(facts)}
@@ -57,12 +57,15 @@ def test_programs_are_the_load_if_their_number_differs(
 ) -> None:
     drawn: list[Figure] = []
     monkeypatch.setattr(png, "write", lambda draw, path: drawn.append(draw()))
-    folders = [
-        str(campaign(tmp_path / "a", "ssd", 100, [0.5, 9.5], "completed", programs=3)),
+    folders = [  # one has 4 KiB less
+        str(campaign(tmp_path / "a", "ssd", 100 - 4 / 1024, [0.5, 9.5], "completed", programs=3)),
         str(campaign(tmp_path / "b", "ssd", 100, [0.5, 0.5], "completed", programs=2)),
     ]
     assert overload.main([str(tmp_path / "picture.png"), *folders]) == 0
-    assert [line.split()[3] for line in capsys.readouterr().out.splitlines()[1:]] == ["2", "3"]
+    assert [line.split()[1:4] for line in capsys.readouterr().out.splitlines()[1:]] == [
+        ["100", "MiB", "2"],
+        ["100", "MiB", "3"],
+    ]
     shares = drawn[0].axes[0]
     assert shares.get_xlabel() == "programs" and not shares.xaxis_inverted()
     assert np.asarray(shares.lines[0].get_xydata()).tolist() == [[2, 0], [3, 95]]

@@ -15,7 +15,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
 from analysis.reading.load import load_campaign
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from analysis.verdicts.choice import SHOWN, extremes, median_run
 from analysis.verdicts.compare import compare
 from errors import UserError
@@ -111,7 +111,7 @@ def test_gnuplot_prints_a_quoted_text_as_it_is(text: str, tmp_path: Path) -> Non
     done = subprocess.run(
         ["gnuplot", "-"], input=script, capture_output=True, text=True, cwd=tmp_path, check=True
     )
-    assert done.stdout == plain(text, 400).replace("'", "\u2019") + "\n"
+    assert done.stdout == safe_line(text, 400).replace("'", "\u2019") + "\n"
     assert not list(tmp_path.iterdir())
 
 

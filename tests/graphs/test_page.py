@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from analysis.reading.load import load_campaign
-from analysis.reading.words import plain
+from analysis.reading.words import safe_line
 from analysis.text import compare_text, vmstat
 from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
@@ -279,7 +279,10 @@ def test_what_strangers_wrote_is_text(tmp_path: Path) -> None:
         assert not (attributes.get("href") or "#").lower().startswith("javascript")
     for variant in compared.variants:
         assert compared.labels[variant] in parsed.text
-    assert plain(hostile.WHY, 300) in parsed.text and plain(hostile.FACTS["append"]) in parsed.text
+    assert (
+        safe_line(hostile.WHY, 300) in parsed.text
+        and safe_line(hostile.FACTS["append"]) in parsed.text
+    )
     for attributes, text in parsed.scripts[:-2]:
         assert attributes["type"] == "application/json"
         assert not re.search("[<>&\u2028\u2029]", text) and json.loads(text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Compiles a test's driver in C together with sources of vm/disk_library."""
+"""Compiles a test's driver in C together with sources of vm/qemu_disk_model."""
 
 import subprocess
 from pathlib import Path
@@ -13,7 +13,7 @@ SANITIZERS = "-fsanitize=address,undefined"
 
 
 def compiled(folder: Path, driver: str, sources: str, *libraries: str) -> Path:
-    """The program of tests/vm/DRIVER.c and these sources of vm/disk_library, in this folder."""
+    """The program of tests/vm/DRIVER.c and these sources of vm/qemu_disk_model, in this folder."""
     program = folder / driver
     files = [
         str(DRIVERS / f"{driver}.c"),

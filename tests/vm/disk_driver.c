@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * TEST HELPER: a disk of vm/disk_library/disk.c, told what to do. The argument: its words, as in
+ * TEST HELPER: a disk of vm/qemu_disk_model/disk.c, told what to do. The argument: its words, as in
  * DISK_MODEL. Of each line of stdin:
  *     put NOW PLACE BYTES     a request comes
  *     next                    the place and the end of the request that is done first; `idle`

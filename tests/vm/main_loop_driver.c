@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * TEST HELPER: vm/disk_library/main_loop.c with a CPU's thread that waits once, so that the library
+ * TEST HELPER: vm/qemu_disk_model/main_loop.c with a CPU's thread that waits once, so that the library
  * knows it, and then does what the argument says, while the main thread calls ppoll():
  *     stopped        spin, then wait for the main loop; the process stops as ppoll() begins to
  *                    delay the main thread

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * TEST HELPER: vm/disk_library/{requests,rings,disk}.c in a QEMU whose guest has nothing to do: as in
+ * TEST HELPER: vm/qemu_disk_model/{requests,rings,disk}.c in a QEMU whose guest has nothing to do: as in
  * QEMU with an instruction counter as clock, setting a timer makes the clock leap to it, unless the
  * guest has an interrupt to handle. The arguments: a file, the words of its disk without its numbers,
  * and the places of reads of 4096 bytes that come at 0. Prints for each when QEMU handles its end,

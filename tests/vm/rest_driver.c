@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * TEST HELPER: do_the_rest() of vm/disk_library/rings.c on the file that is the first argument.
+ * TEST HELPER: do_the_rest() of vm/qemu_disk_model/rings.c on the file that is the first argument.
  * Further arguments: r or w, 1 or 2 (parts of a vector; 0: no vector), the request's offset and
  * bytes, the kernel's result. Prints the corrected result, and the bytes that are then in the
  * buffer as letters ('.': not read).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * TEST HELPER: vm/disk_library/rings.c with a ring like the one of QEMU's main loop, where what
+ * TEST HELPER: vm/qemu_disk_model/rings.c with a ring like the one of QEMU's main loop, where what
  * waits for an event stands beside reads of a file (the argument; at 0, 4096, 8192 …, of which those
  * at odd places are taken out). Prints what it took, what is done then, how many wait in the ring.
  * The second argument: the ring's flags.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * TEST HELPER: gettimeofday() of vm/disk_library/tlb.c. Prints microseconds: of the host twice, then
+ * TEST HELPER: gettimeofday() of vm/qemu_disk_model/tlb.c. Prints microseconds: of the host twice, then
  * as the CPU's thread three times.
  */
 #include <stdio.h>
