@@ -6,8 +6,6 @@ docs/explain/machines-and-clocks.md
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
-from typing import NamedTuple
 
 from contract.options import Options
 from errors import Exit, UserError
@@ -15,21 +13,13 @@ from run.demands import QEMU_BYTES, host_memory
 from setup import cache
 from vm import disk_model, emulator
 from vm.disk_spec import DiskModel
+from vm.guest import Timing
 from vm.qemu import GUEST, HOST
 from vm.room import free_bytes
 from workloads import registry
 
 HINT = "leave it out, or give --clock host"
 DISK_BYTES = 3 << 30  # of a guest's root and disk under test, at most
-
-
-class Timing(NamedTuple):
-    """A guest's clock (vm.qemu.GUEST or HOST) and why; its disk model and that model's library."""
-
-    clock: str
-    why: str
-    disk: DiskModel | None = None
-    library: Path | None = None
 
 
 def at_once(options: Options, clock: str) -> int:

@@ -58,7 +58,7 @@ def do(job: Job, folder: Path, host: str, name: str, stopped: Stopped) -> Exit:
         return Exit.OK
     with run_copies.partial(run.parent, job.number, host, name) as made:
         # Shared with runs on guests' clocks only.
-        own_clock = job.guest.clock == GUEST
+        own_clock = job.guest.timing.clock == GUEST
         with machine_lock.held(own_clock, print) as machine, stopped.armed():
             if own_clock:
                 machine.share()

@@ -26,7 +26,7 @@ from setup.kernels import Kernel
 from setup.trees.progress import Progress
 from setup.userland import tools
 from vm import emulator, probe
-from vm.guest import Guest
+from vm.guest import Guest, GuestFiles, Hardware
 from vm.qemu import GUEST
 from workloads import registry
 from workloads.workload import Workload
@@ -143,39 +143,40 @@ def make_ready(
     source = music_source(options)
     asked, made = _made(options, pinned, repo, elsewhere)
     say(f"  accelerator: {made.accel} ({made.accel_reason})")
-    clock = timing(options, made.accel)
-    say(f"  machine: {options.machine}, on the {clock.clock}'s clock ({clock.why})")
+    chosen = timing(options, made.accel)
+    say(f"  machine: {options.machine}, on the {chosen.clock}'s clock ({chosen.why})")
     changed = machine_model.changed(options.machine, options.in_machine)
-    if clock.clock != GUEST and "cpu_mips" in changed:
+    if chosen.clock != GUEST and "cpu_mips" in changed:
         say(f"  cpu_mips {options.cpu_mips} is ignored: on the host's clock the CPU is the host's")
-    music_image = disk.music_disk(Path(source)) if clock.clock == GUEST else None
+    music_image = disk.music_disk(Path(source)) if chosen.clock == GUEST else None
     return [
         PreparedVariant(
             resolved.variant,
             Guest(
                 kernel=resolved.kernel,
-                initrd=made.initrds[resolved.boot],
-                root_image=made.images[image_packages(options, resolved.workload.name)],
-                suite=made.suite,
-                history_image=made.history if resolved.options.gitks else None,
-                music=source,
+                files=GuestFiles(
+                    initrd=made.initrds[resolved.boot],
+                    root_image=made.images[image_packages(options, resolved.workload.name)],
+                    suite=made.suite,
+                    history_image=made.history if resolved.options.gitks else None,
+                    music_image=music_image,
+                ),
+                hardware=Hardware(
+                    memory=resolved.options.memory,
+                    cpus=options.cpus,
+                    machine=machine_model.name_of(options.machine),
+                    changed=changed,
+                    mips=options.cpu_mips,
+                    disk_iops=options.disk_iops,
+                    disk_bps=options.disk_bps,
+                    more_disks=resolved.workload.more_disks,
+                ),
+                timing=chosen,
+                emulator=emulator.find(options.qemu),
                 accel=made.accel,
                 accel_reason=made.accel_reason,
-                emulator=emulator.find(options.qemu),
-                memory=resolved.options.memory,
-                cpus=options.cpus,
-                disk_iops=options.disk_iops,
-                disk_bps=options.disk_bps,
+                music=source,
                 append=resolved.variant.append,
-                machine=machine_model.name_of(options.machine),
-                changed=changed,
-                clock=clock.clock,
-                clock_reason=clock.why,
-                mips=options.cpu_mips,
-                disk=clock.disk,
-                library=clock.library,
-                music_image=music_image,
-                more_disks=resolved.workload.more_disks,
             ),
         )
         for resolved in asked
@@ -196,7 +197,8 @@ def another(
     kernel = kernels.resolve(variant.kernel, mirror=options.mirror, progress=progress)
     asked = ResolvedVariant(variant, alone, registry.find(alone.workload), variant.kernel, kernel)
     checks.check_config(alone, variant, kernel)
-    return PreparedVariant(variant, replace(base.guest, kernel=kernel, initrd=asked.initrd()))
+    files = base.guest.files._replace(initrd=asked.initrd())
+    return PreparedVariant(variant, replace(base.guest, kernel=kernel, files=files))
 
 
 def chosen_accelerator(

@@ -212,13 +212,13 @@ class Runner:
         if options.workload != DESKTOP or options.screen:
             facts["memory_of_workload"] = memory_unless_given(options)
         if guest is not made:
-            facts["memory_of_vm"] = guest.memory
+            facts["memory_of_vm"] = guest.hardware.memory
         seed = self._campaign.seed(label, number)
         job = Job(
             label,
             number,
             guest,
-            guest_job(options, variant, clock=guest.clock, seed=seed),
+            guest_job(options, variant, clock=guest.timing.clock, seed=seed),
             facts,
             Streams.of(options, stream_names(options)),
             place,
@@ -264,7 +264,7 @@ class Runner:
         if not self._workers.here:
             return ""
         run_options = [self._options.of(self._ready[label].variant) for label in labels]
-        accel, clock, jobs = guest.accel, guest.clock, self._workers.slots
+        accel, clock, jobs = guest.accel, guest.timing.clock, self._workers.slots
         spans = first_estimate.spans(run_options, accel, jobs, clock, self._options.qemu)
         return first_estimate.words(first_estimate.in_all(spans, jobs)) if spans else ""
 

@@ -7,7 +7,6 @@ Boots each kernel (default: the four of the golden files) under TCG.
 import json
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 from contract.run_record import read_events
@@ -15,8 +14,7 @@ from errors import UserError, run_command
 from run import machine_lock
 from run.arguments import parse
 from run.measure_command import guest_job
-from setup import guest_suite
-from tests.support.vms import FOR_TESTS, SMALL, guest
+from tests.support.vms import SMALL, for_tests, guest
 from vm import session
 
 GOLDEN = Path(__file__).resolve().parent / "golden" / "taskstats"
@@ -32,7 +30,7 @@ def main() -> int:
         options = parse(argv)
         with machine_lock.held(), tempfile.TemporaryDirectory() as folder:
             state, why = session.run(
-                replace(guest(*argv), suite=guest_suite.folder(FOR_TESTS)),
+                for_tests(guest(*argv)),
                 guest_job(
                     options,
                     options.variants[0],

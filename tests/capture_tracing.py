@@ -7,14 +7,12 @@ of kmem:mm_page_alloc to tests/golden/tracing/6.1.format.
 
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 from contract.run_record import read_events
 from run.arguments import parse
 from run.measure_command import guest_job
-from setup import guest_suite
-from tests.support.vms import FOR_TESTS, SMALL, guest
+from tests.support.vms import SMALL, for_tests, guest
 from vm import session
 
 GOLDEN = Path(__file__).resolve().parent / "golden" / "tracing"
@@ -28,7 +26,7 @@ def capture(kernel: str) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         run_dir = Path(scratch)
         session.run(
-            replace(guest(*argv), suite=guest_suite.folder(FOR_TESTS)),
+            for_tests(guest(*argv)),
             guest_job(
                 options,
                 options.variants[0],

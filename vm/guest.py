@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from setup.kernels import Kernel
 from vm.disk_spec import DiskModel
@@ -26,43 +27,69 @@ def append(accel: str, more: str = "") -> str:
     return APPEND + (APPEND_TCG if accel == "tcg" else "") + (f" {more}" if more else "")
 
 
-@dataclass(frozen=True)
-class Guest:
-    """A virtual machine with all that it needs, ready on the host; memory in bytes.
+class GuestFiles(NamedTuple):
+    """What a guest boots and reads.
 
     suite: a folder with the suite's files for the guest, as they were when it was prepared.
-    append: more words of its kernel's command line. music: a folder, or rsync://HOST/module of
-    another machine. machine: the name of the modelled machine; changed: the options that deviate
-    from it. clock, clock_reason: GUEST or HOST, and why. disk: the disk's model, if it has one;
-    otherwise disk_iops (per second) and disk_bps (bytes per second) limit it on the host's clock.
-    library: the compiled disk model; a guest's clock needs it even for a disk without a model.
-    music_image: a disk with the folder `music`, because a guest with its own clock cannot wait for
-    another machine. more_disks: the number of further disks like the one under test.
+    history_image: None if the workload reads no history. music_image: a disk with the folder
+    `music`, because a guest with its own clock cannot wait for another machine; else None.
     """
 
-    kernel: Kernel
     initrd: Path
     root_image: Path
     suite: Path
-    history_image: Path | None  # None: the workload reads no history
-    music: str
-    accel: str
-    accel_reason: str
-    emulator: Emulator
+    history_image: Path | None = None
+    music_image: Path | None = None
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """The modelled machine; memory in bytes.
+
+    machine: its name; changed: the options that deviate from it. disk_iops (per second) and
+    disk_bps (bytes per second) limit a disk without a model, on the host's clock. more_disks: the
+    number of further disks like the one under test.
+    """
+
     memory: int
     cpus: int
-    disk_iops: int | None = None
-    disk_bps: int | None = None
-    append: str = ""
     machine: str = HOST
     changed: tuple[str, ...] = ()
-    clock: str = HOST
-    clock_reason: str = ""
     mips: int | None = None
+    disk_iops: int | None = None
+    disk_bps: int | None = None
+    more_disks: int = 0
+
+
+class Timing(NamedTuple):
+    """A guest's clock (vm.qemu.GUEST or HOST) and why; its disk's model, or None.
+
+    library: the compiled disk model; a guest's clock needs it even for a disk without a model.
+    """
+
+    clock: str
+    why: str
     disk: DiskModel | None = None
     library: Path | None = None
-    music_image: Path | None = None
-    more_disks: int = 0
+
+
+@dataclass(frozen=True)
+class Guest:
+    """A virtual machine with all that it needs, ready on the host.
+
+    append: more words of its kernel's command line. music: a folder, or rsync://HOST/module of
+    another machine.
+    """
+
+    kernel: Kernel
+    files: GuestFiles
+    hardware: Hardware
+    timing: Timing
+    emulator: Emulator
+    accel: str
+    accel_reason: str
+    music: str
+    append: str = ""
 
 
 @dataclass(frozen=True)

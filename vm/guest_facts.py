@@ -17,16 +17,16 @@ def host_facts(guest: Guest) -> dict[str, Any]:
     return {
         "accelerator": guest.accel,
         "accelerator_reason": guest.accel_reason,
-        "clock": {"kind": guest.clock, "why": guest.clock_reason},
+        "clock": {"kind": guest.timing.clock, "why": guest.timing.why},
         "machine": {
-            "name": guest.machine,
-            "changed": list(guest.changed),
+            "name": guest.hardware.machine,
+            "changed": list(guest.hardware.changed),
             "qemu": guest.emulator.version,
             "qemu_of": guest.emulator.origin,
             "tools": tools.identity(),
             "type": MACHINE,
             "cpu": CPU[guest.accel],
-            **({"mips": guest.mips} if guest.clock == GUEST else {}),
+            **({"mips": guest.hardware.mips} if guest.timing.clock == GUEST else {}),
         },
         "disk": _disk_facts(guest),
         "host": {"cpu_model": cpu_model()},
@@ -36,21 +36,21 @@ def host_facts(guest: Guest) -> dict[str, Any]:
 
 def _disk_facts(guest: Guest) -> dict[str, Any]:
     of_disk: dict[str, Any] = {"model": "virtio-blk, sparse file"}
-    if guest.disk is not None:
+    if guest.timing.disk is not None:
         of_disk = {
             "model": "virtio-blk, a model of a disk (docs/explain/machines-and-clocks.md)",
-            "kind": "rotating" if guest.disk.rotates else "flash",
-            "parallel": guest.disk.parallel,
-            "depth": guest.disk.depth,
-            "queues": guest.disk.queues,
+            "kind": "rotating" if guest.timing.disk.rotates else "flash",
+            "parallel": guest.timing.disk.parallel,
+            "depth": guest.timing.disk.depth,
+            "queues": guest.timing.disk.queues,
         }
     return {
         "size_bytes": WORK_DISK_BYTES,
         "cache": CACHE,
-        "iops": guest.disk_iops,
-        "bps": guest.disk_bps,
+        "iops": guest.hardware.disk_iops,
+        "bps": guest.hardware.disk_bps,
         **of_disk,
-        **({"more": guest.more_disks} if guest.more_disks else {}),
+        **({"more": guest.hardware.more_disks} if guest.hardware.more_disks else {}),
     }
 
 
@@ -67,13 +67,14 @@ def outside_facts(guest: Guest, guest_job: GuestJob) -> dict[str, Any]:
             **({"unwinder": "guess"} if _guesses_stacks(kernel) else {}),
         },
         "append": guest.append,
-        **({"seed": guest_job.seed} if guest.clock == GUEST else {}),
+        **({"seed": guest_job.seed} if guest.timing.clock == GUEST else {}),
     }
 
 
 def _contents(guest: Guest) -> dict[str, str]:
     """The digests of the guest's image and of its part of the suite."""
-    return {"image": cache.digest(guest.root_image), "suite": cache.tree_digest(guest.suite)}
+    files = guest.files
+    return {"image": cache.digest(files.root_image), "suite": cache.tree_digest(files.suite)}
 
 
 def _guesses_stacks(kernel: Kernel) -> bool:

@@ -79,7 +79,7 @@ def run(
         state = ABORTED
     if disks is not None:
         facts["disk"] = {**facts["disk"], "requests": disks.requests, "aged": disks.aged}
-    if guest.clock == HOST:
+    if guest.timing.clock == HOST:
         facts["host"] = {**facts["host"], "busy_by_others": others.share()}
     close(run_dir, facts, state, why)
     return state, why
@@ -98,38 +98,38 @@ def _supervise(
         appending(run_dir, guest_job.files) as memory,
         reserved(run_dir),  # released before the memory is emptied: room for it on a full disk
         cache.scratch(SCRATCH) as scratch,
-        copied_disk(scratch, guest.root_image) as root,
+        copied_disk(scratch, guest.files.root_image) as root,
         contextlib.ExitStack() as opened,
     ):
         tested = {
             serial: opened.enter_context(work_disk(scratch))
-            for serial in (WORK, *more_disks(guest.more_disks))
+            for serial in (WORK, *more_disks(guest.hardware.more_disks))
         }
         job = scratch / "job.img"
         command = scratch / "run" / "command"
         command.parent.mkdir()
         command.write_text(guest_job.command)
-        disk.job_disk(job, guest.suite, {"run": command.parent})
-        own = guest.clock == GUEST
+        disk.job_disk(job, guest.files.suite, {"run": command.parent})
+        own = guest.timing.clock == GUEST
         disks = [
             Disk("root", "/dev/fdset/1"),
             Disk("job", str(job), read_only=True),
         ]
-        if guest.history_image is not None:
-            disks.append(Disk("history", str(guest.history_image), read_only=True))
+        if guest.files.history_image is not None:
+            disks.append(Disk("history", str(guest.files.history_image), read_only=True))
         if own:
-            disks.append(Disk("music", str(guest.music_image), read_only=True))
+            disks.append(Disk("music", str(guest.files.music_image), read_only=True))
         fdsets = {1: root}
-        modelled = guest.disk is not None
+        modelled = guest.timing.disk is not None
         for number, (serial, fds) in enumerate(tested.items(), start=2):
             fdsets[number] = fds
             disks.append(
                 Disk(
                     serial,
                     f"/dev/fdset/{number}",
-                    iops=None if modelled else guest.disk_iops,
-                    bps=None if modelled else guest.disk_bps,
-                    model=guest.disk,
+                    iops=None if modelled else guest.hardware.disk_iops,
+                    bps=None if modelled else guest.hardware.disk_bps,
+                    model=guest.timing.disk,
                     descriptor=fds[0],
                 )
             )
@@ -137,18 +137,18 @@ def _supervise(
             emulator=guest.emulator,
             accel=guest.accel,
             kernel=guest.kernel.image,
-            initrd=guest.initrd,
+            initrd=guest.files.initrd,
             append=append(guest.accel, guest.append),
-            memory=guest.memory,
-            cpus=guest.cpus,
+            memory=guest.hardware.memory,
+            cpus=guest.hardware.cpus,
             console_log=run_dir / CONSOLE_LOG,
             disks=disks,
             results=memory.path,
             music_command=None if own else music_command(guest.music, scratch),
             fdsets=fdsets,
-            mips=guest.mips if own else None,
+            mips=guest.hardware.mips if own else None,
             seed=guest_job.seed,
-            library=guest.library,
+            library=guest.timing.library,
         )
         with running(spec, scratch) as machine:
             booted(machine)

@@ -100,7 +100,7 @@ def main() -> int:
     stopped = Stopped()
     with machine_lock.held(options.clock != "host", print) as machine:
         ((variant, guest),) = make_ready(options)
-        if guest.clock == GUEST:
+        if guest.timing.clock == GUEST:
             machine.share()
         else:
             machine.keep()
@@ -115,7 +115,7 @@ def main() -> int:
             options.commits,
             options.passes,
             limit_s=options.timeout,
-            own_clock=guest.clock == GUEST,
+            own_clock=guest.timing.clock == GUEST,
         )
         with screen, view, stopped.armed():
             state, why = session.run(
@@ -124,7 +124,7 @@ def main() -> int:
                     options,
                     variant,
                     "python3 -m benchmarks.observer.in_guest",
-                    clock=guest.clock,
+                    clock=guest.timing.clock,
                 ),
                 run_dir,
                 tick=view.tick,

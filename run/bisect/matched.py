@@ -48,7 +48,10 @@ class Matched(Oversight):
         """The guest with a memory size that gives it the same MemAvailable as the good end."""
         more = self._memory.more_mib(label, self.near(label))
         self._given[label] = more
-        return replace(guest, memory=guest.memory + (more << 20)) if more else guest
+        if not more:
+            return guest
+        memory = guest.hardware.memory + (more << 20)
+        return replace(guest, hardware=replace(guest.hardware, memory=memory))
 
     def near(self, label: str) -> str:
         """A kernel of about the same size: for BASE-revert-COMMIT it is BASE."""

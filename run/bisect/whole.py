@@ -93,9 +93,9 @@ class Bisect:
                 hint="another configuration may: --kernel-config",
             )
         where = opening.chosen(self._asked.options, self.folder)
-        clocks = [one.guest.clock for one in made]
+        clocks = [one.guest.timing.clock for one in made]
         opening.check(where, self._options, clocks, bisects=True)
-        if all(one.guest.clock == GUEST for one in made):
+        if all(one.guest.timing.clock == GUEST for one in made):
             machine.share()
         else:
             machine.keep()

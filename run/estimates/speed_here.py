@@ -13,12 +13,13 @@ def measure(options: Options, ready: list[PreparedVariant], jobs: int) -> None:
     first = ready[0].guest
     run_options = [options.of(one.variant) for one in ready]
     sizes = [first_estimate.instructions(one) for one in run_options]
-    if first.clock != GUEST or None in sizes or speed.known(options.qemu) is not None:
+    if first.timing.clock != GUEST or None in sizes or speed.known(options.qemu) is not None:
         return
-    if first_estimate.spans(run_options, first.accel, jobs, first.clock, options.qemu):
+    if first_estimate.spans(run_options, first.accel, jobs, first.timing.clock, options.qemu):
         return
+    initrd = first.files.initrd
     with ending_children():
         timed(
             "how fast this machine emulates",
-            lambda: speed.measured(options.qemu, first.emulator, first.kernel.image, first.initrd),
+            lambda: speed.measured(options.qemu, first.emulator, first.kernel.image, initrd),
         )

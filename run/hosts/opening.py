@@ -81,7 +81,7 @@ def workers(
             _leave(before, [])
             before.on = where
             before.write(folder)
-        yield Local(clock.parallel_jobs(options, (one.guest.clock for one in ready)))
+        yield Local(clock.parallel_jobs(options, (one.guest.timing.clock for one in ready)))
         return
     now = before or Kept(where)
     listed = host_list.hosts(where)
@@ -91,7 +91,7 @@ def workers(
     now.write(folder)
     job = proof.job_of(options, ready[0].variant, ready[0].guest)
     runs = RunHosts(now, folder)
-    blocks = Blocks(len(ready), now.runs) if job.guest.clock == HOST else None
+    blocks = Blocks(len(ready), now.runs) if job.guest.timing.clock == HOST else None
     if slurm.is_slurm(where):
         try:
             with slurm_opening.workers(where, now, folder, job, runs.note, blocks) as in_slurm:

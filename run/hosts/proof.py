@@ -53,7 +53,7 @@ def job_of(options: Options, variant: Variant, guest: Guest) -> Job:
         LABEL,
         1,
         guest,
-        guest_job(short, variant, clock=guest.clock),
+        guest_job(short, variant, clock=guest.timing.clock),
         {"label": LABEL, "parameters": short.parameters},
         Streams.of(short, stream_names(short)),
     )

@@ -53,7 +53,7 @@ def _files() -> Iterator[Path]:
 def needed(job: Job) -> dict[str, tuple[str, Path]]:
     """The files that a host's cache needs for a job: place in the cache -> (digest, path here)."""
     paths = [*jobs.files(job.guest).values(), tools.root()]
-    paths += [job.guest.library] if job.guest.library else []
+    paths += [job.guest.timing.library] if job.guest.timing.library else []
     digests = {path: jobs.digest_of(path) for path in paths}
     return {
         plan_file.place_of(jobs.name_in_cache(path), digest): (digest, path)

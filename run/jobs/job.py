@@ -17,13 +17,11 @@ from setup import cache
 from setup.kernels import Kernel
 from vm import disk_model, emulator
 from vm.disk_spec import DiskModel
-from vm.guest import Guest, GuestJob
+from vm.guest import Guest, GuestFiles, GuestJob, Hardware, Timing
 from workloads import registry
 
-GUEST_FILES = ("initrd", "root_image", "suite", "history_image", "music_image")
 KERNEL_FILES = ("image", "config")
-# Fields of Guest that are files, or that the worker looks up itself.
-NOT_PLAIN = {"kernel", "emulator", "disk", "library", *GUEST_FILES}
+TEXTS = ("accel", "accel_reason", "music", "append")  # fields of Guest
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ class Job:
 def files(guest: Guest) -> dict[str, Path]:
     """The files of a guest: their kind -> path."""
     paths = {f"kernel {name}": getattr(guest.kernel, name) for name in KERNEL_FILES}
-    paths |= {name.replace("_", " "): getattr(guest, name) for name in GUEST_FILES}
+    paths |= {name.replace("_", " "): path for name, path in guest.files._asdict().items()}
     return {name: path for name, path in paths.items() if path is not None}
 
 
@@ -99,7 +97,6 @@ def to_json(job: Job) -> dict[str, Any]:
         for item in fields(Kernel)
         if item.name not in (*KERNEL_FILES, "modules", "log", "changes")
     }
-    plain = {item.name: getattr(guest, item.name) for item in fields(Guest)}
     return {
         "label": job.label,
         "number": job.number,
@@ -107,9 +104,11 @@ def to_json(job: Job) -> dict[str, Any]:
         "streams": asdict(job.streams),
         "guest_job": asdict(job.guest_job),
         "kernel": kernel,
-        "guest": {name: value for name, value in plain.items() if name not in NOT_PLAIN},
-        "disk": None if guest.disk is None else asdict(guest.disk),
-        "qemu_disk_model": guest.library is not None,
+        "guest": {name: getattr(guest, name) for name in TEXTS},
+        "hardware": asdict(guest.hardware),
+        "clock": {"clock": guest.timing.clock, "why": guest.timing.why},
+        "disk": None if guest.timing.disk is None else asdict(guest.timing.disk),
+        "qemu_disk_model": guest.timing.library is not None,
         "qemu": guest.emulator.origin,
         "files": {
             what: {"name": name_in_cache(path), "sha256": digest_of(path)}
@@ -131,14 +130,18 @@ def from_json(stored: Mapping[str, Any]) -> Job:
         modules=None,
         config=there.get("kernel config"),
     )
-    more: dict[str, Any] = {name: there.get(name.replace("_", " ")) for name in GUEST_FILES}
+    paths: dict[str, Any] = {name: there.get(name.replace("_", " ")) for name in GuestFiles._fields}
     guest = Guest(
         kernel=kernel,
+        files=GuestFiles(**paths),
+        hardware=Hardware(**_with_tuples(stored["hardware"])),
+        timing=Timing(
+            **stored["clock"],
+            disk=DiskModel(**stored["disk"]) if stored["disk"] else None,
+            library=_library(qemu) if stored["qemu_disk_model"] else None,
+        ),
         emulator=qemu,
-        disk=DiskModel(**stored["disk"]) if stored["disk"] else None,
-        library=_library(qemu) if stored["qemu_disk_model"] else None,
-        **more,
-        **_with_tuples(stored["guest"]),
+        **stored["guest"],
     )
     return Job(
         label=stored["label"],

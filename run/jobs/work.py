@@ -25,7 +25,7 @@ def do(
         job.streams.commits,
         job.streams.passes,
         limit_s=job.streams.limit_s,
-        own_clock=job.guest.clock == GUEST,
+        own_clock=job.guest.timing.clock == GUEST,
         named=beside_others,
         expected=job.expected,
     ) as view:

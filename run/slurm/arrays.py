@@ -28,7 +28,7 @@ class Arrays:
 
     def __init__(self, options: SlurmOptions, folder: Path, suite: Path, proof: Job) -> None:
         self._options, self._folder, self._suite = options, folder, suite
-        self._exclusive = proof.guest.clock == HOST
+        self._exclusive = proof.guest.timing.clock == HOST
         planned = {"job": plan_file.portable(proof), "links": _links(proof)}
         self._shared = {"suite": suite.name, "proof": planned}
 
@@ -60,7 +60,7 @@ class Arrays:
         words = ["--exclusive"] if self._exclusive else ["--cpus-per-task=1"]
         words += [f"--output={folder}/%a.log", f"--chdir={folder}"]
         if "mem" not in given:
-            largest = max(task.job.guest.memory for task in tasks) >> 20
+            largest = max(task.job.guest.hardware.memory for task in tasks) >> 20
             words.append(f"--mem={largest + OVERHEAD_MIB}")
         if "time" not in given:
             limit_s = max(task.job.streams.limit_s for task in tasks)

@@ -23,6 +23,7 @@ from run.slurm.slurm_workers import SlurmWorkers
 from tests.make_results import write_run
 from tests.run.test_slurm_queue import PlayedQueue, Said
 from tests.support import played_jobs
+from vm.guest import Timing
 from vm.qemu import GUEST, HOST
 
 LABELS = ("6.12", "7.2", "7.3")
@@ -31,7 +32,7 @@ LABELS = ("6.12", "7.2", "7.3")
 def job(label: str, number: int) -> Job:
     """A job on the host's clock."""
     made = played_jobs.job(label, number)
-    return replace(made, guest=replace(made.guest, clock=HOST))
+    return replace(made, guest=replace(made.guest, timing=Timing(HOST, "")))
 
 
 class PlayedHost:

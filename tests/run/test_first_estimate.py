@@ -15,6 +15,7 @@ from run.estimates import durations, first_estimate, speed_here
 from run.estimates.first_estimate import FIRST, UNKNOWN, a_run, in_all, words
 from run.preparation import PreparedVariant
 from vm import speed
+from vm.guest import Timing
 from vm.qemu import GUEST, HOST
 
 QUICK = ["--profile", "quick", "--jobs", "2"]
@@ -102,7 +103,11 @@ def test_the_speed_is_measured_only_if_an_estimate_needs_it(
 
     def made_ready(options: Options, clock: str = GUEST) -> None:
         guest: Any = SimpleNamespace(
-            accel="tcg", clock=clock, emulator=None, kernel=SimpleNamespace(image=None), initrd=None
+            accel="tcg",
+            timing=Timing(clock, ""),
+            emulator=None,
+            kernel=SimpleNamespace(image=None),
+            files=SimpleNamespace(initrd=None),
         )
         speed_here.measure(options, [PreparedVariant(options.variants[0], cast(Any, guest))], 2)
 

@@ -28,7 +28,7 @@ from run.runner import Outcome, Runner
 from tests.make_results import line_log, meta, write_run
 from tests.run.test_campaign import kernel
 from vm import session, speed
-from vm.guest import Guest, GuestJob
+from vm.guest import Guest, GuestJob, Timing
 from vm.qemu import GUEST, HOST
 
 Played = Callable[[str, int], tuple[str, float]]  # (label, attempt) -> state, stalled seconds
@@ -58,7 +58,8 @@ class Play:
         found = [(one, kernel(one.kernel.removeprefix("debian:"))) for one in options.variants]
         ready: Any = {
             variant.label: PreparedVariant(
-                variant, cast(Guest, SimpleNamespace(accel="tcg", clock=clock, kernel=one))
+                variant,
+                cast(Guest, SimpleNamespace(accel="tcg", timing=Timing(clock, ""), kernel=one)),
             )
             for variant, (_, one) in zip(campaign.enter(found), found, strict=True)
         }

@@ -19,7 +19,7 @@ from run.preparation import PreparedVariant
 from run.runner import Outcome, Oversight, Runner
 from tests.make_results import write_run
 from tests.run.test_campaign import kernel
-from vm.guest import Guest
+from vm.guest import Guest, Hardware, Timing
 from vm.qemu import GUEST
 
 
@@ -85,7 +85,12 @@ def go(
     options = parse([*argv, "--out", str(folder)])
     campaign = Campaign(options, argv)
     found = kernel("6.1")
-    guest = SimpleNamespace(accel="tcg", clock=GUEST, kernel=found, memory=options.memory)
+    guest = SimpleNamespace(
+        accel="tcg",
+        timing=Timing(GUEST, ""),
+        kernel=found,
+        hardware=Hardware(memory=options.memory, cpus=1),
+    )
     (variant,) = campaign.enter([(options.variants[0], found)])
     ready: Mapping[str, Any] = {"6.1": PreparedVariant(variant, cast(Guest, guest))}
     runner = Runner(options, campaign, ready, workers, lambda: False, oversight)

@@ -28,7 +28,7 @@ from setup.kernels import Kernel
 from setup.trees.failures import DoesNotCompile
 from tests.make_results import line_log, meta, table, write_run
 from vm import session
-from vm.guest import Guest, GuestJob
+from vm.guest import Guest, GuestJob, Hardware, Timing
 from vm.qemu import GUEST
 
 MARKS = ("Kbuild", "Kconfig", "MAINTAINERS")
@@ -129,15 +129,13 @@ class Player:
     def _ready(self, variant: Variant) -> PreparedVariant:
         guest = Guest(
             kernel=self._kernel(variant),
-            **{
-                name: cast(Any, None)
-                for name in ("initrd", "root_image", "suite", "history_image", "music", "emulator")
-            },
+            files=cast(Any, None),
+            hardware=Hardware(memory=230 << 20, cpus=1),
+            timing=Timing(GUEST, ""),
+            emulator=cast(Any, None),
             accel="tcg",
             accel_reason="",
-            memory=230 << 20,
-            cpus=1,
-            clock=GUEST,
+            music="",
         )
         return PreparedVariant(variant, guest)
 
@@ -173,7 +171,7 @@ class Player:
         with self._lock:
             self.world.ran.append(f"{run_dir.parent.parent.name}/{run_dir.parent.name}")
             self.world.stopped = self.world.stopped or len(self.world.ran) > self.world.stop_after
-        available = (guest.memory >> 10) - self.world.sizes.get(commit, 0) - 40_000
+        available = (guest.hardware.memory >> 10) - self.world.sizes.get(commit, 0) - 40_000
         rows: dict[str, list[float | int | None]] = {
             "elapsed_s": [0.0],
             "late_s": [0.0],

@@ -48,7 +48,7 @@ def go(folder: Path, where: str, runs: int, stopped: Stopped) -> Outcome:
     ready = {one.label: PreparedVariant(one, guests[one.kernel]) for one in campaign.enter(found)}
     chosen = opening.chosen(["--on", where] if where else [], folder)
     entered = list(ready.values())
-    opening.check(chosen, options, [one.guest.clock for one in entered])
+    opening.check(chosen, options, [one.guest.timing.clock for one in entered])
     with opening.workers(chosen, folder, options, entered, stopped) as workers, stopped.armed():
         return Runner(options, campaign, ready, workers, stopped).go()
 

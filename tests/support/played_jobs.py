@@ -8,7 +8,7 @@ from run.jobs.job import Job, Streams
 from setup import cache
 from setup.kernels import Kernel
 from vm.emulator import Emulator
-from vm.guest import Guest, GuestJob
+from vm.guest import Guest, GuestFiles, GuestJob, Hardware, Timing
 from vm.qemu import GUEST
 
 
@@ -20,7 +20,7 @@ def in_cache(name: str, text: str) -> Path:
     return path
 
 
-def guest(label: str = "6.12", **more: Any) -> Guest:
+def guest(label: str = "6.12", **hardware: Any) -> Guest:
     """A guest of files that are in the cache, and of a kernel that is elsewhere."""
     image = cache.place().parent / "elsewhere" / f"vmlinuz-{label}"
     image.parent.mkdir(parents=True, exist_ok=True)
@@ -39,25 +39,24 @@ def guest(label: str = "6.12", **more: Any) -> Guest:
     )
     return Guest(
         kernel=kernel,
-        initrd=in_cache("initramfs/i", "an initramfs"),
-        root_image=in_cache("images/r", "a root"),
-        suite=in_cache("suites/s", "a suite"),
-        history_image=None,
-        music="/music",
+        files=GuestFiles(
+            initrd=in_cache("initramfs/i", "an initramfs"),
+            root_image=in_cache("images/r", "a root"),
+            suite=in_cache("suites/s", "a suite"),
+            music_image=in_cache("music-disks/m", "music"),
+        ),
+        hardware=Hardware(**{"memory": 230 << 20, "cpus": 1, **hardware}),
+        timing=Timing(GUEST, "played"),
+        emulator=Emulator("qemu", "7.2", Path("/")),
         accel="tcg",
         accel_reason="played",
-        emulator=Emulator("qemu", "7.2", Path("/")),
-        memory=more.pop("memory", 230 << 20),
-        cpus=1,
-        clock=GUEST,
-        music_image=in_cache("music-disks/m", "music"),
-        **more,
+        music="/music",
     )
 
 
-def job(label: str = "6.12", number: int = 1, **more: Any) -> Job:
+def job(label: str = "6.12", number: int = 1, **hardware: Any) -> Job:
     """A job of that guest."""
     guest_job = GuestJob("run_test.sh\n", ["events.jsonl"], 300, 60, ("gitk-1",), seed=number)
     facts = {"label": label, "order": number, "parameters": {"commits": 10}}
     streams = Streams(("gitk-1",), 10, 1, 300.0)
-    return Job(label, number, guest(label, **more), guest_job, facts, streams)
+    return Job(label, number, guest(label, **hardware), guest_job, facts, streams)

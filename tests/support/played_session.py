@@ -65,7 +65,8 @@ def run(
     why = "as played"
     if stopped():
         state, why = "aborted", "interrupted by the user"
-    text = f"{guest_job.seed} {guest.memory} {guest.kernel.image_digest} {played.get('bytes', '')}"
+    size, digest = guest.hardware.memory, guest.kernel.image_digest
+    text = f"{guest_job.seed} {size} {digest} {played.get('bytes', '')}"
     (run_dir / "latency-gitk-1.log").write_text(f"0.05 0.05 {text}\n")
     events.close()
     if not is_proof:

@@ -85,6 +85,13 @@ def options(*more: str) -> Options:
     return parse([*SMALL, *more])
 
 
+def for_tests(ready: Guest) -> Guest:
+    """The guest, with the tests' programs beside the suite's."""
+    return dataclasses.replace(
+        ready, files=ready.files._replace(suite=guest_suite.folder(FOR_TESTS))
+    )
+
+
 def run_in_vm(
     run_dir: Path,
     opts: Options,
@@ -104,10 +111,10 @@ def run_in_vm(
     watcher = booted or WhenUnderWay(run_dir, 0, None)
     machine = ready or guest(*SMALL)
     if program != GUEST_PROGRAM:
-        machine = dataclasses.replace(machine, suite=guest_suite.folder(FOR_TESTS))
+        machine = for_tests(machine)
     try:
-        with nothing_left(), machine_lock.held(machine.clock == GUEST) as lock:
-            if machine.clock == GUEST:
+        with nothing_left(), machine_lock.held(machine.timing.clock == GUEST) as lock:
+            if machine.timing.clock == GUEST:
                 lock.share()
             state, why = session.run(
                 machine,
@@ -115,7 +122,7 @@ def run_in_vm(
                     opts,
                     opts.variants[0],
                     program,
-                    clock=machine.clock,
+                    clock=machine.timing.clock,
                     seed=seed,
                 ),
                 run_dir,
@@ -138,7 +145,9 @@ def run_in_vm(
 
 def disk_speeds(run_dir: Path, *argv: str, more_disks: int = 0) -> dict[str, float]:
     """What the disks of a guest do, by its clock: tests/guest/disk_speed.py says which figures."""
-    ready = dataclasses.replace(guest(*argv), more_disks=more_disks)
+    made = guest(*argv)
+    hardware = dataclasses.replace(made.hardware, more_disks=more_disks)
+    ready = dataclasses.replace(made, hardware=hardware)
     program = "python3 /suite/tests/guest/disk_speed.py"
     run_in_vm(run_dir, parse(list(argv)), ready=ready, program=program)
     console = (run_dir / "console.log").read_text()

@@ -12,13 +12,14 @@ import pytest
 from contract.run_record import Events
 from setup import cache
 from vm import session
-from vm.guest import Guest, GuestJob
+from vm.guest import Guest, GuestFiles, GuestJob, Hardware, Timing
 from vm.qemu import GUEST
 
 
 class FakeGuest:
-    clock = GUEST
-    root_image = Path("root")
+    timing = Timing(GUEST, "")
+    files = GuestFiles(Path("initrd"), Path("root"), Path("suite"))
+    hardware = Hardware(memory=1 << 28, cpus=1)
 
 
 def _make(image: Path) -> None:
