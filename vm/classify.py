@@ -79,7 +79,7 @@ def classify(
     if command is None:
         return LOST, "QEMU exited before the guest reported a result"
     status = int(command[1])
-    if status < _BY_SIGNAL:
+    if status <= _BY_SIGNAL:
         # The measuring program ended by itself: the kernel is not to blame.
         return ABORTED, f"the guest's command ended with status {status}"
     return LOST, _killed_session(status - _BY_SIGNAL, console)

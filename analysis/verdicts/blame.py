@@ -145,4 +145,4 @@ def _missing(tests: Mapping[str, Comparison]) -> str:
         return ""
     known = len(test.sample.values) + len(test.base.values)
     every = test.sample.runs + test.base.runs
-    return f" (known of {known} of {every} runs)" if known < every else ""
+    return f" (causes are known for {known} of {every} runs)" if known < every else ""

@@ -21,7 +21,7 @@ from vm.guest import Guest, GuestFiles, GuestJob, Hardware, Timing
 from workloads import registry
 
 KERNEL_FILES = ("image", "config")
-TEXTS = ("accel", "accel_reason", "music", "append")  # fields of Guest
+PARTS = {"kernel", "files", "hardware", "timing", "emulator"}  # of a Guest; all else is text
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,9 @@ def to_json(job: Job) -> dict[str, Any]:
         "streams": asdict(job.streams),
         "guest_job": asdict(job.guest_job),
         "kernel": kernel,
-        "guest": {name: getattr(guest, name) for name in TEXTS},
+        "guest": {
+            item.name: getattr(guest, item.name) for item in fields(Guest) if item.name not in PARTS
+        },
         "hardware": asdict(guest.hardware),
         "clock": {"clock": guest.timing.clock, "why": guest.timing.why},
         "disk": None if guest.timing.disk is None else asdict(guest.timing.disk),

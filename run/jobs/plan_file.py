@@ -12,7 +12,7 @@ from run.jobs import job as jobs
 from run.jobs.job import Job
 from setup import cache
 
-FORMAT = 2
+FORMAT = 3
 LARGEST = 64 << 20  # bytes, of a plan; no more are read
 
 

@@ -4,6 +4,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from run.run_folders import completed
 from setup import cache
 from tests.support import played_jobs, played_session
 from vm import emulator, session
+from vm.disk_spec import DiskModel
 
 SUITE = Path(__file__).resolve().parents[2]
 
@@ -49,7 +51,10 @@ def do(monkeypatch: pytest.MonkeyPatch, plan: Path, *more: str) -> int:
 
 
 def test_a_job_is_the_same_after_its_file(plan: Path) -> None:
-    before = played_jobs.job(number=2, disk_iops=57, more_disks=2, changed=("memory",))
+    before = played_jobs.job(number=2, disk_iops=57, more_disks=2, changed=("memory",), mips=500)
+    disk = DiskModel(True, 57, 58_000_000, parallel=1, depth=32, queues=1)
+    timing = before.guest.timing._replace(disk=disk)
+    before = replace(before, guest=replace(before.guest, append="quiet", timing=timing))
     plan_file.write(plan, [before])
     after = plan_file.read(plan, "6.12", 2)
     assert jobs.to_json(after) == jobs.to_json(before)
