@@ -45,8 +45,9 @@ def in_vms(
     elsewhere = where != host_list.LOCAL
     prepared = make_ready(options, opened.pinned, elsewhere=elsewhere)
     ready = built.without_twins(prepared, opened.stored(), say)
-    opening.check(where, options, [one.guest.timing.clock for one in ready])
-    if elsewhere or all(one.guest.timing.clock == GUEST for one in ready):
+    clocks = [one.guest.timing.clock for one in ready]
+    opening.check(where, options, clocks)
+    if elsewhere or all(clock == GUEST for clock in clocks):
         machine.share()
     else:
         machine.keep()

@@ -3,6 +3,8 @@
 
 from collections.abc import Sequence
 
+from errors import printable
+
 NOT_AVAILABLE = "not available"
 NUMBERS = (
     *("no", "one", "two", "three", "four", "five", "six"),
@@ -17,8 +19,7 @@ def safe_line(value: object, limit: int = 200) -> str:
     """
     if value is None or isinstance(value, dict | list):
         return NOT_AVAILABLE
-    text = " ".join(str(value)[: 4 * limit].split())
-    text = "".join(char if char.isprintable() else "?" for char in text)
+    text = printable(" ".join(str(value)[: 4 * limit].split()))
     return text if len(text) <= limit else text[: limit - 2] + ".."
 
 

@@ -45,9 +45,9 @@ def run_lines(run: Run) -> Iterator[str]:
         yield from _side_by_side(table, places)
 
 
-def _of(row: TableRow, said: Sequence[Figures]) -> list[Figures]:
+def _of(row: TableRow, lines: Sequence[Figures]) -> list[Figures]:
     """The lines that have a figure of this row."""
-    return [line for line in said if any(key in line for key in row.figures)]
+    return [line for line in lines if any(key in line for key in row.figures)]
 
 
 def _side_by_side(

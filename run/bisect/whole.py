@@ -95,7 +95,7 @@ class Bisect:
         where = opening.chosen(self._asked.options, self.folder)
         clocks = [one.guest.timing.clock for one in made]
         opening.check(where, self._options, clocks, bisects=True)
-        if all(one.guest.timing.clock == GUEST for one in made):
+        if all(clock == GUEST for clock in clocks):
             machine.share()
         else:
             machine.keep()

@@ -359,22 +359,22 @@ def test_the_page_has_chart_table_and_cards(real: Compared, tmp_path: Path) -> N
 
 def test_without_evidence_there_is_no_chart(tmp_path: Path) -> None:
     loaded = load_campaign(campaign(tmp_path / "c", {"a": [20.0]}))
-    found = compare(loaded)
-    assert stalled_by_cause.draw(found, tmp_path / "causes.png") is None
-    assert export.causes_json(found) == ""
-    text = page.write(found, tmp_path / "index.html").read_text(encoding="utf-8")
+    compared = compare(loaded)
+    assert stalled_by_cause.draw(compared, tmp_path / "causes.png") is None
+    assert export.causes_json(compared) == ""
+    text = page.write(compared, tmp_path / "index.html").read_text(encoding="utf-8")
     assert 'id="causes-chart"' not in text and text.count("No evidence was recorded") == 1
 
 
 def test_where_nobody_stalled_there_is_nothing_to_divide(tmp_path: Path) -> None:
     loaded = load_campaign(campaign(tmp_path / "c", {"a": [0.0, 0.0], "b": [0.0, "hung"]}))
     causes = causes_in(loaded, {"a": {"lock": 1.0}, "b": {"lock": 1.0}})
-    found = compare(loaded, causes=causes)
-    assert found.causes.total == {"a": 0.0, "b": 0.0}
-    assert stalled_by_cause.draw(found, tmp_path / "causes.png") is None
-    html = page.write(found, tmp_path / "index.html").read_text(encoding="utf-8")
+    compared = compare(loaded, causes=causes)
+    assert compared.causes.total == {"a": 0.0, "b": 0.0}
+    assert stalled_by_cause.draw(compared, tmp_path / "causes.png") is None
+    html = page.write(compared, tmp_path / "index.html").read_text(encoding="utf-8")
     assert 'id="causes-chart"' not in html
-    for text in (summary(loaded, found, causes), compare_text.text(found), html):
+    for text in (summary(loaded, compared, causes), compare_text.text(compared), html):
         told_once = " ".join(text.split())
         assert told_once.count("No gitk was silent for 1 s or more in the runs that ended") == 1
         assert "Stalled seconds by cause" not in told_once
@@ -383,10 +383,10 @@ def test_where_nobody_stalled_there_is_nothing_to_divide(tmp_path: Path) -> None
 def test_one_stall_of_many_runs_is_divided(tmp_path: Path) -> None:
     """Its mean is shown as 0.0."""
     runs = {"a": [0.0], "b": [*[0.0] * 24, 1.1]}
-    found = judged(tmp_path, runs, {"a": {"lock": 1.0}, "b": {"lock": 1.0}})
-    shown = replace(found.causes, variants=["a"])
-    assert not found.causes.no_stall and not shown.no_stall
-    assert "Stalled seconds by cause" in compare_text.text(found)
+    compared = judged(tmp_path, runs, {"a": {"lock": 1.0}, "b": {"lock": 1.0}})
+    shown = replace(compared.causes, variants=["a"])
+    assert not compared.causes.no_stall and not shown.no_stall
+    assert "Stalled seconds by cause" in compare_text.text(compared)
 
 
 @pytest.mark.parametrize("variants", [1, 3, 12, 14])
@@ -394,8 +394,8 @@ def test_the_bars_are_as_long_as_the_causes(variants: int, tmp_path: Path) -> No
     names = [f"v{n:02d}" for n in range(variants)]
     loaded = load_campaign(campaign(tmp_path / "c", {name: [40.0] for name in names}))
     half = {"dm_crypt": 0.5, "reclaim_scan": 0.25, "unexplained": 0.25}
-    found = compare(loaded, causes=causes_in(loaded, dict.fromkeys(names, half)))
-    path = stalled_by_cause.draw(found, tmp_path / "causes.png")
+    compared = compare(loaded, causes=causes_in(loaded, dict.fromkeys(names, half)))
+    path = stalled_by_cause.draw(compared, tmp_path / "causes.png")
     assert path is not None
     pixels = imread(path)
     assert pixels.shape[1] == 1100
