@@ -10,9 +10,9 @@ from typing import Any
 from analysis.reading.load import load_campaign
 from analysis.verdicts import export
 from analysis.verdicts.compare import compare
+from benchmarks.synthetic_results.make import make_campaign
 from contract.values import FAIL_ON
 from errors import Exit
-from tests.make_results import make_campaign
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 STATUSES = (REFERENCE / "exit-statuses.md").read_text()

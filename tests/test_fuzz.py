@@ -9,10 +9,10 @@ from random import Random
 
 import pytest
 
+from benchmarks.synthetic_results.make import make_campaign
 from tests.fuzz import child
 from tests.fuzz.cases import make_bases, play
 from tests.fuzz.mutations import OF_FOLDERS
-from tests.make_results import make_campaign
 from tests.support.suite_copy import SUITE
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.synthetic_results.make import make_campaign
 from contract import machine_model
 from contract.run_files import STATES
 from run.arguments import parse
-from tests.make_results import make_campaign
 from workloads.registry import every
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

@@ -16,6 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.fleet import played_jobs
+from benchmarks.fleet.short_waits import shorten_waits
 from benchmarks.fleet.simulated_queue import SimulatedClock, SimulatedQueue
 from contract.values import count
 from run import runner
@@ -29,7 +31,6 @@ from run.run_folders import completed
 from run.runner import Runner
 from run.slurm import arrays, options, slurm_workers
 from run.slurm.slurm_workers import SlurmWorkers
-from tests.support import played_campaign, played_jobs
 
 VARIANTS = 20
 SHORTEST_S, LONGEST_S = 120.0, 240.0
@@ -38,7 +39,7 @@ SHORTEST_S, LONGEST_S = 120.0, 240.0
 def measure(folder: Path, runs: int, slots: int) -> dict[str, float]:
     """Do a campaign of `runs` runs; returns its figures, whose names end in their units."""
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
-    played_campaign.small_parts()
+    shorten_waits()
     clock = SimulatedClock()
     for module in (runner, slurm_workers, elsewhere):
         vars(module)["time"] = clock

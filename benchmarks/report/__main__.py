@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How much time and memory a report takes, by its size: `python3 -m benchmarks.report`.
 
-Input: synthetic campaigns in a temporary folder (by tests/make_results.py; nothing in them was
-measured) with five runs a variant, six streams of about 1,650 lines, and every counter of a real
-kernel. Output: a table for docs about `python3 -m graphs DIR` in its own process, whose progress
-lines mark the stages, and a comparison with the targets, which are for 120 variants. With
+Input: synthetic campaigns in a temporary folder (by benchmarks/synthetic_results/make.py; nothing
+in them was measured) with five runs a variant, six streams of about 1,650 lines, and every counter
+of a real kernel. Output: a table for docs about `python3 -m graphs DIR` in its own process, whose
+progress lines mark the stages, and a comparison with the targets, which are for 120 variants. With
 --evidence each run has the files from which its causes are determined.
 """
 
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.report.measure import Cost, measured
+from benchmarks.synthetic_results.make import make_campaign
 from errors import UserError, run_command
-from tests.make_results import make_campaign
 
 RUNS = 5
 STREAMS, LINES = 6, 1650

@@ -15,7 +15,7 @@ from analysis.stall_causes.causes import BY_KEY
 from analysis.stall_causes.clocks import Clocks
 from analysis.stall_causes.run_causes import run_causes
 from analysis.text.causes import card_lines, totals_lines
-from tests.make_results import line_log, meta
+from benchmarks.synthetic_results.make import line_log, meta
 from tests.support.cause_evidence import (
     BEGIN,
     CLOCKS,

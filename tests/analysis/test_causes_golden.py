@@ -12,9 +12,8 @@ from analysis.reading.load import load_campaign
 from analysis.stall_causes.causes import BY_KEY, RunCauses
 from analysis.stall_causes.run_causes import causes_between, run_causes
 from analysis.text.causes import card_lines
-from tests.support.synthetic import GOLDEN
 
-RUNS = sorted((GOLDEN / "causes").glob("*.tar.xz"))
+RUNS = sorted(Path(__file__).parents[1].glob("golden/causes/*.tar.xz"))
 # What a sleeping task waits for, one way or another; the two sources differ in which.
 DISK = ("swap_in", "file_read", "file_write", "dm_crypt", "reclaim_writeback")
 

@@ -9,8 +9,8 @@ import pytest
 
 from analysis.stall_causes.run_causes import as_json, run_causes
 from analysis.text.causes import card_lines
+from benchmarks.synthetic_results.make import line_log, meta
 from graphs.page.run_data import run_block
-from tests.make_results import line_log, meta
 from tests.support.cause_evidence import BEGIN, SWAP_IN, Program, evidence
 from tests.support.loading import one_run
 

@@ -15,8 +15,8 @@ from analysis.stall_causes.stacks import (
     THROTTLED,
     classify_stack,
 )
+from benchmarks.synthetic_results.make import line_log
 from errors import UserError
-from tests.make_results import line_log
 from tests.support.loading import one_run
 
 STACKS = {
@@ -211,7 +211,7 @@ def test_the_table_of_2010(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 def test_kernels_with_different_events_are_told_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from tests.make_results import write_run
+    from benchmarks.synthetic_results.make import write_run
 
     log = line_log([(9.0, "a")], 0.1)
     old, new = trace(congestion_wait_n=(0, 1)), trace(throttled_noprogress_n=(0, 2))
@@ -227,7 +227,7 @@ def test_kernels_with_different_events_are_told_apart(
 def test_runs_that_were_cut_short_are_in_no_mean(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from tests.make_results import write_run
+    from benchmarks.synthetic_results.make import write_run
 
     log = line_log([(9.0, "a")], 0.1)
     who = "pid\tcomm\tdirect_reclaims\tdirect_reclaim_us\tdirect_reclaim_pages\n"

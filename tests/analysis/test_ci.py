@@ -19,9 +19,9 @@ from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.fail_on import unwanted
 from analysis.verdicts.verdict import Word
+from benchmarks.synthetic_results.make import make_campaign
 from contract.values import FAIL_ON, VERDICTS
 from errors import Exit, UserError
-from tests.make_results import make_campaign
 from tests.support.mixed import mixed_campaign
 from tests.support.verdicts import campaign
 

@@ -8,7 +8,7 @@ from analysis.reading.copies import DISTINCT, identity
 from analysis.reading.load import load_campaign
 from analysis.text import compare_text
 from analysis.verdicts.compare import compare
-from tests.make_results import make_campaign
+from benchmarks.synthetic_results.make import make_campaign
 
 
 def test_a_run_copied_five_times_is_one_run(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from analysis.figures.stalls import lateness
 from analysis.reading import counter_tables, latency_log
 from analysis.reading.load import load_campaign
+from benchmarks.synthetic_results.make import line_log
 from errors import UserError
-from tests.make_results import line_log
 from tests.support.loading import one_run
 
 NEARLY = st.sampled_from(

@@ -13,8 +13,8 @@ from analysis.text.compare_text import text as compare_text
 from analysis.text.layout import WIDTH
 from analysis.text.machine import references
 from analysis.verdicts.compare import compare
+from benchmarks.synthetic_results.make import meta
 from errors import UserError
-from tests.make_results import meta
 from tests.support.verdicts import stalling_run
 
 DISK = meta("k")["disk"]

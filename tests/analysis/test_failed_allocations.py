@@ -13,9 +13,9 @@ from analysis.figures.metrics import measure
 from analysis.reading.load import Run, load_campaign
 from analysis.text.summary_files import summary
 from analysis.verdicts.compare import compare
+from benchmarks.synthetic_results.make import line_log, meta, table, write_run
 from graphs.allocation_failures import logs_of
 from graphs.report import make_report
-from tests.make_results import line_log, meta, table, write_run
 
 GFP = {"GFP_ATOMIC": 0x820, "__GFP_HIGH": 0x20, "__GFP_KSWAPD_RECLAIM": 0x800}
 GFP |= {"__GFP_NOWARN": 0x2000, "__GFP_COMP": 0x40000, "__GFP_NOMEMALLOC": 0x80000}

@@ -12,7 +12,7 @@ from analysis.text.summary_files import summary
 from analysis.verdicts.choice import worst_subject
 from analysis.verdicts.compare import compare
 from analysis.verdicts.felt import frozen_words, percent
-from tests.make_results import line_log, meta, write_run
+from benchmarks.synthetic_results.make import line_log, meta, write_run
 from tests.support.verdicts import campaign, cut_at_the_limit
 
 # gitk-1: 3 of 4 s in stalls. gitk-2: 4 of 6 s, 2 s of it the open gap. Together 7 of 10 s.

@@ -19,8 +19,8 @@ from analysis.reading.streams import Stream
 from analysis.text import compare_text
 from analysis.text.run_summary import section
 from analysis.verdicts.compare import compare
+from benchmarks.synthetic_results.make import line_log, meta, write_run
 from graphs.page import tables
-from tests.make_results import line_log, meta, write_run
 from tests.support.verdicts import campaign
 
 END = "events.jsonl"

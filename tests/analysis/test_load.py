@@ -15,8 +15,8 @@ from analysis.reading.counter_tables import parse_table
 from analysis.reading.latency_log import ROUNDING, parse_events, parse_lines
 from analysis.reading.load import load_campaign
 from analysis.text.summary_files import summary
+from benchmarks.synthetic_results.make import line_log, meta, table, write_run
 from errors import UserError
-from tests.make_results import line_log, meta, table, write_run
 from tests.support.loading import one_run
 
 GAPS = [(0.1, "a"), (2.5, "b"), (0.0, "c"), (0.2, "d"), (12.0, "e"), (0.3, "f")]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from analysis.figures.meanwhile import lines_of
 from analysis.reading.load import load_campaign
 from analysis.text import meanwhile
+from benchmarks.synthetic_results.make import line_log
 from contract.workload import FigureTable, TableRow
-from tests.make_results import line_log
 from tests.support.workloads import DIRTY, figures_of, workload_run
 
 TABLE = FigureTable(

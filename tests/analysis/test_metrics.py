@@ -21,7 +21,7 @@ from analysis.figures.metrics import (
     measure,
 )
 from analysis.reading.load import Run, load_campaign
-from tests.make_results import line_log, meta, table, write_run
+from benchmarks.synthetic_results.make import line_log, meta, table, write_run
 
 GAPS = st.lists(st.floats(0.001, 1000), min_size=1, max_size=60)
 

@@ -16,7 +16,7 @@ from analysis.text import compare_text
 from analysis.text.summary_files import summary
 from analysis.verdicts import export
 from analysis.verdicts.compare import compare
-from tests.make_results import line_log, meta, write_run
+from benchmarks.synthetic_results.make import line_log, meta, write_run
 
 NORMAL: dict[str, Any] = {
     "name": "sampler",

@@ -12,9 +12,9 @@ from analysis.reading.files import LARGEST, read_file
 from analysis.reading.load import load_campaign
 from analysis.reading.places import natural
 from analysis.text.summary_files import summary, try_compare
+from benchmarks.synthetic_results.make import make_campaign, meta, write_run
 from errors import UserError
 from graphs.report import make_report
-from tests.make_results import make_campaign, meta, write_run
 from tests.support.loading import one_run
 
 

@@ -10,9 +10,9 @@ from analysis.compare import main
 from analysis.reading.load import load_campaign
 from analysis.verdicts.compare import compare
 from analysis.verdicts.pool import load_pool
+from benchmarks.synthetic_results.make import make_campaign
 from errors import UserError
 from graphs.report import make_report
-from tests.make_results import make_campaign
 from tests.support.verdicts import campaign, stalling_run
 
 OLD: list[float | str] = [60.0, 62.0, 63.0, 64.0, 66.0]

@@ -12,8 +12,8 @@ from analysis.figures.workload_tables import of_run
 from analysis.reading.evidence import Evidence
 from analysis.reading.load import load_campaign
 from analysis.reading.recorded import recorded
+from benchmarks.synthetic_results.make import table
 from contract.workload import FigureTable, Recorded, TableRow
-from tests.make_results import table
 from tests.support.workloads import DIRTY, figures_of, workload_run
 
 T0 = 12.5

@@ -14,7 +14,7 @@ from analysis.text import compare_text, summary_files
 from analysis.verdicts import export
 from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
-from tests.make_results import table
+from benchmarks.synthetic_results.make import table
 from tests.support.verdicts import cut_at_the_limit, stalling_run
 
 KILLED, DONE = -15, 0

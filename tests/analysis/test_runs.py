@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from analysis.runs import main
-from tests.make_results import line_log, meta, table, write_run
+from benchmarks.synthetic_results.make import line_log, meta, table, write_run
 
 GAPS = [(0.05, "pass 1 commits 100"), (2.5, "pass 1 commits 200")]
 

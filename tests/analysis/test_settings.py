@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from analysis.reading.load import Run, load_campaign
 from analysis.reading.settings import as_set, changed
 from analysis.text.machine import memory, workload
+from benchmarks.synthetic_results.make import meta, write_run
 from contract.option_rows import PROFILES
 from contract.option_table import ROWS
 from run.arguments import parse
-from tests.make_results import meta, write_run
 
 MIB = 1 << 20
 

@@ -8,7 +8,7 @@ import pytest
 from analysis.figures.stalls import Total, freezes, lateness, stalled_seconds, stalls, totals, worst
 from analysis.kernel_log.records import count_failures
 from analysis.reading.load import load_campaign
-from tests.make_results import line_log, make_run, write_run
+from benchmarks.synthetic_results.make import line_log, make_run, write_run
 
 
 def test_stalls_of_a_tiny_run(tmp_path: Path) -> None:

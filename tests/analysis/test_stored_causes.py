@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from analysis.reading.load import Campaign, load_campaign
 from analysis.verdicts import cause_table, export, stored_causes
 from analysis.verdicts.compare import compare
+from benchmarks.synthetic_results.make import make_campaign
 from contract.run_files import ALLOCFAIL, EVIDENCE
-from tests.make_results import make_campaign
 
 CAUSES = "causes.json"
 

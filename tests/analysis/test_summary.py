@@ -11,8 +11,8 @@ from analysis.summary import main
 from analysis.text.summary_files import details, summary, try_compare
 from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
+from benchmarks.synthetic_results.make import line_log, make_campaign, meta, table, write_run
 from errors import UserError
-from tests.make_results import line_log, make_campaign, meta, table, write_run
 from tests.support.loading import one_run
 
 PARAMETERS = {"profile": "quick", "gitk": 2}

@@ -19,9 +19,9 @@ from analysis.stall_causes.critical_path import MOST_SPANS, MOST_WITNESSES, Crit
 from analysis.stall_causes.machine import RunCounters
 from analysis.stall_causes.run_causes import MOST_CARDS, run_causes
 from analysis.text.summary_files import summary
+from benchmarks.synthetic_results.make import line_log, meta, write_run
 from errors import UserError
 from graphs.page.run_data import run_block
-from tests.make_results import line_log, meta, write_run
 from tests.support.cause_evidence import SWAP_IN, Program, evidence
 from tests.support.loading import one_run
 

@@ -16,7 +16,7 @@ from analysis.text import compare_text
 from analysis.verdicts import export
 from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
-from tests.make_results import make_campaign
+from benchmarks.synthetic_results.make import make_campaign
 from tests.support.verdicts import campaign, stalling_run
 
 CAMPAIGN: dict[str, Sequence[float | str]] = {

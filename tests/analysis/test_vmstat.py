@@ -24,11 +24,11 @@ from analysis.verdicts import export
 from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.vmstat import FLOOR, Differences
+from benchmarks.synthetic_results.make import meta, table
+from benchmarks.synthetic_results.streams import columns_of
 from contract.run_files import STAMP
-from tests.make_results import meta, table
 from tests.support.counters import Cells, campaign_of_counters
 from tests.support.loading import one_run
-from tests.support.synthetic import golden
 from tests.support.verdicts import stalling_run
 
 Runs = Sequence[Mapping[str, float | Cells] | str]
@@ -81,7 +81,7 @@ def test_a_growth_a_level_and_what_is_not_available(tmp_path: Path) -> None:
 
 
 def test_the_levels_of_a_real_kernel_are_those_of_its_source() -> None:
-    names = golden("vmstat")
+    names = columns_of("vmstat")
     assert len(names) > 180 and all(vmstat.NAME.fullmatch(name) for name in names)
     growing = {name for name in names if name.startswith("nr_") and not vmstat.is_level(name)}
     assert growing == {
@@ -320,7 +320,7 @@ def test_many_variants_have_short_tables(tmp_path: Path) -> None:
 
 
 def test_a_real_kernels_longest_names_fit(tmp_path: Path) -> None:
-    names = [name for name in golden("vmstat") if len(name) > 25 or name in ("nr_mapped",)]
+    names = [name for name in columns_of("vmstat") if len(name) > 25 or name in ("nr_mapped",)]
     runs = [[{name: (n + 1) * scale for name in names} for n in range(5)] for scale in (9, 10**8)]
     text = compare_text.text(judged(tmp_path, a=runs[0], b=runs[1]))
     assert max(map(len, text.splitlines())) <= 100

@@ -17,9 +17,9 @@ from analysis.text import compare_text
 from analysis.text.summary_files import details, summary, try_compare
 from analysis.verdicts import export
 from analysis.verdicts.compare import compare
+from benchmarks.synthetic_results.hostile import LABELS
 from contract.workload import Description, Figure, Late, Recorded, TableRow
 from errors import UserError
-from tests.support.hostile import LABELS
 from tests.support.verdicts import stalling_run
 from tests.support.workloads import (
     DEAD,

@@ -11,9 +11,9 @@ from analysis.stall_causes.causes import CAUSES, UNEXPLAINED
 from benchmarks.cause_witnesses.__main__ import HEAD, main
 from benchmarks.cause_witnesses.agreement import Tally
 from benchmarks.cause_witnesses.counters import OF
+from benchmarks.synthetic_results.make import table
 from errors import UserError
 from tests.analysis.test_causes import ALONE
-from tests.make_results import table
 from tests.support.cause_evidence import BEGIN, evidence
 from tests.support.loading import one_run
 

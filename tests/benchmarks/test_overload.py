@@ -9,9 +9,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from benchmarks import overload
+from benchmarks.synthetic_results.make import line_log, meta, write_run
 from errors import UserError
 from graphs.pictures import png
-from tests.make_results import line_log, meta, write_run
 
 
 def campaign(

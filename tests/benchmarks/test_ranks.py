@@ -9,8 +9,8 @@ import pytest
 from analysis.figures.metrics import PRIMARY, Metric
 from analysis.reading.load import Run, load_campaign
 from benchmarks import ranks
+from benchmarks.synthetic_results.make import make_campaign
 from errors import UserError
-from tests.make_results import make_campaign
 
 
 def test_correlation_and_its_probability() -> None:

@@ -17,6 +17,7 @@ from analysis.reading.load import load_campaign
 from analysis.stall_causes.run_causes import run_causes
 from analysis.verdicts.judge import Pair, judge
 from analysis.verdicts.verdict import Comparison, Sample, Word
+from benchmarks.synthetic_results.make import make_campaign
 from benchmarks.verdicts.blames import KEYS, Truth, cause_pools, simulate_blames
 from benchmarks.verdicts.simulate import (
     Pool,
@@ -27,7 +28,6 @@ from benchmarks.verdicts.simulate import (
     simulate,
     spreads,
 )
-from tests.make_results import make_campaign
 
 SUITE = Path(__file__).resolve().parents[2]
 ENDED = Sample((1.0,)), Sample((1.0,))

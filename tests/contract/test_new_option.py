@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.make_results import make_campaign
+from benchmarks.synthetic_results.make import make_campaign
 from tests.support.suite_copy import copied_to
 
 SUITE = Path(__file__).resolve().parents[2]

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+from benchmarks.synthetic_results.make import make_campaign
 from graphs.__main__ import main as make_report
 from tests.fuzz import child
 from tests.fuzz.mutations import OF_BUNDLES, OF_FOLDERS
-from tests.make_results import make_campaign
 
 GOLDEN = Path(__file__).parents[1] / "golden/causes"
 REAL = ("5.10", "7.2", "7.3")  # runs of real kernels

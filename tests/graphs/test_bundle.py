@@ -27,6 +27,7 @@ from analysis.text import compare_text
 from analysis.verdicts import export
 from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
+from benchmarks.synthetic_results.make import make_campaign, make_run, meta, write_run
 from errors import UserError
 from graphs.bundle import bundle, manifest
 from graphs.bundle.packed_runs import BEST_RATIO, candidates
@@ -35,7 +36,6 @@ from graphs.redaction import secret_names
 from graphs.redaction.secret_names import Secrets
 from run.arguments import parse
 from tests.contract.test_machine_model import WHOLE
-from tests.make_results import make_campaign, make_run, meta, write_run
 
 HOST, USER, HOME = "annas-box", "anna", "/data/people/anna"
 PLANTED = {  # what must not be anywhere, and how it may be spelled

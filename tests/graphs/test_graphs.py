@@ -18,13 +18,20 @@ from analysis.reading.load import load_campaign
 from analysis.reading.words import safe_line
 from analysis.verdicts.choice import SHOWN, extremes, median_run
 from analysis.verdicts.compare import compare
+from benchmarks.synthetic_results.make import (
+    line_log,
+    make_campaign,
+    make_run,
+    meta,
+    table,
+    write_run,
+)
 from errors import UserError
 from graphs.__main__ import main
 from graphs.pictures import classical, comparison
 from graphs.pictures.classical import quoted
 from graphs.pictures.style import OKABE_ITO, OPEN, VERDICTS, fitted, text_width
 from graphs.report import Part, timeline_runs
-from tests.make_results import line_log, make_campaign, make_run, meta, table, write_run
 
 needs_gnuplot = pytest.mark.skipif(shutil.which("gnuplot") is None, reason="no gnuplot")
 HOSTILE = "`touch owned` $x^{_ @print \"'\\n';system('touch owned')\n\x1b<script>&%d \ud800{/=50 W}"

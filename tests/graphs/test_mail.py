@@ -18,14 +18,14 @@ from analysis.text.verdict_table import metric_cell
 from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.regression import Regression, regression
+from benchmarks.synthetic_results import hostile
+from benchmarks.synthetic_results.make import make_campaign
 from contract.option_rows import PROFILES
 from graphs.bug_report.mail import BUNDLE_URL, LINES, SUITE_URL, mail
 from graphs.bundle import bundle
 from graphs.bundle.manifest import is_part
 from graphs.report import make_report
 from run.arguments import parse
-from tests.make_results import make_campaign
-from tests.support import hostile
 from tests.support.verdicts import campaign as stalling_campaign
 from tests.support.workloads import figures_of, workload_run
 

@@ -11,13 +11,13 @@ import pytest
 from analysis.figures.curves import phases, points
 from analysis.reading.load import Run, load_campaign
 from analysis.reading.workload import read_workload
+from benchmarks.synthetic_results.make import line_log
 from contract.workload import Curve, Panel
 from graphs.bundle.narrow_tables import drawn, narrowed
 from graphs.page.run_data import run_block
 from graphs.pictures import over_time
 from graphs.pictures.panels import ALWAYS, own_panels, panels_of
 from graphs.report import make_report
-from tests.make_results import line_log
 from tests.support.workloads import DIRTY, figures_of, workload_run
 
 CACHED = Panel(

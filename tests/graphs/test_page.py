@@ -17,12 +17,11 @@ from analysis.reading.words import safe_line
 from analysis.text import compare_text, vmstat
 from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
+from benchmarks.synthetic_results import hostile, make
+from benchmarks.synthetic_results.make import line_log, make_campaign, meta
 from errors import UserError
 from graphs.page import chart_data, page, tables
 from graphs.page.run_data import run_block
-from tests import make_results
-from tests.make_results import line_log, make_campaign, meta
-from tests.support import hostile
 from tests.support.loading import one_run
 from tests.support.verdicts import campaign
 
@@ -144,8 +143,8 @@ def test_what_the_counters_did_during_a_stall(tmp_path: Path) -> None:
         tmp_path,
         {
             "latency-gitk-1.log": line_log(gaps, 14.5),
-            "vmstat.tsv": make_results.table(rows),  # type: ignore[arg-type]
-            "psi.tsv": make_results.table(pressure),  # type: ignore[arg-type]
+            "vmstat.tsv": make.table(rows),  # type: ignore[arg-type]
+            "psi.tsv": make.table(pressure),  # type: ignore[arg-type]
         },
     )
     part = run_block(run, True)

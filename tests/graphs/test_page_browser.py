@@ -22,10 +22,10 @@ from playwright.sync_api import (
 
 from analysis.reading.load import load_campaign
 from analysis.verdicts.compare import compare
+from benchmarks.synthetic_results import hostile
+from benchmarks.synthetic_results.make import make_campaign
 from graphs.page import page
 from graphs.page.run_data import run_block
-from tests.make_results import make_campaign
-from tests.support import hostile
 from tests.support.mixed import mixed_campaign
 
 CHROMIUM = shutil.which("chromium")

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from analysis.kernel_log.records import count_failures
 from analysis.reading.counter_tables import parse_table
 from analysis.reading.latency_log import parse_lines
+from benchmarks.synthetic_results.make import meta
 from graphs.bundle import redacted_view
 from graphs.redaction.redact import TOKEN, Redactor
 from graphs.redaction.result_files import learn, redacted
 from graphs.redaction.secret_names import Secrets, is_searchable, own_secrets
-from tests.make_results import meta
 from tests.support.loading import one_run
 
 OWN = Secrets(

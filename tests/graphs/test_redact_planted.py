@@ -16,9 +16,9 @@ import tomli_w
 from analysis.reading import archive
 from analysis.reading.load import load_campaign
 from analysis.verdicts.compare import compare
+from benchmarks.synthetic_results.make import make_campaign
 from graphs.bundle import bundle
 from graphs.redaction.secret_names import Secrets
-from tests.make_results import make_campaign
 
 OWN = Secrets(
     frozenset({"annas-laptop", "annas-laptop.zuhause.example"}),

@@ -24,11 +24,11 @@ from analysis.verdicts import cause_table, export
 from analysis.verdicts.cause_table import Causes
 from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
+from benchmarks.synthetic_results.make import make_campaign
 from graphs.bundle import bundle
 from graphs.page import page
 from graphs.pictures import stalled_by_cause
 from graphs.pictures.style import CAUSES as LOOKS
-from tests.make_results import make_campaign
 from tests.support.verdicts import campaign, cut_at_the_limit
 
 Shares = Mapping[str, float]  # cause -> part of every stall

@@ -17,11 +17,11 @@ from analysis.reading.load import load_campaign
 from analysis.text import compare_text
 from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
+from benchmarks.synthetic_results.make import line_log, make_campaign, meta, write_run
 from contract.levels import looks
 from graphs.bug_report.report import Contents, build
 from graphs.bug_report.sawtooth import round_up, sawtooth
 from run.arguments import parse
-from tests.make_results import line_log, make_campaign, meta, write_run
 from tests.support.counters import campaign_of_counters
 
 

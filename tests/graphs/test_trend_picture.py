@@ -13,11 +13,11 @@ from analysis.figures.metrics import PRIMARY
 from analysis.trends.tracks import Point
 from analysis.trends.trend import Trend, judge_track
 from analysis.verdicts.verdict import Sample
+from benchmarks.synthetic_results.make import make_campaign
 from errors import UserError
 from graphs.__main__ import main
 from graphs.pictures import trend as picture
 from graphs.pictures.style import WIDTH_PX
-from tests.make_results import make_campaign
 from tests.support.verdicts import campaign
 
 FACTORS = {6: 1.5, 20: 0.5, 21: 2.0}

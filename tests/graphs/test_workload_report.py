@@ -15,12 +15,12 @@ from analysis.text.summary_files import details, summary, try_compare
 from analysis.verdicts import export
 from analysis.verdicts.choice import extremes, median_run
 from analysis.verdicts.compare import compare
+from benchmarks.synthetic_results.hostile import IMAGE, SCRIPT
 from contract.workload import FigureTable, Late, TableRow
 from graphs.bundle import manifest
 from graphs.page import chart_data, page
 from graphs.pictures import classical
 from graphs.report import make_report
-from tests.support.hostile import IMAGE, SCRIPT
 from tests.support.workloads import DEAD, DIRTY, figures_of, workload_campaign, workload_run
 
 RUNS: dict[str, list[float | str]] = {

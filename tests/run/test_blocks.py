@@ -10,6 +10,8 @@ from typing import Any, cast
 
 import pytest
 
+from benchmarks.fleet import played_jobs
+from benchmarks.synthetic_results.make import write_run
 from contract.run_record import write_status
 from run.hosts import proof, sending, ssh_workers
 from run.hosts.one_host import OneHost
@@ -20,9 +22,7 @@ from run.jobs.elsewhere import Blocks
 from run.jobs.job import Job
 from run.slurm import arrays, options, slurm_workers
 from run.slurm.slurm_workers import SlurmWorkers
-from tests.make_results import write_run
 from tests.run.test_slurm_queue import PlayedQueue, Said
-from tests.support import played_jobs
 from vm.guest import Timing
 from vm.qemu import GUEST, HOST
 

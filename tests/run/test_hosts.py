@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from benchmarks.fleet import played_jobs
 from contract.plan import HOSTS_FILE
 from errors import UserError
 from run.arguments import parse
@@ -23,7 +24,6 @@ from run.hosts.ssh import Remote
 from run.jobs import plan_file
 from setup import cache
 from tests.run.test_campaign import kernel
-from tests.support import played_jobs
 from vm.qemu import GUEST, HOST
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.synthetic_results.make import make_campaign
 from contract import checkout
 from contract.run_files import ABORTED, COMPLETED, HUNG, OOM, UNFINISHED
 from errors import Exit, UserError, run_command
 from run.arguments import parse
 from run.main import exit_status, report
 from run.runner import Outcome
-from tests.make_results import make_campaign
 from tests.support.suite_copy import SUITE
 from tests.support.verdicts import campaign
 

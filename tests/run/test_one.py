@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.fleet import played_jobs
 from contract.run_files import META, STATUS
 from errors import Exit, UserError
 from run import one
@@ -16,7 +17,7 @@ from run.jobs import job as jobs
 from run.jobs import plan_file, run_copies
 from run.run_folders import completed
 from setup import cache
-from tests.support import played_jobs, played_session
+from tests.support import played_session
 from vm import emulator, session
 from vm.disk_spec import DiskModel
 

@@ -17,6 +17,7 @@ from typing import Any, cast
 
 import pytest
 
+from benchmarks.synthetic_results.make import line_log, meta, write_run
 from errors import Exit, UserError
 from run.arguments import parse
 from run.campaign import Campaign
@@ -25,7 +26,6 @@ from run.jobs.local import Local
 from run.main import exit_status
 from run.preparation import PreparedVariant
 from run.runner import Outcome, Runner
-from tests.make_results import line_log, meta, write_run
 from tests.run.test_campaign import kernel
 from vm import session, speed
 from vm.guest import Guest, GuestJob, Timing

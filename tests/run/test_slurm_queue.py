@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.fleet import played_jobs
 from contract.run_record import write_status
 from errors import UserError
 from run.hosts import sending
@@ -21,7 +22,6 @@ from run.slurm import arrays, options, slurm_workers, submission
 from run.slurm.controller import Controller, QueuedTask, QueueFull
 from run.slurm.slurm_workers import SlurmWorkers
 from run.slurm.submission import TaskFolder
-from tests.support import played_jobs
 
 
 class PlayedQueue(Controller):

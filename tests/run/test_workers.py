@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from benchmarks.synthetic_results.make import write_run
 from errors import Exit
 from run.arguments import parse
 from run.campaign import Campaign
@@ -17,7 +18,6 @@ from run.live import Display
 from run.main import exit_status
 from run.preparation import PreparedVariant
 from run.runner import Outcome, Oversight, Runner
-from tests.make_results import write_run
 from tests.run.test_campaign import kernel
 from vm.guest import Guest, Hardware, Timing
 from vm.qemu import GUEST

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from analysis.stall_causes.causes import Card
 from analysis.stall_causes.run_causes import run_causes
-from tests.make_results import line_log
+from benchmarks.synthetic_results.make import line_log
 from tests.support.loading import one_run
 
 BEGIN, STEP = 5.0, 0.25

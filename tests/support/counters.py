@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from analysis.figures.vmstat import is_level
-from tests.make_results import table
+from benchmarks.synthetic_results.make import table
 from tests.support.verdicts import stalling_run
 
 SAMPLES = 9  # of a run, one each half second

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from analysis.reading.load import Run, load_campaign
-from tests.make_results import meta, write_run
+from benchmarks.synthetic_results.make import meta, write_run
 
 
 def one_run(folder: Path, files: dict[str, str | bytes], **status: object) -> Run:

@@ -17,6 +17,7 @@ import pytest
 from analysis.reading.load import load_campaign
 from analysis.verdicts.compare import compare
 from analysis.verdicts.export import json_text
+from benchmarks.synthetic_results.make import line_log, meta, table, write_run
 from contract.options import Options
 from contract.variant import Variant
 from run import checks, clock, runner
@@ -26,7 +27,6 @@ from run.bisect.state import RunFacts, State
 from run.preparation import PreparedVariant
 from setup.kernels import Kernel
 from setup.trees.failures import DoesNotCompile
-from tests.make_results import line_log, meta, table, write_run
 from vm import session
 from vm.guest import Guest, GuestJob, Hardware, Timing
 from vm.qemu import GUEST

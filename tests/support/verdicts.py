@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.make_results import line_log, meta, write_run
+from benchmarks.synthetic_results.make import line_log, meta, write_run
 
 FLAT = 0.5  # s: of a gap that is no stall
 

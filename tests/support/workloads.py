@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.synthetic_results.make import line_log, meta, write_run
 from contract.workload import Description, Figure, FigureTable, TableRow
-from tests.make_results import line_log, meta, write_run
 
 DEAD = "panicked"
 DIRTY = Description(

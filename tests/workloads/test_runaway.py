@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from analysis.figures.workload_tables import of_run
 from analysis.reading.load import load_campaign
+from benchmarks.synthetic_results.make import line_log, meta, write_run
 from contract.command_line import parse_measured
 from contract.run_files import COMPLETED, OOM
 from errors import UserError
 from measure import machine_facts, outcome
 from run.arguments import parse
-from tests.make_results import line_log, meta, write_run
 from workloads import runaway_load
 from workloads.load_output import SCOPE
 from workloads.registry import find

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from benchmarks.synthetic_results.make import table
 from errors import UserError
 from run import arguments
 from run.bisect import hunks, options, rows, state
@@ -20,7 +21,6 @@ from run.bisect.state import RunFacts, Stage, State, Step
 from setup import apt, package_lists
 from setup.trees import sources
 from setup.trees.failures import DoesNotCompile
-from tests.make_results import table
 from tests.support.played_bisect import MARKS, commit, git, linear
 
 REVISIONS = ["--bisect", "v7.1", "v7.2", "--tree", "linux"]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TEST HELPER: makes synthetic results as in docs/reference/results-format.md; none is measured.
+"""Make synthetic results as in docs/reference/results-format.md; none is measured.
 
-usage: python3 -m tests.make_results DIR [VARIANTS [RUNS]] [--all-counters] [--hostile]
-       [--evidence]
+usage: python3 -m benchmarks.synthetic_results.make DIR [VARIANTS [RUNS]] [--all-counters]
+       [--hostile] [--evidence]
 
 With --all-counters they are as large as those of a real campaign: every counter of a real kernel, a
 complete .config for each variant, kernel logs of several hundred lines. With --evidence each run
@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import tomli_w
 
-from tests.support import hostile
-from tests.support.synthetic import STALLS, config, kern_log, streams, tables
-from tests.support.synthetic_evidence import evidence
+from benchmarks.synthetic_results import hostile
+from benchmarks.synthetic_results.evidence import evidence
+from benchmarks.synthetic_results.streams import STALLS, config, kern_log, streams, tables
 
 MGLRU = "/sys/kernel/mm/lru_gen/enabled"
 EXTRA = tuple(f"{kernel}-{knob}" for knob in ("mglru-off", "revert-8aa7e847") for kernel in STALLS)
@@ -150,7 +150,7 @@ def make_campaign(
 ) -> Path:
     """Write a campaign with its plan; with three variants or more, the last one's last run hangs.
 
-    is_hostile: labels and all else that a stranger can write are those of tests.support.hostile.
+    is_hostile: labels and all else that a stranger can write are those of hostile.py.
     """
     labels = labels_of(variants)
     shown = {label: label for label in labels}
@@ -221,7 +221,9 @@ def make_campaign(
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python3 -m tests.make_results", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python3 -m benchmarks.synthetic_results.make", description=__doc__
+    )
     parser.add_argument("dir", type=Path)
     parser.add_argument("variants", type=int, nargs="?", default=3)
     parser.add_argument("runs", type=int, nargs="?", default=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TEST HELPER: the evidence files of a synthetic run; nothing here was measured."""
+"""The evidence files of a synthetic run; nothing here was measured."""
 
 import zlib
 

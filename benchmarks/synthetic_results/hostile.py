@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TEST HELPER: what a stranger's results may hold where a page, a mail or a picture shows it.
+"""What a stranger's results may hold where a page, a mail or a picture shows it.
 
 Each text asks for `owned` to be set or made in some language; a page that runs none shows them all.
 """

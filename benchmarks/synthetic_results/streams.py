@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TEST HELPER: the files of a run or a kernel, made up with numpy; nothing here was measured."""
+"""The files of a run or a kernel, made up with numpy; nothing here was measured."""
 
 import hashlib
 import zlib
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.support import hostile
+from benchmarks.synthetic_results import hostile
 
 Teeth = tuple[tuple[float, float], ...]
 STALLS: dict[str, Teeth] = {
@@ -18,7 +18,7 @@ STALLS: dict[str, Teeth] = {
     "7.3-rc7": ((20, 8.1), (40, 1.5)),
 }
 Numbers = NDArray[np.int64]
-GOLDEN = Path(__file__).parents[1] / "golden"
+COLUMNS = Path(__file__).parent / "columns"
 LINES = 1650  # of a gitk at the standard size
 SAMPLES_A_SECOND = 4
 PRESSURE = ("memory_some_us", "memory_full_us", "io_some_us", "io_full_us", "cpu_some_us")
@@ -56,9 +56,9 @@ def grid(stamps: Numbers, late: Numbers, columns: dict[str, Numbers]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def golden(name: str) -> list[str]:
+def columns_of(name: str) -> list[str]:
     """The counters of a real kernel's table, in its order."""
-    lines = (GOLDEN / f"{name}-columns.txt").read_text().splitlines()
+    lines = (COLUMNS / f"{name}-columns.txt").read_text().splitlines()
     return [line for line in lines if not line.startswith("#")]
 
 
@@ -137,8 +137,8 @@ def tables(
         ]
         found["diskstats"] = {name: grows(400, 30) for name in devices}
         for table, known in (("vmstat", vmstat), ("meminfo", meminfo)):
-            found[table] = {name: known.get(name, grows(300, 9)) for name in golden(table)}
-            for name in golden(table)[::2]:  # as in life: half of them never move
+            found[table] = {name: known.get(name, grows(300, 9)) for name in columns_of(table)}
+            for name in columns_of(table)[::2]:  # as in life: half of them never move
                 if name not in known:
                     found[table][name] = np.zeros_like(stamps)
     found["psi"] = psi
