@@ -11,6 +11,8 @@ journalctl (-o short, short-iso, short-monotonic, …) and this suite's kern.log
 import re
 from typing import NamedTuple
 
+from errors import printable
+
 LONGEST = 65536  # bytes of a line; the rest is left out
 
 _MONTH = r"[A-Z][a-z]{2} [ \d]?\d (?:\d{4} )?\d\d:\d\d:\d\d(?:\.\d{1,9})?(?: \d{4})?"
@@ -87,7 +89,7 @@ class Lines:
             self._syslog = text[0] != "["
             text = text[match.end() :]
             if not text.isprintable():
-                text = printable(text)
+                text = _safe(text)
             return [Message(self._time, self._caller, text, False)]
         continued = text.startswith((" ", "\t"))  # no prefix: it continues the previous message
         start = 0 if continued else self._prefix(text)
@@ -97,7 +99,7 @@ class Lines:
         for piece in self._split(text[start:]):
             if continued:
                 piece = piece[self._stamps(piece, 0, keep=True) :]
-            messages.append(Message(self._time, self._caller, printable(piece), continued))
+            messages.append(Message(self._time, self._caller, _safe(piece), continued))
             continued = True
         return messages
 
@@ -154,11 +156,8 @@ class Lines:
         return start
 
 
-def printable(text: str) -> str:
-    """The text without control characters; a tab becomes a blank."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else " " if c == "\t" else "?" for c in text)
+def _safe(text: str) -> str:
+    return text if text.isprintable() else printable(text.replace("\t", " "))
 
 
 def _unescape(text: str) -> str:
