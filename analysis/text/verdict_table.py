@@ -75,10 +75,9 @@ def _keys_metric(compared: Compared) -> str:
 
 
 def _slow_keys(compared: Compared, variant: str, key: str) -> float | None:
-    """The variant's mean of this metric of slow keys; if no run ended, up to the limit."""
-    felt = compared.felt.get(variant)
-    mean = compared.samples[key][variant].mean
-    return felt.keys.get(key) if mean is None and felt else mean
+    """The variant's mean of this metric of slow keys; of runs that were cut, up to the limit."""
+    felt, mean = compared.felt.get(variant), compared.samples[key][variant].mean
+    return felt.keys.get(key, mean) if felt else mean
 
 
 def _keys(compared: Compared, variant: str) -> str:

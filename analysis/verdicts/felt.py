@@ -40,10 +40,10 @@ from contract.workload import Description
 class Felt:
     """`frozen`: per cent of the subjects' time in gaps of 1 s or more; `elapsed`: seconds of a run.
 
-    Both are means of the runs that ended; if none did, of those that were not done at their limit,
-    up to it, and `keys` has their slow keys (per cent, by metric). `worst`: the longest gap (s) of
-    any subject in any run, including the `failed` runs. `added_up`: whose stalled seconds are added
-    up. `cut`: runs were not done at their limit, so `worst` is a lower bound.
+    Both are means of the runs that did not fail. `cut`: some of these were not done at their limit;
+    they count up to it, `worst` is a lower bound, and `keys` has the slow keys of all (per cent, by
+    metric). `worst`: the longest gap (s) of any subject in any run, including the `failed` runs.
+    `added_up`: whose stalled seconds are added up.
     """
 
     frozen: float
@@ -52,7 +52,6 @@ class Felt:
     failed: int
     added_up: str
     cut: bool = False
-    to_limit: bool = False  # no run ended
     keys: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -68,9 +67,9 @@ def felt_with(
     for variant in variants:
         frozen, elapsed = (samples[key][variant] for key in ("share-1", "elapsed"))
         results = list(filter(counted, runs[variant]))
-        cut = list(filter(unfinished, results))
-        to_limit = frozen.mean is None
-        share = Sample.over(cut, map(frozen_share, cut)).mean if to_limit else frozen.mean
+        cut = any(map(unfinished, results))
+        going = [run for run in results if not failed(run)]
+        share = Sample.over(going, map(frozen_share, going)).mean if cut else frozen.mean
         if share is None or elapsed.mean is None:
             continue
         felt[variant] = Felt(
@@ -79,9 +78,8 @@ def felt_with(
             elapsed.mean,
             frozen.failed,
             words,
-            bool(cut),
-            to_limit,
-            _slow_keys(cut) if to_limit else {},
+            cut,
+            _slow_keys(going) if cut else {},
         )
     return felt
 
@@ -117,8 +115,9 @@ def frozen_words(frozen: float, longest: float, when: str = "", *, cut: bool = F
 
 def felt_words(one: Felt, label: str = "", base: Felt | None = None) -> str:
     """`frozen_words` of a variant, then the baseline's figures in brackets."""
-    some = " in the runs that ended" if one.failed or one.cut else ""
-    when = " up to the limit" if one.to_limit else some
+    when = " up to the limit" if one.cut else ""
+    if one.failed:
+        when = " in the runs that ended" + (f", or{when}" if when else "")
     text = frozen_words(one.frozen, one.worst, when, cut=one.cut)
     if base is not None:
         least = "at least " if base.cut else ""

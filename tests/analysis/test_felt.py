@@ -68,17 +68,31 @@ def test_a_variants_worst_is_that_of_any_run_and_its_share_a_mean(tmp_path: Path
     )
 
 
-def test_runs_of_which_none_was_done_have_a_share_up_to_the_limit(tmp_path: Path) -> None:
+def test_runs_that_were_not_done_count_up_to_the_limit(tmp_path: Path) -> None:
     """One variant's runs all went on to the limit, the other's stall for 5 s of 10."""
     path = campaign(tmp_path, {"a": [15.0, 45.0], "b": [5.0, 5.0]})
     cut_at_the_limit(path / "a")
     compared = compare(load_campaign(path))
-    assert compared.felt["a"].to_limit and not compared.felt["b"].to_limit
+    assert compared.felt["a"].cut and not compared.felt["b"].cut
     assert compared.felt["a"].frozen == pytest.approx((75 + 90) / 2)
     assert compared.sentences["a"].startswith(
         "a (the baseline): frozen for 82 % of the time up to the limit, at worst for at least 45.0"
     )
     assert "(a: 82 %, at least 45.0 s)" in compared.sentences["b"]
+
+
+def test_a_share_is_not_only_of_the_few_runs_that_ended(tmp_path: Path) -> None:
+    """Stalls of 5, 15 and 45 s in 10, 20 and 50: the last went on, and a fourth run hung."""
+    path = campaign(tmp_path, {"a": [5.0, 15.0, 45.0, "hung"], "b": [5.0, 5.0]})
+    third = path / "a" / "3" / "status.json"
+    third.write_text(third.read_text().replace('"completed"', '"unfinished"'))
+    compared = compare(load_campaign(path))
+    assert compared.felt["a"].frozen == pytest.approx((50 + 75 + 90) / 3)
+    assert compared.samples["share-1"]["a"].mean == pytest.approx((50 + 75) / 2)
+    assert (
+        "a (the baseline): frozen for 72 % of the time in the runs that ended, or up to the limit,"
+        in compared.sentences["a"]
+    )
 
 
 def test_nothing_and_nearly_all_are_not_rounded_to() -> None:

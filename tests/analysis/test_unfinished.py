@@ -208,7 +208,7 @@ def test_it_is_told_in_each_text(judged: Compared) -> None:
     assert judged.primary["b"].verdict == "regressed"
     sentence = judged.sentences["b"]
     assert sentence.startswith("b stalls more than a: frozen for ")
-    assert "% of the time in the runs that ended, at worst for at least " in sentence
+    assert "% of the time up to the limit, at worst for at least " in sentence
     assert "at least 126.0 s a run against 63.0 s" in sentence
     assert "2 of its 5 runs went on and were not done at the limit." in sentence
     rows = {cells[0]: cells for cells in verdict_rows(judged, ("mean", "ratio", "worst"))}
