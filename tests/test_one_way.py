@@ -100,6 +100,18 @@ def arrows(depth: int, within: str = "") -> dict[str, set[str]]:
     return importers
 
 
+def test_nobody_else_imports_tests() -> None:
+    files = [
+        path for path in SUITE.glob("*/**/*.py") if path.relative_to(SUITE).parts[0] != "tests"
+    ]
+    own = [path for path in files if not path.relative_to(SUITE).parts[0].startswith(".")]
+    assert SUITE / "benchmarks" / "report" / "__main__.py" in own
+    importers = [
+        path for path in own if re.search(r"^\s*(from|import) tests\b", path.read_text(), re.M)
+    ]
+    assert importers == []
+
+
 @pytest.mark.parametrize(
     ("depth", "within"),
     [(1, ""), (2, "analysis."), (2, "graphs."), (9, "")],
