@@ -23,6 +23,16 @@ def safe_line(value: object, limit: int = 200) -> str:
     return text if len(text) <= limit else text[: limit - 2] + ".."
 
 
+def short_label(label: str, limit: int) -> str:
+    """A variant's label in at most limit characters, without its middle: kernels differ at the
+    beginning, remedies at the end."""
+    text = safe_line(label)
+    if len(text) <= limit:
+        return text
+    kept = max(0, limit - 2)
+    return f"{text[: kept // 2]}..{text[len(text) - (kept - kept // 2) :]}"
+
+
 def number_word(number: int) -> str:
     """'four' for 4; digits beyond twelve."""
     return NUMBERS[number] if 0 <= number < len(NUMBERS) else f"{number:,}"

@@ -22,7 +22,7 @@ from analysis.figures.stalls import stalled_seconds, worst
 from analysis.reading.latency_log import elapsed_time
 from analysis.reading.load import Campaign, Run, first_described
 from analysis.reading.streams import Stream
-from analysis.reading.words import first_names, plural, safe_line, seconds
+from analysis.reading.words import first_names, plural, safe_line, seconds, short_label
 from analysis.text import causes as causes_text
 from analysis.text import hosts, layout, lost_programs, workload_tables
 from analysis.text.compare_text import together, verdict_lines
@@ -166,7 +166,7 @@ def _runs(campaign: Campaign, judged: Compared | UserError | None) -> Iterator[s
             _primary(run) if about else _elapsed(run),
         ]
         yield (
-            f"{safe_line(labels[run.variant], 22):<22} {run.number % 1000:>3}"
+            f"{short_label(labels[run.variant], 22):<22} {run.number % 1000:>3}"
             f"{'!' if run.path in marked else ' '} "
             f"{safe_line(run.state, 10):<{width}} {'-' if share is None else f'{share:.0f} %':>6} "
             + " ".join(f"{figure[:9]:>9}" for figure in figures)

@@ -8,7 +8,7 @@ from textwrap import wrap
 from analysis.figures.metrics import added_up
 from analysis.reading.load import Run
 from analysis.reading.streams import STALL
-from analysis.reading.words import plural, safe_line
+from analysis.reading.words import plural, safe_line, short_label
 from analysis.stall_causes.causes import UNEXPLAINED, Card, RunCauses, words
 from analysis.text.layout import WIDTH, blocks, entry, paragraph
 from analysis.text.verdict_table import runs_cell
@@ -169,7 +169,7 @@ def _cell(table: CauseTable, key: str, variant: str) -> str:
 
 def table_lines(table: CauseTable, width: int) -> Iterator[str]:
     """The table as text, after an empty line."""
-    names, cells = [""], [[safe_line(table.labels[variant], LABEL)] for variant in table.variants]
+    names, cells = [""], [[short_label(table.labels[variant], LABEL)] for variant in table.variants]
     for name, row in table_rows(table):
         names.append(name)
         for column, cell in zip(cells, row, strict=True):

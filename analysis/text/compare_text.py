@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from analysis.figures.metrics import Metric
-from analysis.reading.words import first_names, plural, safe_line
+from analysis.reading.words import first_names, plural, safe_line, short_label
 from analysis.text import causes as causes_text
 from analysis.text import layout, lost_programs, vmstat, workload_tables
 from analysis.text.layout import blocks, grid
@@ -116,7 +116,7 @@ def _metrics(compared: Compared, width: int, colour: bool) -> Iterator[str]:
     names = ["", *(metric.name for metric in shown)]
     columns = {
         variant: [
-            safe_line(compared.labels[variant], 26),
+            short_label(compared.labels[variant], 26),
             *_aligned([metric_cell(compared, metric, variant) for metric in shown]),
         ]
         for variant in compared.variants

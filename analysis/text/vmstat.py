@@ -6,7 +6,7 @@ from textwrap import wrap
 
 from analysis.figures.metrics import BY_KEY
 from analysis.figures.vmstat import is_level
-from analysis.reading.words import first_names, plural, safe_line
+from analysis.reading.words import first_names, plural, safe_line, short_label
 from analysis.text.layout import grid
 from analysis.text.verdict_table import p_cell
 from analysis.verdicts import choice
@@ -147,7 +147,7 @@ def _found(differences: Differences) -> str:
 def table_rows(compared: Compared, variant: str) -> list[list[str]]:
     """The heads, then a row for each counter shown, those that differ most first."""
     differences = compared.counters.differences[variant]
-    labels = [safe_line(compared.labels[of], LABEL) for of in (compared.baseline, variant)]
+    labels = [short_label(compared.labels[of], LABEL) for of in (compared.baseline, variant)]
     size, others = differences.runs
     return [
         ["counter", *labels, "ratio", "runs", "p", "p (Holm)"],

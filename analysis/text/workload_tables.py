@@ -11,7 +11,7 @@ from analysis.figures import observer_faults
 from analysis.figures.metrics import metrics_of
 from analysis.figures.workload_tables import Means, keys, of_run, over_runs
 from analysis.reading.load import Campaign, Run, first_described
-from analysis.reading.words import plural, safe_line
+from analysis.reading.words import plural, short_label
 from analysis.text.layout import blocks, grid, paragraph
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.sentences import times
@@ -86,7 +86,7 @@ def campaign_lines(
         tables = over_runs(runs, workload.tables)
         for table, means in zip(workload.tables, tables, strict=True):
             cells = _cells(means, _digits(workload, table, [means.values]))
-            of = f"{safe_line(labels[variant], LABEL)}, mean of {plural(means.runs, 'run')}"
+            of = f"{short_label(labels[variant], LABEL)}, mean of {plural(means.runs, 'run')}"
             yield from [*_form(table, cells, width, of + FAILED_TOO * table.of_failed), ""]
 
 
@@ -131,7 +131,7 @@ def by_variant(compared: Compared, variants: Sequence[str]) -> list[ByVariant]:
                 for place in places
             ]
             rows.append(
-                [safe_line(compared.labels[variant], LABEL), str(means[variant].runs), *values]
+                [short_label(compared.labels[variant], LABEL), str(means[variant].runs), *values]
             )
         has_ratio = any(RATIO.search(cell) for row in rows for cell in row[2:])
         tables.append(
@@ -142,7 +142,7 @@ def by_variant(compared: Compared, variants: Sequence[str]) -> list[ByVariant]:
                 [place.head for place in places],
                 [", ".join(filter(None, (place.title, place.head))) for place in places],
                 rows,
-                CHANGE.format(safe_line(compared.labels[compared.baseline], LABEL))
+                CHANGE.format(short_label(compared.labels[compared.baseline], LABEL))
                 if has_ratio
                 else "",
             )

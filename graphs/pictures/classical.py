@@ -29,7 +29,7 @@ from contract.run_files import COMPLETED
 from contract.workload import DESKTOP
 from errors import UserError
 from graphs.pictures.names import sawtooth
-from graphs.pictures.style import OPEN, WIDTH_PX, fitted, line_style, text_width
+from graphs.pictures.style import OPEN, WIDTH_PX, fitted_label, line_style, text_width
 
 FONT = "DejaVu Sans"
 GNUPLOT_S = 120  # time limit; a smooth curve through a million points takes long
@@ -172,7 +172,7 @@ def _titles(tooth: Tooth, pixels: float) -> tuple[str, str]:
     """Two lines above a panel: the variant, and its worst gap."""
     run, stream = tooth.run, tooth.stream
     which = f", run {run.number} of {tooth.runs} (median)" if tooth.runs > 1 else ""
-    label = fitted(run.label, pixels - text_width(which, 10, DPI), 10, DPI) + which
+    label = fitted_label(run.label, pixels - text_width(which, 10, DPI), 10, DPI) + which
     end = safe_line(run.state, 20)
     return label, f"worst gap {seconds(worst(stream))}; {end} after {seconds(stream.until)}"
 
@@ -337,7 +337,7 @@ def _key_entry(tooth: Tooth, column: int, across: int, up: float, line: str) -> 
     figure += "" if tooth.run.state == COMPLETED else f", {safe_line(tooth.run.state, 10)}"
     left, width = 0.07 + column * 0.91 / across, 0.91 / across
     room = (width - 0.08) * WIDTH_PX - text_width(figure, 9, DPI)
-    text = quoted(fitted(tooth.run.label, room, 9, DPI) + figure)
+    text = quoted(fitted_label(tooth.run.label, room, 9, DPI) + figure)
     return [
         f"set arrow from screen {left:.4f},{up:.4f} to screen {left + 0.04:.4f},{up:.4f} "
         f"nohead {line}",

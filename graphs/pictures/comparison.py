@@ -27,11 +27,12 @@ from analysis.verdicts.verdict import Comparison, Sample
 from contract.workload import STALLED
 from graphs.pictures import png
 from graphs.pictures.sheet import DPI, GREY, Sheet
-from graphs.pictures.style import OPEN, SHADE, VERDICTS, WIDTH_PX, fitted, line_style
+from graphs.pictures.style import OPEN, SHADE, VERDICTS, WIDTH_PX, fitted, fitted_label, line_style
 
-LABELS, SECONDS, FAILED, RATIOS = (14, 178), (192, 556), (566, 666), (686, 858)  # px: from, to
+LABELS, SECONDS, FAILED, RATIOS = (14, 178), (192, 546), (556, 676), (686, 858)  # px: from, to
 WORDS = 872, 1092
 HEAD, FOOT, STRIP = 104, 56, 250  # px above the rows, below them, height of the strip
+MARK, LINES = 15, 15  # px: width of a mark before the failed runs, height of a line of them
 BESIDE = 86  # px from a verdict to its figures, if they share a line
 TICKS = (  # of the ratio scale: (limit, ticks)
     (1.4, (0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.4)),
@@ -133,7 +134,7 @@ def _head(sheet: Sheet, compared: Compared, layout: _Layout) -> None:
     cut = any(sample.cut for sample in compared.samples[metric.key].values())
     arrow = "an arrow one that was not done (at least so much), " if cut else ""
     lines = [
-        f"A dot is a run (a fresh boot), {arrow}a bar the mean of the runs that ended; "
+        f"A dot is a run (a fresh boot), {arrow}a bar the mean of those that did not fail; "
         f"{'less' if metric.sign > 0 else 'more'} is better."
     ]
     if compared.primary:
@@ -159,15 +160,18 @@ def _row(sheet: Sheet, compared: Compared, layout: _Layout, variant: str, index:
     """The texts of a variant's row: its label, its failed runs, the verdict."""
     y = layout.begin + (index + 0.5) * layout.row
     middle: dict[str, Any] = {"va": "center_baseline"}
-    label = fitted(compared.labels[variant], LABELS[1] - LABELS[0], 9, DPI)
+    label = fitted_label(compared.labels[variant], LABELS[1] - LABELS[0], 9, DPI)
     sheet.text(LABELS[1], y, label, ha="right", **middle)
     runs = compared.campaign.variants()[variant]
     states = Counter(safe_line(run.state, 10) for run in runs if counted(run) and not whole(run))
     if states:
         mark = "✕" if any(failed(run) for run in runs) else "▷"
-        words = f"{mark} " + ", ".join(f"{count} {state}" for state, count in states.items())
-        fit = fitted(words, FAILED[1] - FAILED[0], 9, DPI)
-        sheet.text(FAILED[0], y, fit, color=OPEN, weight="bold", **middle)
+        lines = [f"{count} {state}" for state, count in states.items()]
+        if layout.row < LINES * len(lines):
+            lines = [", ".join(lines)]
+        fit = [fitted(line, FAILED[1] - FAILED[0] - MARK, 9, DPI) for line in lines]
+        sheet.text(FAILED[0], y, mark, color=OPEN, weight="bold", **middle)
+        sheet.text(FAILED[0] + MARK, y, "\n".join(fit), color=OPEN, weight="bold", **middle)
     comparison = compared.primary.get(variant)
     if comparison is None:
         caption = "baseline" if compared.primary else ""

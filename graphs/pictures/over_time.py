@@ -20,7 +20,7 @@ from analysis.reading.load import Run
 from analysis.reading.words import plural, safe_line
 from graphs.pictures import png
 from graphs.pictures.panels import Edges, Panel, own_panels, steps
-from graphs.pictures.style import OKABE_ITO, OPEN, WIDTH_PX, fitted
+from graphs.pictures.style import OKABE_ITO, OPEN, WIDTH_PX, fitted, fitted_label
 
 DPI = 100
 COLUMNS = 3
@@ -103,7 +103,7 @@ def figure_of(columns: Sequence[Column], panels: Sequence[Panel], scale: Scale) 
         of = f"run {column.run.number}, the median of {plural(column.of, 'run')}"
         if column.of == 1:
             of = f"run {column.run.number}"
-        name = fitted(column.label, width / 1.15, 10, DPI)
+        name = fitted_label(column.label, width / 1.15, 10, DPI)
         figure.text(x / WIDTH_PX, 1 - 50 / height, name, fontsize=10, weight="bold")
         figure.text(
             x / WIDTH_PX, 1 - 66 / height, fitted(of, width, 8, DPI), fontsize=8, color=GREY

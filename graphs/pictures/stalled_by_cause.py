@@ -21,7 +21,7 @@ from analysis.verdicts.choice import SHOWN, shown, shown_words
 from analysis.verdicts.compared import Compared
 from graphs.pictures import png
 from graphs.pictures.sheet import DPI, GREY, Sheet
-from graphs.pictures.style import CAUSES, WIDTH_PX, fitted, text_width
+from graphs.pictures.style import CAUSES, WIDTH_PX, fitted, fitted_label, text_width
 
 LABELS, BARS = (14, 178), (192, 956)  # px: from, to
 HEAD, FOOT = 84, 56  # px above the legend, below the bars
@@ -84,7 +84,7 @@ def _figure(compared: Compared) -> Figure:
     axes.set_xlabel(fitted(unit + compared.causes.which_runs, WIDTH_PX - 2 * LABELS[0], 10, DPI))
     for index, variant in enumerate(layout.rows):
         y = layout.begin + (index + 0.5) * layout.row
-        label = fitted(compared.labels[variant], LABELS[1] - LABELS[0], 9, DPI)
+        label = fitted_label(compared.labels[variant], LABELS[1] - LABELS[0], 9, DPI)
         sheet.text(LABELS[1], y, label, ha="right", va="center_baseline")
         _bar(axes, compared, variant, index, (right - left) / (longest * 1.01))
     return sheet.figure

@@ -3,6 +3,7 @@
 
 import warnings
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from matplotlib import get_data_path
 from matplotlib.font_manager import get_font
 from matplotlib.ft2font import FT2Font, LoadFlags
 
-from analysis.reading.words import safe_line
+from analysis.reading.words import safe_line, short_label
 
 # Okabe and Ito's palette for colour-blind readers; without its yellow, which is too pale for
 # a line on white.
@@ -84,10 +85,22 @@ def text_width(text: str, points: float, dpi: int) -> float:
 
 def fitted(text: object, pixels: float, points: float, dpi: int) -> str:
     """The text made plain, and cut to at most `pixels` pixels; points: the font size."""
+    return _fitted(text, pixels, points, dpi, safe_line)
+
+
+def fitted_label(label: str, pixels: float, points: float, dpi: int) -> str:
+    """A variant's label in at most `pixels` pixels, without its middle (short_label)."""
+    return _fitted(label, pixels, points, dpi, short_label)
+
+
+def _fitted(
+    text: object, pixels: float, points: float, dpi: int, shorten: Callable[[str, int], str]
+) -> str:
     whole = safe_line(text)
     if text_width(whole, points, dpi) <= pixels:
         return whole
+    lengths = range(3, len(whole))
     longest = bisect_right(
-        range(len(whole)), pixels, key=lambda n: text_width(whole[:n] + "..", points, dpi)
+        lengths, pixels, key=lambda limit: text_width(shorten(whole, limit), points, dpi)
     )
-    return whole[: max(1, longest - 1)] + ".."
+    return shorten(whole, lengths[max(0, longest - 1)])

@@ -19,7 +19,7 @@ from analysis.reading.streams import STALL, Stream
 from analysis.reading.words import safe_line, seconds, with_article
 from graphs.pictures import png
 from graphs.pictures.panels import Panel, panels_of, steps
-from graphs.pictures.style import OKABE_ITO, OPEN, SHADE, WIDTH_PX, fitted, text_width
+from graphs.pictures.style import OKABE_ITO, OPEN, SHADE, WIDTH_PX, fitted, fitted_label, text_width
 
 DPI = 100
 FLOOR = 0.02  # s: the bottom of a stream's row, well below a heartbeat
@@ -81,7 +81,7 @@ def _captions(figure: Figure, run: Run, runs: int, total: float, hidden: int) ->
     room = 0.88 * WIDTH_PX
     which = f", run {run.number} of {runs}" if runs > 1 else ""
     # Bold letters are at most a seventh wider.
-    name = fitted(run.label, room / 1.15 - text_width(which, 13, DPI), 13, DPI) + which
+    name = fitted_label(run.label, room / 1.15 - text_width(which, 13, DPI), 13, DPI) + which
     figure.text(0.105, 1 - 0.28 / total, name, fontsize=13, weight="bold")
     ended = f"kernel {kernel}; {safe_line(run.state, 20)}: {safe_line(run.status.get('why'))}"
     figure.text(0.105, 1 - 0.50 / total, fitted(ended, room, 9, DPI))

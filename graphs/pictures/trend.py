@@ -18,7 +18,16 @@ from analysis.trends.trend import Change, Track, Trend
 from analysis.verdicts.sentences import times
 from graphs.pictures import png
 from graphs.pictures.sheet import DPI, GREY, Sheet
-from graphs.pictures.style import OKABE_ITO, OPEN, SHADE, VERDICTS, WIDTH_PX, fitted, text_width
+from graphs.pictures.style import (
+    OKABE_ITO,
+    OPEN,
+    SHADE,
+    VERDICTS,
+    WIDTH_PX,
+    fitted,
+    fitted_label,
+    text_width,
+)
 
 DOTS = (
     "A dot is a run, a cross a run that failed, a line the median between two changes; "
@@ -104,7 +113,7 @@ def _verdict(track: Track) -> str:
 
 
 def _short(label: str) -> str:
-    return fitted(label, 170, POINTS, DPI)
+    return fitted_label(label, 170, POINTS, DPI)
 
 
 def _names(axes: Axes, track: Track) -> None:

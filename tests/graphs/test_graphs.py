@@ -15,7 +15,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
 from analysis.reading.load import load_campaign
-from analysis.reading.words import safe_line
+from analysis.reading.words import safe_line, short_label
 from analysis.verdicts.choice import SHOWN, extremes, median_run
 from analysis.verdicts.compare import compare
 from benchmarks.synthetic_results.make import (
@@ -30,7 +30,7 @@ from errors import UserError
 from graphs.__main__ import main
 from graphs.pictures import classical, comparison
 from graphs.pictures.classical import quoted
-from graphs.pictures.style import OKABE_ITO, OPEN, VERDICTS, fitted, text_width
+from graphs.pictures.style import OKABE_ITO, OPEN, VERDICTS, fitted, fitted_label, text_width
 from graphs.report import Part, timeline_runs
 
 needs_gnuplot = pytest.mark.skipif(shutil.which("gnuplot") is None, reason="no gnuplot")
@@ -208,6 +208,20 @@ def test_a_text_that_is_too_wide_is_cut(text: str) -> None:
     assert text_width(cut, 9, 100) <= 200
     assert len(cut) > 10 and cut.endswith("..")
     assert fitted("6.12", 200, 9, 100) == "6.12"
+    label = fitted_label(text, 200, 9, 100)
+    assert text_width(label, 9, 100) <= 200 and len(label) > 10 and ".." in label
+
+
+def test_labels_that_are_cut_keep_what_tells_them_apart() -> None:
+    labels = [f"6.12.118-zram-{name}" for name in ("swappiness-10", "swappiness-180", "memory-low")]
+    for cut in (
+        [short_label(label, 22) for label in labels],
+        [fitted_label(label, 130, 9, 100) for label in labels],
+    ):
+        assert len(set(cut)) == 3 and all(".." in label for label in cut)
+        assert all(label.startswith("6.12.118") for label in cut)
+    assert [len(short_label(labels[0], limit)) for limit in (5, 22, 23, 99)] == [5, 22, 23, 27]
+    assert short_label("6.12.118-zram", 13) == "6.12.118-zram"
 
 
 @needs_gnuplot
