@@ -71,6 +71,8 @@ def _suite() -> Path:
     def unpack(place: Path) -> None:
         place.mkdir()
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-            archive.extractall(place, filter="data")
+            # Debian 12's Python (3.11.2) has no filters yet.
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)
+            archive.extractall(place)
 
     return cache.built("suites-for-nodes", digest, unpack)
