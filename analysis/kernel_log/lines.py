@@ -87,10 +87,7 @@ class Lines:
             self._time, self._caller = float(match[1]), match[2]
             self._kernel, self._escaped = True, False
             self._syslog = text[0] != "["
-            text = text[match.end() :]
-            if not text.isprintable():
-                text = _safe(text)
-            return [Message(self._time, self._caller, text, False)]
+            return [Message(self._time, self._caller, _safe(text[match.end() :]), False)]
         continued = text.startswith((" ", "\t"))  # no prefix: it continues the previous message
         start = 0 if continued else self._prefix(text)
         if not self._kernel:

@@ -58,7 +58,7 @@ def grid(stamps: Numbers, late: Numbers, columns: dict[str, Numbers]) -> str:
 
 def columns_of(name: str) -> list[str]:
     """The counters of a real kernel's table, in its order."""
-    lines = (COLUMNS / f"{name}-columns.txt").read_text().splitlines()
+    lines = (COLUMNS / f"{name}.txt").read_text().splitlines()
     return [line for line in lines if not line.startswith("#")]
 
 

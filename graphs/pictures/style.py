@@ -99,7 +99,7 @@ def _fitted(
     whole = safe_line(text)
     if text_width(whole, points, dpi) <= pixels:
         return whole
-    lengths = range(3, len(whole))
+    lengths = range(3, max(4, len(whole)))
     longest = bisect_right(
         lengths, pixels, key=lambda limit: text_width(shorten(whole, limit), points, dpi)
     )

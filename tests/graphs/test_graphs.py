@@ -208,6 +208,7 @@ def test_a_text_that_is_too_wide_is_cut(text: str) -> None:
     assert text_width(cut, 9, 100) <= 200
     assert len(cut) > 10 and cut.endswith("..")
     assert fitted("6.12", 200, 9, 100) == "6.12"
+    assert fitted("6.1", -20, 9, 100) == fitted_label("6.1", 1, 9, 100) == "6.1"
     label = fitted_label(text, 200, 9, 100)
     assert text_width(label, 9, 100) <= 200 and len(label) > 10 and ".." in label
 

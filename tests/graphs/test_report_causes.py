@@ -142,8 +142,7 @@ def test_runs_cut_at_their_limit_tell_why_up_to_it(tmp_path: Path) -> None:
 def test_a_run_that_ended_leaves_those_out_that_were_cut(tmp_path: Path) -> None:
     campaign(tmp_path, {"a": SIX, "b": [10.0, *WORSE]})
     for number in range(2, 8):
-        status = tmp_path / "b" / str(number) / "status.json"
-        status.write_text(status.read_text().replace('"completed"', '"unfinished"'))
+        cut_at_the_limit(tmp_path / "b" / str(number))
     loaded = load_campaign(tmp_path)
     compared = compare(loaded, causes=causes_in(loaded, {"a": CALM, "b": CALM}))
     rows = dict(causes_text.table_rows(compared.causes))

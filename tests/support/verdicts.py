@@ -25,9 +25,9 @@ def stalling_run(folder: Path, stalled: float | str, **facts: Any) -> Path:
     return write_run(folder, files, stalled if isinstance(stalled, str) else "completed")
 
 
-def cut_at_the_limit(variant: Path) -> None:
-    """Let the variant's runs be ones that were not done at their limit."""
-    for status in variant.glob("*/status.json"):
+def cut_at_the_limit(folder: Path) -> None:
+    """Let a variant's runs, or one run, be such that were not done at their limit."""
+    for status in folder.glob("**/status.json"):
         status.write_text(status.read_text().replace('"completed"', '"unfinished"'))
 
 
