@@ -270,7 +270,8 @@ def _strip(sheet: Sheet, compared: Compared, layout: _Layout) -> None:
     axes.set_xlim(-1, len(ranked))
     axes.set_xticks([])
     order = "the least to the most stalled" if metric.key == STALLED else "the best to the worst"
-    axes.set_ylabel(fitted(metric.name, height, 8, DPI), fontsize=8)
+    width = WORDS[1] - 4 - LABELS[0] - 46
+    axes.set_title(fitted(metric.name, width, 8, DPI), loc="left", pad=4, fontsize=8)
     axes.set_xlabel(
         f"all {len(ranked):,} variants, from {order}; line: its runs, mark: their mean",
         fontsize=8,
