@@ -24,8 +24,8 @@ if (($#)) && [[ $* != --all ]]; then
 fi
 all=("$@")
 failed=0
-$bin/python -m pytest -m "not vm and not slow" -n auto || failed=1
 durations=(--durations 15 --durations-min 1)
+$bin/python -m pytest -m "not vm and not slow" -n auto "${durations[@]}" || failed=1
 by_file=(--dist loadfile --no-loadscope-reorder) # tests/conftest.py has the order
 $bin/python -m pytest "${all[@]}" -m "vm and own_clock" -n auto "${by_file[@]}" "${durations[@]}" || failed=1
 $bin/python -m pytest "${all[@]}" -m "vm and not own_clock" "${durations[@]}" || failed=1
