@@ -264,14 +264,14 @@ def _strip(sheet: Sheet, compared: Compared, layout: _Layout) -> None:
     )
     height = layout.strip - 108
     top = layout.head + 30
-    axes = sheet.axes((LABELS[0] + 46, WORDS[1] - 4), (top, top + height), "y")
+    left, right = LABELS[0] + 46, WORDS[1] - 4
+    axes = sheet.axes((left, right), (top, top + height), "y")
     highest = _longest(compared, compared.variants) * 1.05
     axes.set_ylim(0, highest)
     axes.set_xlim(-1, len(ranked))
     axes.set_xticks([])
     order = "the least to the most stalled" if metric.key == STALLED else "the best to the worst"
-    width = WORDS[1] - 4 - LABELS[0] - 46
-    axes.set_title(fitted(metric.name, width, 8, DPI), loc="left", pad=4, fontsize=8)
+    axes.set_title(fitted(metric.name, right - left, 8, DPI), loc="left", pad=4, fontsize=8)
     axes.set_xlabel(
         f"all {len(ranked):,} variants, from {order}; line: its runs, mark: their mean",
         fontsize=8,
