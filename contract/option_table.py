@@ -104,7 +104,10 @@ class OptionTable:
         repeated=True,
     )
     remedies: bool = option(
-        TESTED, "the same with every remedy that there is", default=False, only=VM
+        TESTED,
+        "beside each --kernel here the same with each remedy of remedies/, by itself",
+        default=False,
+        only=VM,
     )
     daemon: str | None = option(
         TESTED,
@@ -322,7 +325,9 @@ class OptionTable:
         default=180,
     )
 
-    out: str | None = option(REST, "campaign folder (default: results/<time>)", metavar="DIR")
+    out: str | None = option(
+        REST, "campaign folder (default: results/<date>-<profile>)", metavar="DIR"
+    )
     mirror: str | None = option(
         REST,
         "Debian mirror (default: the one of this machine's apt sources, else mmdebstrap's)",

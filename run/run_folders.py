@@ -22,7 +22,7 @@ ELSEWHERE = "begin a campaign of its own: --out DIR, without --resume"
 
 
 def folder(options: Options) -> Path:
-    """The campaign's folder: --resume, --out, or results/<time>-<profile> in the suite."""
+    """The campaign's folder: --resume, --out, or results/<date>-<profile> in the suite."""
     named = options.resume or options.out
     if named is not None:
         return Path(named)
