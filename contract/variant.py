@@ -40,10 +40,12 @@ class Variant:
         """Its label, or the kernel's name with its swap, unless all variants swap to the disk.
 
         The workload, if it is not the campaign's, and the remedy are appended. A remedy whose name
-        begins with the kind of swap replaces the swap.
+        begins with the kind of swap replaces the swap, unless a swap without remedy has that name.
         """
-        on_disk = {variant.swap for variant in (self, *among) if not variant.remedy} <= {ON_DISK}
-        unnamed = on_disk or self.remedy.startswith(self.swap.kind)
+        plain = {variant.swap for variant in (self, *among) if not variant.remedy}
+        own = self.remedy.startswith(self.swap.kind)
+        taken = self.remedy in {swap.label for swap in plain}
+        unnamed = plain <= {ON_DISK} or (own and not taken)
         parts = [kernel, "" if unnamed else self.swap.label, self.workload, self.remedy]
         return self.label or "-".join(filter(None, parts))
 

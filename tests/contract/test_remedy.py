@@ -117,6 +117,20 @@ def test_each_is_a_variant_beside_the_untreated_one() -> None:
     assert [one.name("6.12", every) for one in every[:2]] == ["6.12", f"6.12-{every[1].remedy}"]
 
 
+@pytest.mark.parametrize("swap", ["disk", "zram", "zswap", "none"])
+def test_all_remedies_beside_any_swap_have_names_of_their_own(swap: str) -> None:
+    every = parse(["--remedies", "--swap", swap]).variants
+    names = [one.name("6.12", every) for one in every]
+    assert len(set(names)) == len(names) == 1 + len(remedy.named())
+
+
+def test_a_remedy_called_like_the_swap_keeps_its_own_swap_in_its_name() -> None:
+    asked = parse(["--remedy", "zram", "--remedy", "zram-full", "--swap", "zram"]).variants
+    assert [one.name("6.12", asked) for one in asked] == [
+        *("6.12-zram", "6.12-zram-50pc-zram", "6.12-zram-full"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
