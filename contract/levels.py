@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Significance levels, and the numbers of runs that can reach them (docs/explain/verdicts.md)."""
 
+import itertools
 import math
+from collections.abc import Iterable, Sequence
 
 ALPHA = 0.05
 MARGIN = 0.1  # ratio that still counts as equal, unless a plan says otherwise
@@ -13,9 +15,29 @@ def attainable_p(size: int, others: int) -> float:
     return min(1.0, 2 / math.comb(size + others, size))
 
 
-def can_decide(runs: int, level: float = ALPHA) -> bool:
-    """Whether `runs` runs of each of two variants can reach the level (0 to 1) at all."""
-    return attainable_p(runs, runs) <= level
+def can_decide(runs: int, level: float = ALPHA, others: int | None = None) -> bool:
+    """Whether so many runs of two variants can reach the level (0 to 1) at all.
+
+    others: runs of the second variant; None: as many as of the first.
+    """
+    return attainable_p(runs, runs if others is None else others) <= level
+
+
+def too_few_runs(families: Iterable[Sequence[int]], level: float = ALPHA) -> str:
+    """A line on runs that cannot give any verdict, with the number that can; empty if they can.
+
+    families: the runs of each variant of a workload, the baseline's first. All comparisons with
+    baselines are corrected together (Holm), so one of them must reach the level (0 to 1) divided by
+    their number.
+    """
+    pairs = [(first, other) for first, *rest in families for other in rest if first and other]
+    if not pairs or any(attainable_p(*pair) <= level / len(pairs) for pair in pairs):
+        return ""
+    enough = next(n for n in itertools.count(2) if can_decide(n, level / len(pairs)))
+    most = max(max(pair) for pair in pairs)
+    have = "1 run" if most == 1 else f"{most} runs"
+    takes = "1 comparison takes" if len(pairs) == 1 else f"{len(pairs)} comparisons take"
+    return f"{have} of each variant cannot give a verdict: {takes} {enough} of each"
 
 
 def level_of_a_look(alpha: float, looks: int, extensions: int) -> float:

@@ -41,7 +41,7 @@ TEXTS_OF_VARIANT = ("kernel", "label", "append", "workload", "load", "remedy", "
 KEPT = {
     "": ("format", "alpha", "command", "suite", "run", "extended"),
     PARAMETERS: tuple(NOTED),
-    "variant": ("release", "version", "package", "image_digest", "daemon", "slice"),
+    "variant": ("release", "version", "package", "image_digest", "daemon", "slice", "runs"),
 }
 
 
@@ -234,13 +234,13 @@ def _extended(value: object, problems: list[str]) -> tuple[int, ...]:
     """Numbers of runs after which a judged campaign was made longer; () if it never was."""
     if value is None:
         return ()
-    if isinstance(value, list) and are_growing(value):
+    if isinstance(value, list) and are_growing(value, again=True):
         return tuple(value)
     problems.append("extended: cannot be read, the verdicts do not allow for earlier looks")
     return ()
 
 
-def are_growing(looks: list[Any]) -> bool:
-    """Whether these are numbers of runs, each larger than the number before it."""
+def are_growing(looks: list[Any], *, again: bool = False) -> bool:
+    """Whether these are numbers of runs, each larger than the one before, or `again` the same."""
     whole = 0 < len(looks) <= MOST_LOOKS and all(_is_whole(look) for look in looks)
-    return whole and looks == sorted(set(looks))
+    return whole and looks == sorted(looks if again else set(looks))

@@ -10,11 +10,19 @@ import shlex
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from contract import checkout
-from contract.levels import can_decide
+from contract.levels import (
+    ALPHA,
+    attainable_p,
+    can_decide,
+    level_of_a_look,
+    too_few_runs,
+)
+from contract.option_rows import PARAMETERS
 from contract.options import Options
 from contract.plan import CHANGES, variants_of
 from contract.run_files import ABORTED, CONFIG, RUN_NUMBER
@@ -52,6 +60,21 @@ def remaining(options: Options) -> list[tuple[str, int]]:
     place, labels = folder(options), names(options)
     done = {label: completed(place / label) for label in labels}
     return schedule(labels, targets(options, done), done)
+
+
+def lacking(options: Options) -> str:
+    """`Campaign.lacking`, for --dry-run; empty for runs that are added to a folder with --out."""
+    opened = Campaign(options, ())
+    if options.looks or (options.resume is None and opened.stored()):
+        return ""
+    families: dict[str, list[tuple[bool, int]]] = {}
+    for label, variant in zip(names(options), options.variants, strict=True):
+        runs = max(options.runs, len(completed(opened.path / label)))
+        families.setdefault(variant.workload, []).append((label != options.baseline, runs))
+    return too_few_runs(
+        ([runs for _, runs in sorted(family, key=itemgetter(0))] for family in families.values()),
+        opened.level,
+    )
 
 
 class Campaign:
@@ -138,6 +161,16 @@ class Campaign:
         with writing():
             for label in labels:
                 (self.path / label).mkdir(parents=True, exist_ok=True)
+
+    @property
+    def lacking(self) -> str:
+        """A line on runs that cannot give any verdict; empty if they can, or stop when sure."""
+        return "" if self.looks else too_few_runs(self._families(), self.level)
+
+    @property
+    def level(self) -> float:
+        """The level (0 to 1) of the next verdicts, if it does not stop when sure."""
+        return level_of_a_look(ALPHA, 1, len(self._extended))
 
     def left(self, up_to: int | None = None) -> list[tuple[str, int]]:
         """(label, number) of the runs still to do, in order; up_to: at most so many per variant."""
@@ -251,26 +284,53 @@ class Campaign:
 
     def _note_extension(self) -> None:
         """Note the look taken before the campaign grew: later looks then use a stricter level."""
-        asked = int(self._plan.get("runs", 0))
-        base = str(self._plan.get("baseline", ""))
-        compared = max(
-            self._compared(labels, base)
-            for labels in by_workload(self._plan, self._entries).values()
-        )
-        planned = tuple(self._plan.get("stop_when_sure", {}).get("looks", ())) or (asked,)
-        taken = max((look for look in planned if look <= compared), default=0)
-        grows = max(self._targets.values(), default=0) > asked or (
-            bool(self.looks) and self.looks != planned
-        )
-        if grows and can_decide(taken) and taken not in self._extended:
+        before = self._asked_before()
+        planned = tuple(self._plan.get("stop_when_sure", {}).get("looks", ()))
+        grows = any(runs > before.get(label, runs) for label, runs in self._targets.items())
+        grows |= bool(self.looks) and self.looks != (planned or (self._plan.get("runs"),))
+        if planned:
+            compared = max(map(min, self._judged(dict.fromkeys(before, 0))), default=0)
+            taken = max((look for look in planned if look <= compared), default=0)
+            grows &= can_decide(taken) and taken not in self._extended
+        else:
+            could = [pair for pair in self._judged(before) if attainable_p(*pair) <= ALPHA]
+            taken = max(map(min, could), default=0)
+        if grows and taken:
             self._extended.append(taken)
         self.looks = tuple(look for look in self.looks if look > max(self._extended, default=0))
 
-    def _compared(self, labels: list[str], base: str) -> int:
-        """The runs per variant with which these variants can be compared with the baseline."""
-        counts = [len(completed(self.path / label)) for label in labels]
-        first = counts.pop(labels.index(base) if base in labels else 0)
-        return min(first, max(counts, default=0))
+    def _asked_before(self) -> dict[str, int]:
+        """The runs that earlier commands asked for, by label."""
+        runs = int(self._plan.get("runs", 0))
+        return {one["label"]: int(one.get("runs", runs)) for one in self._plan.get("variant", [])}
+
+    def _judged(self, asked: Mapping[str, int]) -> list[tuple[int, int]]:
+        """The runs of each baseline and other variant that both have as many as asked for."""
+        base = str(self._plan.get("baseline", ""))
+        pairs = []
+        for labels in by_workload(self._plan, self._entries).values():
+            order = sorted(labels, key=lambda label: label != base)
+            had = {label: len(completed(self.path / label)) for label in order if label in asked}
+            first, *others = [n if n >= asked[label] else 0 for label, n in had.items()] or [0]
+            pairs += [(first, other) for other in others if first and other]
+        return pairs
+
+    def _families(self) -> list[list[int]]:
+        """By workload: the runs that its baseline and its other variants have, or will have."""
+        base = str(self._options.baseline or self._plan.get("baseline", ""))
+        families = []
+        plan = self._plan or {PARAMETERS: self._options.parameters}
+        for labels in by_workload(plan, self._entries).values():
+            order = sorted(labels, key=lambda label: label != base)
+            had = {label: len(completed(self.path / label)) for label in order}
+            families.append([max(had[label], self._targets.get(label, 0)) for label in order])
+        return families
+
+    def _with_runs(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """A [[variant]] table with the runs that the variant should have."""
+        label = entry["label"]
+        runs = max(asked.get(label, 0) for asked in (self._asked_before(), self._targets))
+        return {**entry, "runs": runs}
 
     def _write(self) -> None:
         plan = written.plan_of(
@@ -280,7 +340,7 @@ class Campaign:
             runs=max(self._targets.values(), default=0),
             looks=self.looks,
             extended=self._extended,
-            variants=self._entries,
+            variants=[self._with_runs(entry) for entry in self._entries],
             begun=self._runs,
         )
         written.write(self.path, plan)

@@ -31,6 +31,7 @@ from errors import UserError, run_command
 
 LOOKS = (5, 7, 10, 14, 20)
 RUNS = ((3,), (5,), (10,), LOOKS)
+MANY = ((6, 5, 5), (12, 5, 10), (18, 6, 6))  # other variants, runs of each, of the baseline
 JUST_OUTSIDE = 1 + MARGIN
 POWER = 0.8  # share of campaigns in which one of these ratios must be found: a verdict's cost
 FOUND = (1.25, JUST_OUTSIDE)
@@ -83,6 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
         table.blames(with_evidence)
     else:
         print(f"\nNo variant has {FEWEST} runs with evidence: no blame is simulated.")
+    table.many()
     return 0
 
 
@@ -137,6 +139,26 @@ class Table:
             f"| {tally.contradicted} |",
             flush=True,
         )
+
+    def many(self) -> None:
+        """Verdicts on many variants at once, also with more runs of the baseline."""
+        print(
+            "\n| truth | others | runs of each | of the baseline | any regressed or improved "
+            "| comparisons regressed |"
+        )
+        print("|---|---|---|---|---|---|")
+        truths = (
+            ("the same kernel (A/A)", Setting((5,))),
+            ("the others scatter 2 times as much", Setting((5,), scatter=2.0)),
+            ("2 times", Setting((5,), effect=2.0)),
+        )
+        for (truth, setting), (others, runs, baseline) in product(truths, MANY):
+            self.seed += 1
+            whole = replace(setting, runs=(runs,), variants=others, baseline=baseline)
+            drawn = campaigns(self.pool, whole, self.number, self.seed)
+            tally = simulate(drawn, whole, alpha=ALPHA, margin=MARGIN)
+            shares = f"{_percent(tally.differs)} | {_percent(tally.found)}"
+            print(f"| {truth} | {others} | {runs} | {baseline} | {shares} |", flush=True)
 
     def cost(self, run_s: float | None) -> None:
         print(

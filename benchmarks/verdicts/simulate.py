@@ -89,6 +89,7 @@ class Setting:
     effect: float = 1.0
     calm: float = 1.0  # factor of all runs' deviations from the pool's mean, on a log scale
     scatter: float = 1.0  # the same factor for the variants only
+    baseline: int = 0  # runs of the baseline, if it has more
 
 
 @dataclass
@@ -102,6 +103,7 @@ class Tally:
     sure: float = 0.0  # share in which every comparison had a verdict in the end
     runs: float = 0.0  # mean number of runs of each variant
     covered: float = 0.0  # share of the intervals that contain the true ratio
+    found: float = 0.0  # share of all comparisons that regressed at any look
     contradicted: int = 0  # comparisons whose verdict and interval contradict each other
 
 
@@ -112,7 +114,8 @@ def campaigns(pool: list[Pool], setting: Setting, number: int, seed: int) -> lis
     drawn = []
     for _ in range(number):
         source = pool[rng.integers(len(pool))]
-        groups = [source.draw(rng, most) for _ in range(1 + setting.variants)]
+        sizes = [max(most, setting.baseline), *[most] * setting.variants]
+        groups = [source.draw(rng, size) for size in sizes]
         groups = [_calmed(group, source.real.mean(), setting.calm) for group in groups]
         for i in range(1, len(groups)):
             groups[i] = setting.effect * _calmed(groups[i], source.real.mean(), setting.scatter)
@@ -132,8 +135,13 @@ def simulate(drawn: list[list[Floats]], setting: Setting, *, alpha: float, margi
     going = list(range(len(drawn)))
     seen: dict[str, set[int]] = {"regressed": set(), "improved": set(), "equivalent": set()}
     covered: list[bool] = []
+    regressed: set[tuple[int, str]] = set()  # campaign, variant
     for look, runs in enumerate(setting.runs):
-        families = [_pairs([group[:runs] for group in drawn[i]]) for i in going]
+        base_runs = max(runs, setting.baseline)
+        families = [
+            _pairs([base[:base_runs], *(group[:runs] for group in groups)])
+            for base, *groups in (drawn[i] for i in going)
+        ]
         undecided = []
         for i, family in zip(
             going, judge_families(families, level=level, margin=margin), strict=True
@@ -141,6 +149,8 @@ def simulate(drawn: list[list[Floats]], setting: Setting, *, alpha: float, margi
             for compared in family:
                 if compared.verdict in seen:
                     seen[compared.verdict].add(i)
+                if compared.verdict == "regressed":
+                    regressed.add((i, compared.variant))
                 if compared.low is not None and compared.high is not None:
                     covered.append(compared.low <= setting.effect <= compared.high)
                 tally.contradicted += contradicts(compared)
@@ -160,6 +170,7 @@ def simulate(drawn: list[list[Floats]], setting: Setting, *, alpha: float, margi
         sure=tally.sure / number,
         runs=tally.runs / number,
         covered=sum(covered) / max(1, len(covered)),
+        found=len(regressed) / (number * setting.variants),
         contradicted=tally.contradicted,
     )
 

@@ -21,6 +21,7 @@ from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.judge import Pair, judge, judge_families
 from analysis.verdicts.verdict import MANY, Comparison, Sample
+from contract.levels import too_few_runs
 from errors import UserError
 from tests.support.verdicts import campaign, stalling_run
 
@@ -41,6 +42,23 @@ def compared(folder: Path, plan: str = "", **variants: Sequence[float | str]) ->
 def one(base: list[float], sample: list[float], level: float = 0.05) -> Comparison:
     pair = Pair(PRIMARY, "b", Sample(tuple(base)), Sample(tuple(sample)))
     return judge([pair], level=level, margin=0.1)[0]
+
+
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 40))
+def test_runs_that_cannot_give_a_verdict_are_named_with_the_number_that_can(
+    runs: int, of_baseline: int, comparisons: int
+) -> None:
+    def verdicts(of_each: int, first: int) -> set[str]:
+        base = Sample(tuple(100.0 + n for n in range(first)))
+        clear = Pair(PRIMARY, "b", base, Sample(tuple(1.0 + n for n in range(of_each))))
+        return {one.verdict for one in judge([clear] * comparisons, level=0.05, margin=0.1)}
+
+    said = too_few_runs([[of_baseline, *[runs] * comparisons]])
+    assert bool(said) == ("improved" not in verdicts(runs, of_baseline))
+    if said:
+        enough = int(said.removesuffix(" of each").rpartition(" ")[2])
+        assert verdicts(enough, enough) == {"improved"}
+        assert "improved" not in verdicts(enough - 1, enough - 1)
 
 
 def test_three_variants_by_hand(tmp_path: Path) -> None:

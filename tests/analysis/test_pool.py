@@ -54,6 +54,16 @@ def test_runs_of_one_kernel_are_numbered_on_and_cost_a_look(tmp_path: Path) -> N
     assert pooled.plan.extended == (5,) and compare(pooled).level == 0.025
 
 
+@pytest.mark.parametrize(("of_baseline", "extended"), [(4, ()), (10, (3,))])
+def test_three_runs_beside_ten_were_a_look(
+    tmp_path: Path, of_baseline: int, extended: tuple[int, ...]
+) -> None:
+    seeded(tmp_path / "1" / "a", [60.0 + n for n in range(of_baseline)])
+    seeded(tmp_path / "1" / "b", NEW[:3])
+    seeded(tmp_path / "2" / "b", NEW[3:], first=6)
+    assert load_pool([tmp_path / "1", tmp_path / "2"]).plan.extended == extended
+
+
 def test_the_same_run_counts_once(tmp_path: Path) -> None:
     seeded(tmp_path / "1" / "a", OLD)
     shutil.copytree(tmp_path / "1", tmp_path / "2")

@@ -117,6 +117,16 @@ def test_three_runs_decide_nothing(pool: list[Pool]) -> None:
     assert (tally.regressed, tally.improved, tally.equivalent, tally.sure) == (0, 0, 0, 0)
 
 
+def test_more_runs_of_the_baseline_decide_on_many_variants(pool: list[Pool]) -> None:
+    shares = []
+    for baseline in (5, 7):
+        many = Setting((5,), variants=18, effect=10.0, baseline=baseline)
+        drawn = campaigns(pool, many, 20, 7)
+        assert [len(group) for group in drawn[0]] == [baseline, *[5] * 18]
+        shares.append(simulate(drawn, many, alpha=0.05, margin=0.1).found)
+    assert shares[0] == 0 and shares[1] > 0.9
+
+
 def test_scatter_is_found(pool: list[Pool]) -> None:
     drawn = campaigns(pool, Setting((6,), calm=0.1, scatter=20.0), 60, 6)
     tally = spreads(drawn, alpha=0.05)
@@ -128,7 +138,7 @@ def test_the_command_prints_its_tables(folder: Path) -> None:
     command += ["--run-s", "60"]
     done = subprocess.run(command, cwd=SUITE, capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr
-    assert done.stdout.count("the same kernel (A/A)") == 12
+    assert done.stdout.count("the same kernel (A/A)") == 15
     assert "no blame is simulated" in done.stdout
     assert "until sure, 5 to 20" in done.stdout and "scatters 16 times as much" in done.stdout
     lines = done.stdout.splitlines()

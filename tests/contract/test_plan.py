@@ -154,6 +154,7 @@ def test_depth_without_end_is_damage_like_any_other(tmp_path: Path) -> None:
         ("[stop_when_sure]\nlooks = [5, 7, 10, 14, 20]", 0.01),
         ("extended = [5]", 0.025),
         ("extended = [5, 8]\n[stop_when_sure]\nlooks = [10, 14, 20]", 0.05 / 4 / 3),
+        ("extended = [5, 5]", 0.05 / 4),
         ("extended = [8, 5]", 0.05),
         ('extended = "5"', 0.05),
     ],

@@ -14,7 +14,7 @@ import tomli_w
 
 from errors import Exit, UserError
 from run.arguments import parse
-from run.campaign import Campaign, remaining
+from run.campaign import Campaign, lacking, remaining
 from run.identity import identified
 from run.run_folders import completed, refuse_another_host
 from setup.kernels import Kernel, resolve
@@ -154,6 +154,57 @@ def test_runs_added_after_a_look_cost_some_of_the_level(tmp_path: Path) -> None:
     finish(opened(out, "--resume", str(out), "--stop-when-sure", "20"))
     assert plan(out)["extended"] == [5, 8]
     assert plan(out)["stop_when_sure"]["looks"] == [10, 14, 20]
+
+
+def test_runs_that_cannot_give_a_verdict_are_said_before_they_are_done(tmp_path: Path) -> None:
+    out, said = tmp_path / "mine", "{} cannot give a verdict: {} take{} {} of each"
+    few = ["--out", str(out), *TWO, "--runs", "3"]
+    expected = said.format("3 runs of each variant", "1 comparison", "s", 4)
+    assert lacking(parse(few)) == expected
+    campaign = opened(out, *few)
+    assert campaign.lacking == expected
+    finish(campaign)
+    # With eight variants five runs are too few, whichever this command adds.
+    more = ["--resume", str(out), "--runs", "5"]
+    for minor in range(2, 8):
+        more += ["--kernel", f"debian:6.{minor}"]
+    expected = said.format("5 runs of each variant", "7 comparisons", "", 6)
+    assert lacking(parse(more)) == expected and opened(out, *more).lacking == expected
+    assert opened(out, "--resume", str(out), "--runs", "6").lacking == ""
+    # Each repetition of one alone adds to its runs, so those of all count.
+    alone = ["--out", str(out), "--kernel", "debian:6.1", "--runs", "9"]
+    assert lacking(parse(alone)) == "" and opened(out, *alone).lacking == ""
+
+
+def test_a_campaign_with_nothing_to_compare_lacks_nothing(tmp_path: Path) -> None:
+    for argv in ([], ["--kernel", "debian:6.1"], [*TWO, "--stop-when-sure", "20"]):
+        asked = ["--out", str(tmp_path / "mine"), *argv]
+        assert lacking(parse(asked)) == ""
+
+
+def test_what_three_runs_beside_ten_showed_was_a_look(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    finish(opened(out, "--out", str(out), *TWO, "--runs", "3"))
+    finish(opened(out, "--out", str(out), "--kernel", "debian:6.1", "--runs", "7"))
+    assert "extended" not in plan(out)
+    assert {one["label"]: one["runs"] for one in plan(out)["variant"]} == {"6.1": 10, "7.2": 3}
+    assert opened(out, "--resume", str(out), "--runs", "12").left() != []
+    assert plan(out)["extended"] == [3]
+
+
+def test_each_time_that_one_variant_alone_grows_is_a_look(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    finish(opened(out, "--out", str(out), *TWO, "--runs", "5"))
+    for extended in ([5], [5, 5]):
+        campaign = opened(out, "--out", str(out), "--kernel", "debian:7.2", "--runs", "4")
+        # Interrupted, and gone on with: the same look.
+        run, _ = campaign.begin(*campaign.left()[0])
+        end(run, "completed")
+        campaign = opened(out, "--resume", str(out), "--runs", "5")
+        assert plan(out)["extended"] == extended
+        finish(opened(out, "--out", str(out), "--kernel", "debian:7.2", "--runs", "3"))
+        assert plan(out)["extended"] == extended
+    assert len(list((out / "7.2").iterdir())) == 13
 
 
 def test_a_look_counts_though_one_variant_never_finished(tmp_path: Path) -> None:
