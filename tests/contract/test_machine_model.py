@@ -16,6 +16,7 @@ from run.arguments import parse
 from run.plans.stored import read_plan
 
 SUITE = Path(__file__).resolve().parents[2]
+PLANS = Path(__file__).parent / "plans"  # of real campaigns on --machine host
 WHOLE = """\
 cpus = 1
 cpu_mips = 250
@@ -83,8 +84,8 @@ def test_an_older_campaigns_plan_is_refused_in_one_line(
 
 
 @pytest.mark.parametrize("name", ["quick", "standard", "twice", "mglru"])
-def test_the_examples_plans_are_what_they_were(name: str) -> None:
-    path = SUITE / "docs" / "example" / name / "plan.toml"
+def test_plans_of_real_campaigns_are_what_they_were(name: str) -> None:
+    path = PLANS / f"{name}.toml"
     kept = tomllib.loads(path.read_text())
     old = parse(["--plan", str(path)])
     assert (old.machine, old.clock, old.cpus, old.evidence) == ("host", "host", 2, False)
@@ -95,8 +96,8 @@ def test_the_examples_plans_are_what_they_were(name: str) -> None:
 
 
 def test_the_plan_that_the_mglru_example_was_asked_by_is_that_campaign() -> None:
-    folder = SUITE / "docs" / "example" / "mglru"
-    asked, kept = (parse(["--plan", str(folder / f"{one}.toml")]) for one in ("asked", "plan"))
+    paths = (SUITE / "docs" / "example" / "mglru" / "asked.toml", PLANS / "mglru.toml")
+    asked, kept = (parse(["--plan", str(path)]) for path in paths)
     assert replace(asked, plan=kept.plan, margin=kept.margin) == kept
 
 

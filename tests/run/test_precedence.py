@@ -88,8 +88,7 @@ load = "size=64M"
 
 
 def test_its_own_once_more_changes_nothing(tmp_path: Path) -> None:
-    folder = Path(__file__).resolve().parents[2] / "docs" / "example" / "quick"
-    path = str(folder / "plan.toml")
+    path = str(Path(__file__).resolve().parents[1] / "contract" / "plans" / "quick.toml")
     asked = ["--profile", "quick", "--machine", "host"]
     assert fields(parse(["--plan", path, *asked])) == fields(parse(["--plan", path]))
     # That profile's commits were others then: said, as it were.
