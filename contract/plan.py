@@ -41,7 +41,7 @@ TEXTS_OF_VARIANT = ("kernel", "label", "append", "workload", "load", "remedy", "
 KEPT = {
     "": ("format", "alpha", "command", "suite", "run", "extended"),
     PARAMETERS: tuple(NOTED),
-    "variant": ("release", "version", "package", "image_digest", "daemon", "slice", "runs"),
+    "variant": ("release", "version", "package", "image_digest", "daemon", "slice", "asked"),
 }
 
 
@@ -178,6 +178,7 @@ def variants_of(tables: list[dict[str, Any]], problems: list[str]) -> tuple[Vari
         if not label or label in variants:
             problems.append("a variant without a label of its own, left out")
             continue
+        table.whole("asked")  # runs: only for its problem
         variants[label] = Variant(
             **{key: table.text(key) for key in TEXTS_OF_VARIANT},
             swap=_swap(table, problems),

@@ -302,7 +302,7 @@ class Campaign:
     def _asked_before(self) -> dict[str, int]:
         """The runs that earlier commands asked for, by label."""
         runs = int(self._plan.get("runs", 0))
-        return {one["label"]: int(one.get("runs", runs)) for one in self._plan.get("variant", [])}
+        return {one["label"]: int(one.get("asked", runs)) for one in self._plan.get("variant", [])}
 
     def _judged(self, asked: Mapping[str, int]) -> list[tuple[int, int]]:
         """The runs of each baseline and other variant that both have as many as asked for."""
@@ -326,11 +326,11 @@ class Campaign:
             families.append([max(had[label], self._targets.get(label, 0)) for label in order])
         return families
 
-    def _with_runs(self, entry: dict[str, Any]) -> dict[str, Any]:
-        """A [[variant]] table with the runs that the variant should have."""
+    def _with_asked(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """A [[variant]] table with the number of runs that the variant should have."""
         label = entry["label"]
-        runs = max(asked.get(label, 0) for asked in (self._asked_before(), self._targets))
-        return {**entry, "runs": runs}
+        asked = max(runs.get(label, 0) for runs in (self._asked_before(), self._targets))
+        return {**entry, "asked": asked}
 
     def _write(self) -> None:
         plan = written.plan_of(
@@ -340,7 +340,7 @@ class Campaign:
             runs=max(self._targets.values(), default=0),
             looks=self.looks,
             extended=self._extended,
-            variants=[self._with_runs(entry) for entry in self._entries],
+            variants=[self._with_asked(entry) for entry in self._entries],
             begun=self._runs,
         )
         written.write(self.path, plan)

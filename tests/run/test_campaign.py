@@ -187,7 +187,7 @@ def test_what_three_runs_beside_ten_showed_was_a_look(tmp_path: Path) -> None:
     finish(opened(out, "--out", str(out), *TWO, "--runs", "3"))
     finish(opened(out, "--out", str(out), "--kernel", "debian:6.1", "--runs", "7"))
     assert "extended" not in plan(out)
-    assert {one["label"]: one["runs"] for one in plan(out)["variant"]} == {"6.1": 10, "7.2": 3}
+    assert {one["label"]: one["asked"] for one in plan(out)["variant"]} == {"6.1": 10, "7.2": 3}
     assert opened(out, "--resume", str(out), "--runs", "12").left() != []
     assert plan(out)["extended"] == [3]
 
@@ -298,6 +298,7 @@ def test_a_damaged_plan_is_one_line(tmp_path: Path) -> None:
         ("run", ["6.1"], "was edited or damaged: run: "),
         ("runs", "many", "was edited or damaged: runs: "),
         ("extended", ["one"], "was edited or damaged: extended: "),
+        ("variant", [{"label": "a", "asked": "5"}], "was edited or damaged: asked of a variant: "),
         ("stop_when_sure", 9, "was edited or damaged: stop_when_sure: "),
         ("parameters", 1, "was edited or damaged: parameters: no table"),
         ("machine", "laptop", "was edited or damaged: machine: no table"),
