@@ -153,6 +153,7 @@ class Campaign:
             self._options, {label: completed(self.path / label) for label in labels}
         )
         self._note_extension()
+        self._note_asked()
         self._write()
         return labelled
 
@@ -326,11 +327,11 @@ class Campaign:
             families.append([max(had[label], self._targets.get(label, 0)) for label in order])
         return families
 
-    def _with_asked(self, entry: dict[str, Any]) -> dict[str, Any]:
-        """A [[variant]] table with the number of runs that the variant should have."""
-        label = entry["label"]
-        asked = max(runs.get(label, 0) for runs in (self._asked_before(), self._targets))
-        return {**entry, "asked": asked}
+    def _note_asked(self) -> None:
+        """Note in the [[variant]] tables how many runs each variant should have."""
+        for entry in self._entries:
+            if runs := self._targets.get(entry["label"]):
+                entry["asked"] = max(runs, entry.get("asked", 0))
 
     def _write(self) -> None:
         plan = written.plan_of(
@@ -340,7 +341,7 @@ class Campaign:
             runs=max(self._targets.values(), default=0),
             looks=self.looks,
             extended=self._extended,
-            variants=[self._with_asked(entry) for entry in self._entries],
+            variants=self._entries,
             begun=self._runs,
         )
         written.write(self.path, plan)
