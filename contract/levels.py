@@ -15,7 +15,7 @@ def attainable_p(size: int, others: int) -> float:
     return min(1.0, 2 / math.comb(size + others, size))
 
 
-def can_decide(runs: int, level: float = ALPHA, others: int | None = None) -> bool:
+def can_decide(runs: int, others: int | None = None, *, level: float = ALPHA) -> bool:
     """Whether so many runs of two variants can reach the level (0 to 1) at all.
 
     others: runs of the second variant; None: as many as of the first.
@@ -23,21 +23,32 @@ def can_decide(runs: int, level: float = ALPHA, others: int | None = None) -> bo
     return attainable_p(runs, runs if others is None else others) <= level
 
 
-def too_few_runs(families: Iterable[Sequence[int]], level: float = ALPHA) -> str:
-    """A line on runs that cannot give any verdict, with the number that can; empty if they can.
+def compared_runs(families: Iterable[Sequence[int]]) -> list[tuple[int, int]]:
+    """The runs of the baseline and of the variant in each comparison; both have some.
 
-    families: the runs of each variant of a workload, the baseline's first. All comparisons with
-    baselines are corrected together (Holm), so one of them must reach the level (0 to 1) divided by
-    their number.
+    families: the runs of each variant of a workload, the baseline's first.
     """
-    pairs = [(first, other) for first, *rest in families for other in rest if first and other]
-    if not pairs or any(attainable_p(*pair) <= level / len(pairs) for pair in pairs):
+    return [
+        (family[0], other) for family in families for other in family[1:] if family[0] and other
+    ]
+
+
+def few_runs_warning(families: Iterable[Sequence[int]], level: float = ALPHA) -> str:
+    """A warning that runs cannot give any verdict, with the number that can; empty if they can.
+
+    families: as `compared_runs`. All comparisons are corrected together (Holm), so one of them must
+    reach the level (0 to 1) divided by their number.
+    """
+    pairs = compared_runs(families)
+    needed = level / max(1, len(pairs))
+    if not pairs or any(can_decide(*pair, level=needed) for pair in pairs):
         return ""
-    enough = next(n for n in itertools.count(2) if can_decide(n, level / len(pairs)))
-    most = max(max(pair) for pair in pairs)
-    have = "1 run" if most == 1 else f"{most} runs"
+    enough = next(n for n in itertools.count(2) if can_decide(n, level=needed))
+    sizes = [size for pair in pairs for size in pair]
+    least, most = min(sizes), max(sizes)
+    runs = f"{most} run{'s' if most > 1 else ''}" if least == most else f"{least} to {most} runs"
     takes = "1 comparison takes" if len(pairs) == 1 else f"{len(pairs)} comparisons take"
-    return f"{have} of each variant cannot give a verdict: {takes} {enough} of each"
+    return f"{runs} of each variant cannot give a verdict: {takes} {enough} of each"
 
 
 def level_of_a_look(alpha: float, looks: int, extensions: int) -> float:
@@ -61,7 +72,7 @@ def looks(limit: int, comparisons: int) -> tuple[int, ...]:
         sizes = [first]
         while sizes[-1] < limit:
             sizes.append(min(limit, max(sizes[-1] + 1, round(sizes[-1] * LOOK_RATIO))))
-        if can_decide(first, level_of_a_look(ALPHA, len(sizes), 0) / max(1, comparisons)):
+        if can_decide(first, level=level_of_a_look(ALPHA, len(sizes), 0) / max(1, comparisons)):
             return tuple(sizes)
     raise ValueError(
         f"up to {limit} runs of each could not give a verdict on {comparisons} comparison(s): "

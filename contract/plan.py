@@ -41,7 +41,15 @@ TEXTS_OF_VARIANT = ("kernel", "label", "append", "workload", "load", "remedy", "
 KEPT = {
     "": ("format", "alpha", "command", "suite", "run", "extended"),
     PARAMETERS: tuple(NOTED),
-    "variant": ("release", "version", "package", "image_digest", "daemon", "slice", "asked"),
+    "variant": (
+        "release",
+        "version",
+        "package",
+        "image_digest",
+        "daemon",
+        "slice",
+        "requested_runs",
+    ),
 }
 
 
@@ -178,7 +186,7 @@ def variants_of(tables: list[dict[str, Any]], problems: list[str]) -> tuple[Vari
         if not label or label in variants:
             problems.append("a variant without a label of its own, left out")
             continue
-        table.whole("asked")  # runs: only for its problem
+        table.whole("requested_runs")  # read by run.campaign; here only checked
         variants[label] = Variant(
             **{key: table.text(key) for key in TEXTS_OF_VARIANT},
             swap=_swap(table, problems),
@@ -235,13 +243,13 @@ def _extended(value: object, problems: list[str]) -> tuple[int, ...]:
     """Numbers of runs after which a judged campaign was made longer; () if it never was."""
     if value is None:
         return ()
-    if isinstance(value, list) and are_growing(value, again=True):
+    if isinstance(value, list) and are_growing(value, allow_equal=True):
         return tuple(value)
     problems.append("extended: cannot be read, the verdicts do not allow for earlier looks")
     return ()
 
 
-def are_growing(looks: list[Any], *, again: bool = False) -> bool:
-    """Whether these are numbers of runs, each larger than the one before, or `again` the same."""
+def are_growing(looks: list[Any], *, allow_equal: bool = False) -> bool:
+    """Whether these are numbers of runs, each larger than the one before (or equal to it)."""
     whole = 0 < len(looks) <= MOST_LOOKS and all(_is_whole(look) for look in looks)
-    return whole and looks == sorted(looks if again else set(looks))
+    return whole and looks == sorted(looks if allow_equal else set(looks))

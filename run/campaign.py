@@ -14,15 +14,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from contract import checkout
-from contract.levels import (
-    ALPHA,
-    attainable_p,
-    can_decide,
-    level_of_a_look,
-    too_few_runs,
-)
-from contract.option_rows import PARAMETERS
+from contract import checkout, levels
+from contract.levels import ALPHA, can_decide, compared_runs, level_of_a_look
 from contract.options import Options
 from contract.plan import CHANGES, variants_of
 from contract.run_files import ABORTED, CONFIG, RUN_NUMBER
@@ -34,7 +27,7 @@ from run.plans import machine_file, written
 from run.plans.compatibility import refuse_misfits
 from run.plans.journal import Journal
 from run.plans.plan_variants import entry_of, refuse_another, times_before
-from run.plans.stored import by_workload, read_plan
+from run.plans.stored import read_plan
 from run.run_folders import completed, ended, folder, numbered, schedule, targets, writing
 from setup.kernels import Kernel
 from setup.trees import specs
@@ -62,19 +55,25 @@ def remaining(options: Options) -> list[tuple[str, int]]:
     return schedule(labels, targets(options, done), done)
 
 
-def lacking(options: Options) -> str:
-    """`Campaign.lacking`, for --dry-run; empty for runs that are added to a folder with --out."""
+def few_runs_warning(options: Options) -> str:
+    """The campaign's, for --dry-run; empty for runs that are added to a folder with --out."""
     opened = Campaign(options, ())
     if options.looks or (options.resume is None and opened.stored()):
         return ""
+    labelled = zip(names(options), options.variants, strict=True)
+    rows = [
+        (variant.workload, label, max(options.runs, len(completed(opened.path / label))))
+        for label, variant in labelled
+    ]
+    return levels.few_runs_warning(_families(rows, options.baseline), opened.level)
+
+
+def _families(rows: Iterable[tuple[str, str, int]], baseline: str | None) -> list[list[int]]:
+    """The runs in rows of (workload, label, runs), by workload, the baseline's first."""
     families: dict[str, list[tuple[bool, int]]] = {}
-    for label, variant in zip(names(options), options.variants, strict=True):
-        runs = max(options.runs, len(completed(opened.path / label)))
-        families.setdefault(variant.workload, []).append((label != options.baseline, runs))
-    return too_few_runs(
-        ([runs for _, runs in sorted(family, key=itemgetter(0))] for family in families.values()),
-        opened.level,
-    )
+    for workload, label, runs in rows:
+        families.setdefault(workload, []).append((label != baseline, runs))
+    return [[runs for _, runs in sorted(row, key=itemgetter(0))] for row in families.values()]
 
 
 class Campaign:
@@ -149,11 +148,9 @@ class Campaign:
         if self._options.machine.endswith(".toml") and not self._options.device:
             machine_file.keep(self.path, self._options.machine)
         self._set_aside_cut(labels)
-        self._targets = targets(
-            self._options, {label: completed(self.path / label) for label in labels}
-        )
+        self._targets = targets(self._options, {label: self._completed(label) for label in labels})
         self._note_extension()
-        self._note_asked()
+        self._note_requested_runs()
         self._write()
         return labelled
 
@@ -164,9 +161,16 @@ class Campaign:
                 (self.path / label).mkdir(parents=True, exist_ok=True)
 
     @property
-    def lacking(self) -> str:
-        """A line on runs that cannot give any verdict; empty if they can, or stop when sure."""
-        return "" if self.looks else too_few_runs(self._families(), self.level)
+    def few_runs_warning(self) -> str:
+        """A warning that these runs cannot give any verdict; empty if they can, or with looks."""
+        if self.looks:
+            return ""
+        runs = {
+            one.label: max(len(self._completed(one.label)), self._targets.get(one.label, 0))
+            for one in self.stored()
+        }
+        baseline = self._options.baseline or self._plan.get("baseline")
+        return levels.few_runs_warning(self._families(runs, baseline), self.level)
 
     @property
     def level(self) -> float:
@@ -175,12 +179,14 @@ class Campaign:
 
     def left(self, up_to: int | None = None) -> list[tuple[str, int]]:
         """(label, number) of the runs still to do, in order; up_to: at most so many per variant."""
-        for label in self.labels:
-            known = self._done.get(label, set())
-            self._done[label] = completed(self.path / label, known)
-        done = self._done
+        done = {label: self._completed(label) for label in self.labels}
         runs = {label: min(n, up_to or n) for label, n in self._targets.items()}
         return schedule(self.labels, runs, done)
+
+    def _completed(self, label: str) -> set[int]:
+        """Numbers of the variant's runs with a result; each status.json is read only once."""
+        self._done[label] = completed(self.path / label, self._done.get(label, set()))
+        return self._done[label]
 
     def seed(self, label: str, number: int) -> int:
         """The seed of all randomness in a run's guest with its own clock: the run's number.
@@ -285,7 +291,7 @@ class Campaign:
 
     def _note_extension(self) -> None:
         """Note the look taken before the campaign grew: later looks then use a stricter level."""
-        before = self._asked_before()
+        before = self._requested_before()
         planned = tuple(self._plan.get("stop_when_sure", {}).get("looks", ()))
         grows = any(runs > before.get(label, runs) for label, runs in self._targets.items())
         grows |= bool(self.looks) and self.looks != (planned or (self._plan.get("runs"),))
@@ -294,44 +300,38 @@ class Campaign:
             taken = max((look for look in planned if look <= compared), default=0)
             grows &= can_decide(taken) and taken not in self._extended
         else:
-            could = [pair for pair in self._judged(before) if attainable_p(*pair) <= ALPHA]
-            taken = max(map(min, could), default=0)
+            decided = [pair for pair in self._judged(before) if can_decide(*pair)]
+            taken = max(map(min, decided), default=0)
         if grows and taken:
             self._extended.append(taken)
         self.looks = tuple(look for look in self.looks if look > max(self._extended, default=0))
 
-    def _asked_before(self) -> dict[str, int]:
+    def _requested_before(self) -> dict[str, int]:
         """The runs that earlier commands asked for, by label."""
         runs = int(self._plan.get("runs", 0))
-        return {one["label"]: int(one.get("asked", runs)) for one in self._plan.get("variant", [])}
+        entries = self._plan.get("variant", [])
+        return {one["label"]: int(one.get("requested_runs", runs)) for one in entries}
 
-    def _judged(self, asked: Mapping[str, int]) -> list[tuple[int, int]]:
-        """The runs of each baseline and other variant that both have as many as asked for."""
-        base = str(self._plan.get("baseline", ""))
-        pairs = []
-        for labels in by_workload(self._plan, self._entries).values():
-            order = sorted(labels, key=lambda label: label != base)
-            had = {label: len(completed(self.path / label)) for label in order if label in asked}
-            first, *others = [n if n >= asked[label] else 0 for label, n in had.items()] or [0]
-            pairs += [(first, other) for other in others if first and other]
-        return pairs
+    def _judged(self, requested: Mapping[str, int]) -> list[tuple[int, int]]:
+        """The runs of each baseline and other variant that both have as many as requested."""
+        done = {label: len(self._completed(label)) for label in requested}
+        runs = {label: n if n >= requested[label] else 0 for label, n in done.items()}
+        return compared_runs(self._families(runs, self._plan.get("baseline")))
 
-    def _families(self) -> list[list[int]]:
-        """By workload: the runs that its baseline and its other variants have, or will have."""
-        base = str(self._options.baseline or self._plan.get("baseline", ""))
-        families = []
-        plan = self._plan or {PARAMETERS: self._options.parameters}
-        for labels in by_workload(plan, self._entries).values():
-            order = sorted(labels, key=lambda label: label != base)
-            had = {label: len(completed(self.path / label)) for label in order}
-            families.append([max(had[label], self._targets.get(label, 0)) for label in order])
-        return families
+    def _families(self, runs: Mapping[str, int], baseline: str | None) -> list[list[int]]:
+        """These runs, of variants in plan.toml, by workload, the baseline's first."""
+        rows = [
+            (one.workload or self._options.workload, one.label, runs[one.label])
+            for one in self.stored()
+            if one.label in runs
+        ]
+        return _families(rows, baseline)
 
-    def _note_asked(self) -> None:
+    def _note_requested_runs(self) -> None:
         """Note in the [[variant]] tables how many runs each variant should have."""
         for entry in self._entries:
             if runs := self._targets.get(entry["label"]):
-                entry["asked"] = max(runs, entry.get("asked", 0))
+                entry["requested_runs"] = max(runs, entry.get("requested_runs", 0))
 
     def _write(self) -> None:
         plan = written.plan_of(

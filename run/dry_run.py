@@ -250,8 +250,8 @@ def _order(options: Options, where: str) -> list[str]:
         f"runs: {len(todo)} ({variants}, up to {options.runs} each), {side_by_side}, {time}",
         f"order: {shown}{', …' if len(todo) > 60 else ''}",
     ]
-    if lacking := campaign.lacking(options):
-        lines.append(lacking)
+    if warning := campaign.few_runs_warning(options):
+        lines.append(warning)
     proof = "the same short run" if clock == GUEST else "a short run with the same facts"
     if hosts:
         named = ", ".join(f"{host.name} ({host.slots} at a time)" for host in hosts)

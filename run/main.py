@@ -63,8 +63,8 @@ def in_vms(
     }
     entered = list(by_label.values())
     missing = bool(opened.left())
-    if missing and (lacking := opened.lacking):
-        say(lacking)
+    if missing and (warning := opened.few_runs_warning):
+        say(warning)
     doing = opening.workers(where, opened.path, options, entered, stopped, missing=missing)
     with doing as workers:
         if workers.here:

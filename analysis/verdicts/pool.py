@@ -87,7 +87,7 @@ class _Pool:
                 self.begun.append({**entry, "number": number})
         self._known |= known
         grown = {run.variant for run in new} & had.keys()
-        if grown and can_decide(runs := min(had.values()), others=max(had.values())):
+        if grown and can_decide(runs := min(had.values()), max(had.values())):
             self.judged.append(runs)
         self._order = max([self._order, *(run.order or 0 for run in new)])
         self.runs += new

@@ -152,13 +152,13 @@ class Table:
             ("the others scatter 2 times as much", Setting((5,), scatter=2.0)),
             ("2 times", Setting((5,), effect=2.0)),
         )
-        for (truth, setting), (others, runs, baseline) in product(truths, MANY):
+        for (truth, one), (others, runs, baseline_runs) in product(truths, MANY):
             self.seed += 1
-            whole = replace(setting, runs=(runs,), variants=others, baseline=baseline)
-            drawn = campaigns(self.pool, whole, self.number, self.seed)
-            tally = simulate(drawn, whole, alpha=ALPHA, margin=MARGIN)
-            shares = f"{_percent(tally.differs)} | {_percent(tally.found)}"
-            print(f"| {truth} | {others} | {runs} | {baseline} | {shares} |", flush=True)
+            setting = replace(one, runs=(runs,), variants=others, baseline_runs=baseline_runs)
+            drawn = campaigns(self.pool, setting, self.number, self.seed)
+            tally = simulate(drawn, setting, alpha=ALPHA, margin=MARGIN)
+            shares = f"{_percent(tally.differs)} | {_percent(tally.regressed_comparisons)}"
+            print(f"| {truth} | {others} | {runs} | {baseline_runs} | {shares} |", flush=True)
 
     def cost(self, run_s: float | None) -> None:
         print(

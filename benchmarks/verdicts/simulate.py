@@ -89,7 +89,7 @@ class Setting:
     effect: float = 1.0
     calm: float = 1.0  # factor of all runs' deviations from the pool's mean, on a log scale
     scatter: float = 1.0  # the same factor for the variants only
-    baseline: int = 0  # runs of the baseline, if it has more
+    baseline_runs: int = 0  # if the baseline has more
 
 
 @dataclass
@@ -103,7 +103,7 @@ class Tally:
     sure: float = 0.0  # share in which every comparison had a verdict in the end
     runs: float = 0.0  # mean number of runs of each variant
     covered: float = 0.0  # share of the intervals that contain the true ratio
-    found: float = 0.0  # share of all comparisons that regressed at any look
+    regressed_comparisons: float = 0.0  # share of all comparisons, at any of their looks
     contradicted: int = 0  # comparisons whose verdict and interval contradict each other
 
 
@@ -114,7 +114,7 @@ def campaigns(pool: list[Pool], setting: Setting, number: int, seed: int) -> lis
     drawn = []
     for _ in range(number):
         source = pool[rng.integers(len(pool))]
-        sizes = [max(most, setting.baseline), *[most] * setting.variants]
+        sizes = [max(most, setting.baseline_runs), *[most] * setting.variants]
         groups = [source.draw(rng, size) for size in sizes]
         groups = [_calmed(group, source.real.mean(), setting.calm) for group in groups]
         for i in range(1, len(groups)):
@@ -133,11 +133,15 @@ def simulate(drawn: list[list[Floats]], setting: Setting, *, alpha: float, margi
     level = alpha / len(setting.runs)
     tally = Tally()
     going = list(range(len(drawn)))
-    seen: dict[str, set[int]] = {"regressed": set(), "improved": set(), "equivalent": set()}
+    # By verdict: campaign and variant of each comparison that had it at any look.
+    seen: dict[str, set[tuple[int, str]]] = {
+        "regressed": set(),
+        "improved": set(),
+        "equivalent": set(),
+    }
     covered: list[bool] = []
-    regressed: set[tuple[int, str]] = set()  # campaign, variant
     for look, runs in enumerate(setting.runs):
-        base_runs = max(runs, setting.baseline)
+        base_runs = max(runs, setting.baseline_runs)
         families = [
             _pairs([base[:base_runs], *(group[:runs] for group in groups)])
             for base, *groups in (drawn[i] for i in going)
@@ -148,9 +152,7 @@ def simulate(drawn: list[list[Floats]], setting: Setting, *, alpha: float, margi
         ):
             for compared in family:
                 if compared.verdict in seen:
-                    seen[compared.verdict].add(i)
-                if compared.verdict == "regressed":
-                    regressed.add((i, compared.variant))
+                    seen[compared.verdict].add((i, compared.variant))
                 if compared.low is not None and compared.high is not None:
                     covered.append(compared.low <= setting.effect <= compared.high)
                 tally.contradicted += contradicts(compared)
@@ -162,15 +164,19 @@ def simulate(drawn: list[list[Floats]], setting: Setting, *, alpha: float, margi
                 undecided.append(i)
         going = undecided
     number = len(drawn)
+
+    def share(*verdicts: str) -> float:
+        return len({i for verdict in verdicts for i, _ in seen[verdict]}) / number
+
     return Tally(
-        regressed=len(seen["regressed"]) / number,
-        improved=len(seen["improved"]) / number,
-        differs=len(seen["regressed"] | seen["improved"]) / number,
-        equivalent=len(seen["equivalent"]) / number,
+        regressed=share("regressed"),
+        improved=share("improved"),
+        differs=share("regressed", "improved"),
+        equivalent=share("equivalent"),
         sure=tally.sure / number,
         runs=tally.runs / number,
         covered=sum(covered) / max(1, len(covered)),
-        found=len(regressed) / (number * setting.variants),
+        regressed_comparisons=len(seen["regressed"]) / (number * setting.variants),
         contradicted=tally.contradicted,
     )
 

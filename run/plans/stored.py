@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Reads the plan.toml in a campaign's folder, to resume the campaign."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from contract.option_rows import PARAMETERS
 from contract.plan import OLDER, TABLES, is_older, parse_plan
 from contract.run_files import PLAN_FILE
 from contract.untrusted import toml_tables
-from contract.workload import DESKTOP
 from errors import UserError
 from run.run_folders import ELSEWHERE
 
@@ -39,12 +36,3 @@ def read_plan(place: Path) -> dict[str, Any]:
 
 def _is_labelled(entry: object) -> bool:
     return isinstance(entry, dict) and isinstance(entry.get("label"), str)
-
-
-def by_workload(plan: Mapping[str, Any], entries: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """The labels of these [[variant]] tables, by workload, in their order."""
-    campaigns = plan.get(PARAMETERS, {}).get("workload", DESKTOP)
-    labels: dict[str, list[str]] = {}
-    for entry in entries:
-        labels.setdefault(entry.get("workload", campaigns), []).append(entry["label"])
-    return labels

@@ -21,7 +21,7 @@ from analysis.verdicts.compare import compare
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.judge import Pair, judge, judge_families
 from analysis.verdicts.verdict import MANY, Comparison, Sample
-from contract.levels import too_few_runs
+from contract.levels import few_runs_warning
 from errors import UserError
 from tests.support.verdicts import campaign, stalling_run
 
@@ -53,10 +53,10 @@ def test_runs_that_cannot_give_a_verdict_are_named_with_the_number_that_can(
         clear = Pair(PRIMARY, "b", base, Sample(tuple(1.0 + n for n in range(of_each))))
         return {one.verdict for one in judge([clear] * comparisons, level=0.05, margin=0.1)}
 
-    said = too_few_runs([[of_baseline, *[runs] * comparisons]])
-    assert bool(said) == ("improved" not in verdicts(runs, of_baseline))
-    if said:
-        enough = int(said.removesuffix(" of each").rpartition(" ")[2])
+    warning = few_runs_warning([[of_baseline, *[runs] * comparisons]])
+    assert bool(warning) == ("improved" not in verdicts(runs, of_baseline))
+    if warning:
+        enough = int(warning.removesuffix(" of each").rpartition(" ")[2])
         assert verdicts(enough, enough) == {"improved"}
         assert "improved" not in verdicts(enough - 1, enough - 1)
 

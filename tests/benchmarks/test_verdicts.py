@@ -119,11 +119,11 @@ def test_three_runs_decide_nothing(pool: list[Pool]) -> None:
 
 def test_more_runs_of_the_baseline_decide_on_many_variants(pool: list[Pool]) -> None:
     shares = []
-    for baseline in (5, 7):
-        many = Setting((5,), variants=18, effect=10.0, baseline=baseline)
+    for baseline_runs in (5, 7):
+        many = Setting((5,), variants=18, effect=10.0, baseline_runs=baseline_runs)
         drawn = campaigns(pool, many, 20, 7)
-        assert [len(group) for group in drawn[0]] == [baseline, *[5] * 18]
-        shares.append(simulate(drawn, many, alpha=0.05, margin=0.1).found)
+        assert [len(group) for group in drawn[0]] == [baseline_runs, *[5] * 18]
+        shares.append(simulate(drawn, many, alpha=0.05, margin=0.1).regressed_comparisons)
     assert shares[0] == 0 and shares[1] > 0.9
 
 

@@ -14,7 +14,7 @@ import tomli_w
 
 from errors import Exit, UserError
 from run.arguments import parse
-from run.campaign import Campaign, lacking, remaining
+from run.campaign import Campaign, few_runs_warning, remaining
 from run.identity import identified
 from run.run_folders import completed, refuse_another_host
 from setup.kernels import Kernel, resolve
@@ -157,29 +157,32 @@ def test_runs_added_after_a_look_cost_some_of_the_level(tmp_path: Path) -> None:
 
 
 def test_runs_that_cannot_give_a_verdict_are_said_before_they_are_done(tmp_path: Path) -> None:
-    out, said = tmp_path / "mine", "{} cannot give a verdict: {} take{} {} of each"
+    out, warning = tmp_path / "mine", "{} cannot give a verdict: {} take{} {} of each"
     few = ["--out", str(out), *TWO, "--runs", "3"]
-    expected = said.format("3 runs of each variant", "1 comparison", "s", 4)
-    assert lacking(parse(few)) == expected
+    expected = warning.format("3 runs of each variant", "1 comparison", "s", 4)
+    assert few_runs_warning(parse(few)) == expected
     campaign = opened(out, *few)
-    assert campaign.lacking == expected
+    assert campaign.few_runs_warning == expected
     finish(campaign)
     # With eight variants five runs are too few, whichever this command adds.
     more = ["--resume", str(out), "--runs", "5"]
     for minor in range(2, 8):
         more += ["--kernel", f"debian:6.{minor}"]
-    expected = said.format("5 runs of each variant", "7 comparisons", "", 6)
-    assert lacking(parse(more)) == expected and opened(out, *more).lacking == expected
-    assert opened(out, "--resume", str(out), "--runs", "6").lacking == ""
+    expected = warning.format("5 runs of each variant", "7 comparisons", "", 6)
+    assert (
+        few_runs_warning(parse(more)) == expected
+        and opened(out, *more).few_runs_warning == expected
+    )
+    assert opened(out, "--resume", str(out), "--runs", "6").few_runs_warning == ""
     # Each repetition of one alone adds to its runs, so those of all count.
     alone = ["--out", str(out), "--kernel", "debian:6.1", "--runs", "9"]
-    assert lacking(parse(alone)) == "" and opened(out, *alone).lacking == ""
+    assert few_runs_warning(parse(alone)) == "" and opened(out, *alone).few_runs_warning == ""
 
 
-def test_a_campaign_with_nothing_to_compare_lacks_nothing(tmp_path: Path) -> None:
+def test_a_campaign_with_nothing_to_compare_has_no_warning(tmp_path: Path) -> None:
     for argv in ([], ["--kernel", "debian:6.1"], [*TWO, "--stop-when-sure", "20"]):
-        asked = ["--out", str(tmp_path / "mine"), *argv]
-        assert lacking(parse(asked)) == ""
+        command = ["--out", str(tmp_path / "mine"), *argv]
+        assert few_runs_warning(parse(command)) == ""
 
 
 def test_what_three_runs_beside_ten_showed_was_a_look(tmp_path: Path) -> None:
@@ -187,7 +190,10 @@ def test_what_three_runs_beside_ten_showed_was_a_look(tmp_path: Path) -> None:
     finish(opened(out, "--out", str(out), *TWO, "--runs", "3"))
     finish(opened(out, "--out", str(out), "--kernel", "debian:6.1", "--runs", "7"))
     assert "extended" not in plan(out)
-    assert {one["label"]: one["asked"] for one in plan(out)["variant"]} == {"6.1": 10, "7.2": 3}
+    assert {one["label"]: one["requested_runs"] for one in plan(out)["variant"]} == {
+        "6.1": 10,
+        "7.2": 3,
+    }
     assert opened(out, "--resume", str(out), "--runs", "12").left() != []
     assert plan(out)["extended"] == [3]
 
@@ -298,7 +304,11 @@ def test_a_damaged_plan_is_one_line(tmp_path: Path) -> None:
         ("run", ["6.1"], "was edited or damaged: run: "),
         ("runs", "many", "was edited or damaged: runs: "),
         ("extended", ["one"], "was edited or damaged: extended: "),
-        ("variant", [{"label": "a", "asked": "5"}], "was edited or damaged: asked of a variant: "),
+        (
+            "variant",
+            [{"label": "a", "requested_runs": "5"}],
+            "was edited or damaged: requested_runs of a variant: ",
+        ),
         ("stop_when_sure", 9, "was edited or damaged: stop_when_sure: "),
         ("parameters", 1, "was edited or damaged: parameters: no table"),
         ("machine", "laptop", "was edited or damaged: machine: no table"),

@@ -315,7 +315,7 @@ def test_a_campaign_goes_on_with_the_kernel_that_it_took(
         "version": "6.1.177",
         "package": OLDER,
         "image_digest": hashlib.sha256(first.image.read_bytes()).hexdigest(),
-        "asked": 1,
+        "requested_runs": 1,
     }
     # What was gone is there again, and bookworm's 6.1.177 is newer than this one.
     mirror.regain(BACKPORT)
