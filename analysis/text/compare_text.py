@@ -179,8 +179,8 @@ def notes(compared: Compared) -> Iterator[str]:
     if few:
         count = plural(len(few), "comparison")
         yield (
-            f"{count} undecided with too few runs to tell how many would decide: it takes "
-            f"{max(few)} of each at least."
+            f"{count} undecided with too few runs to tell how many would decide: with equally "
+            f"many runs it takes {max(few)} of each at least."
         )
 
 

@@ -156,7 +156,7 @@ def _undecided(comparison: Comparison, size: int, others: int) -> str:
     if comparison.more_runs is not None:
         text += f"; {more_word(comparison.more_runs)} would probably decide"
     elif comparison.least_runs is not None:
-        text += f"; it takes {comparison.least_runs} runs of each at least"
+        text += f"; with equally many runs it takes {comparison.least_runs} of each at least"
     return text
 
 

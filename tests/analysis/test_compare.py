@@ -108,7 +108,7 @@ def test_too_few_runs_never_have_a_verdict(tmp_path: Path) -> None:
     )
     # 4 and 4 give 2 / 70 at the least; how many would decide, the delta of 3 runs does not tell.
     assert b.more_runs is None and b.least_runs == 4 and "would probably" not in b.why
-    assert b.why.endswith("it takes 4 runs of each at least")
+    assert b.why.endswith("with equally many runs it takes 4 of each at least")
 
 
 def test_one_run_is_a_sign(tmp_path: Path) -> None:
