@@ -10,7 +10,6 @@ import shlex
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -56,24 +55,10 @@ def remaining(options: Options) -> list[tuple[str, int]]:
 
 
 def few_runs_warning(options: Options) -> str:
-    """The campaign's, for --dry-run; empty for runs that are added to a folder with --out."""
-    opened = Campaign(options, ())
-    if options.looks or (options.resume is None and opened.stored()):
-        return ""
-    labelled = zip(names(options), options.variants, strict=True)
-    rows = [
-        (variant.workload, label, max(options.runs, len(completed(opened.path / label))))
-        for label, variant in labelled
-    ]
-    return levels.few_runs_warning(_families(rows, options.baseline), opened.level)
-
-
-def _families(rows: Iterable[tuple[str, str, int]], baseline: str | None) -> list[list[int]]:
-    """The runs in rows of (workload, label, runs), by workload, the baseline's first."""
-    families: dict[str, list[tuple[bool, int]]] = {}
-    for workload, label, runs in rows:
-        families.setdefault(workload, []).append((label != baseline, runs))
-    return [[runs for _, runs in sorted(row, key=itemgetter(0))] for row in families.values()]
+    """The warning of a campaign with these options, for --dry-run; nothing is written."""
+    campaign = Campaign(options, ())
+    campaign.expect(names(options))
+    return campaign.few_runs_warning
 
 
 class Campaign:
@@ -148,11 +133,23 @@ class Campaign:
         if self._options.machine.endswith(".toml") and not self._options.device:
             machine_file.keep(self.path, self._options.machine)
         self._set_aside_cut(labels)
-        self._targets = targets(self._options, {label: self._completed(label) for label in labels})
-        self._note_extension()
+        self._set_targets(labels)
         self._note_requested_runs()
         self._write()
         return labelled
+
+    def expect(self, labels: Sequence[str]) -> None:
+        """Enter this command's variants without their kernels, in memory only.
+
+        A variant whose label depends on its kernel gets another, which no variant has.
+        """
+        known = {one.label for one in self.stored()}
+        entered: list[str] = []
+        for variant, label in zip(self._options.variants, labels, strict=True):
+            is_known = variant.label or label in known
+            entered.append(label if is_known else f"new {len(entered)}")
+            self._enter(replace(variant, label=entered[-1]), entered[-1], None)
+        self._set_targets(entered)
 
     def make_folders(self, labels: list[str]) -> None:
         """Make the variants' folders; UserError if results cannot be written there."""
@@ -169,7 +166,9 @@ class Campaign:
             one.label: max(len(self._completed(one.label)), self._targets.get(one.label, 0))
             for one in self.stored()
         }
-        baseline = self._options.baseline or self._plan.get("baseline")
+        named = self._options.baseline
+        meant = self._labels_of(named) if named else []
+        baseline = meant[0] if len(meant) == 1 else self._plan.get("baseline")
         return levels.few_runs_warning(self._families(runs, baseline), self.level)
 
     @property
@@ -261,17 +260,23 @@ class Campaign:
     def _baseline(self) -> str | None:
         """The label of the variant that --baseline names by its label or its kernel."""
         asked = self._options.baseline
-        known = [entry["label"] for entry in self._entries]
-        if asked in (None, *known):
-            return asked
-        meant = [entry["label"] for entry in self._entries if entry.get("kernel") == asked]
+        if asked is None:
+            return None
+        meant = self._labels_of(asked)
         if len(meant) == 1:
-            return str(meant[0])
+            return meant[0]
+        known = [entry["label"] for entry in self._entries]
         raise UserError(
             f"--baseline {asked}: " + ("several variants" if meant else "no such variant"),
             hint=f"there are {', '.join(meant or known)}",
             status=Exit.USAGE,
         )
+
+    def _labels_of(self, name: str) -> list[str]:
+        """The label of that name, or else the labels of all variants of that kernel."""
+        if any(entry["label"] == name for entry in self._entries):
+            return [name]
+        return [entry["label"] for entry in self._entries if entry.get("kernel") == name]
 
     def _enter(self, variant: Variant, label: str, kernel: Kernel | None) -> None:
         entry = entry_of(variant, label, kernel)
@@ -288,6 +293,11 @@ class Campaign:
             kept = self.path / label / name
             if content and not kept.exists():
                 write_whole(kept, content)
+
+    def _set_targets(self, labels: Iterable[str]) -> None:
+        """Set the runs that these variants should have, and the level that this leaves."""
+        self._targets = targets(self._options, {label: self._completed(label) for label in labels})
+        self._note_extension()
 
     def _note_extension(self) -> None:
         """Note the look taken before the campaign grew: later looks then use a stricter level."""
@@ -320,12 +330,13 @@ class Campaign:
 
     def _families(self, runs: Mapping[str, int], baseline: str | None) -> list[list[int]]:
         """These runs, of variants in plan.toml, by workload, the baseline's first."""
-        rows = [
-            (one.workload or self._options.workload, one.label, runs[one.label])
-            for one in self.stored()
-            if one.label in runs
-        ]
-        return _families(rows, baseline)
+        families: dict[str, list[int]] = {}
+        for one in sorted(self.stored(), key=lambda one: one.label != baseline):
+            if one.label in runs:
+                families.setdefault(one.workload or self._options.workload, []).append(
+                    runs[one.label]
+                )
+        return list(families.values())
 
     def _note_requested_runs(self) -> None:
         """Note in the [[variant]] tables how many runs each variant should have."""

@@ -179,6 +179,35 @@ def test_runs_that_cannot_give_a_verdict_are_said_before_they_are_done(tmp_path:
     assert few_runs_warning(parse(alone)) == "" and opened(out, *alone).few_runs_warning == ""
 
 
+def test_the_dry_run_has_the_warning_of_the_run(tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    warning = "{} of each variant cannot give a verdict: {} take{} {} of each"
+    many = [f"--kernel=debian:6.{minor}" for minor in range(2, 8)]
+    warnings: list[str] = []
+    for more in (
+        ["--out", str(out), "--kernel", "debian:6.1", "--kernel", "debian:6.1", "--runs", "3"],
+        ["--out", str(out), *many, "--runs", "5"],
+        ["--out", str(out), "--kernel", "debian:6.1", "--runs", "2"],
+        ["--resume", str(out), "--runs", "6"],
+        ["--resume", str(out), "--runs", "7", "--baseline", "debian:6.3"],
+        ["--resume", str(out), "--runs", "10"],
+    ):
+        before = plan(out) if warnings else {}
+        warnings.append(few_runs_warning(parse(more)))
+        assert (plan(out) if before else {}) == before, "a dry run writes nothing"
+        campaign = opened(out, *more)
+        assert campaign.few_runs_warning == warnings[-1]
+        finish(campaign)
+    assert warnings == [
+        warning.format("3 runs", "1 comparison", "s", 4),
+        warning.format("3 to 5 runs", "7 comparisons", "", 6),
+        warning.format("3 to 5 runs", "7 comparisons", "", 6),
+        warning.format("6 runs", "7 comparisons", "", 7),  # the level halved after a look
+        "",
+        "",
+    ]
+
+
 def test_a_campaign_with_nothing_to_compare_has_no_warning(tmp_path: Path) -> None:
     for argv in ([], ["--kernel", "debian:6.1"], [*TWO, "--stop-when-sure", "20"]):
         command = ["--out", str(tmp_path / "mine"), *argv]
