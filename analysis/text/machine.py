@@ -126,8 +126,10 @@ def swaps(campaign: Campaign, labels: Mapping[str, str]) -> str:
         return ""
     who: dict[str, dict[str, None]] = {}
     for variant, runs in campaign.variants().items():
-        for run in runs:
-            who.setdefault(swap(run) or NOT_AVAILABLE, {})[safe_line(labels[variant], 60)] = None
+        # A run that was ended before its swap was made says nothing of it.
+        kinds = [kind for kind in map(swap, runs) if kind] or [NOT_AVAILABLE]
+        for kind in kinds:
+            who.setdefault(kind, {})[safe_line(labels[variant], 60)] = None
     return "; ".join(f"{kind}: {first_names(list(names), SHOWN)}" for kind, names in who.items())
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Runs whose key facts differ are not compared, and the fact is named."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from analysis.reading.facts import differences
 from analysis.reading.load import Campaign, load_campaign
 from analysis.text.compare_text import text as compare_text
 from analysis.text.layout import WIDTH
-from analysis.text.machine import references
+from analysis.text.machine import references, swaps
 from analysis.verdicts.compare import compare
 from benchmarks.synthetic_results.make import meta
 from errors import UserError
@@ -205,3 +206,11 @@ def test_a_run_that_never_began_does_not_say_where_it_swaps(tmp_path: Path) -> N
     stalling_run(tmp_path / "zram" / "1", 5.0, swap={"kind": "zram", "size_kib": 9})
     stalling_run(tmp_path / "zram" / "2", 5.0, swap=None)
     assert differences(load_campaign(tmp_path).runs) == []
+    assert swaps(load_campaign(tmp_path), {"zram": "zram"}) == (
+        "0 MiB of swap on zram (not available): zram"
+    )
+    shutil.rmtree(tmp_path / "zram" / "1")
+    stalling_run(tmp_path / "disk" / "1", 5.0, swap={"kind": "none"})
+    assert swaps(load_campaign(tmp_path), {"zram": "zram", "disk": "disk"}) == (
+        "no swap: disk; not available: zram"
+    )
