@@ -143,12 +143,17 @@ class Campaign:
 
         A variant whose label depends on its kernel gets another, which no variant has.
         """
-        known = {one.label for one in self.stored()}
+        stored = {variant.label for variant in self.stored()}
         entered: list[str] = []
         for variant, label in zip(self._options.variants, labels, strict=True):
-            is_known = variant.label or label in known
-            entered.append(label if is_known else f"new {len(entered)}")
+            is_final = bool(variant.label) or label in stored
+            entered.append(label if is_final else f"new {len(entered)}")
             self._enter(replace(variant, label=entered[-1]), entered[-1], None)
+        named = self._options.baseline
+        meant = self._labels_of(named) if named else []
+        # A label that depends on a kernel is not known yet: then the plan's baseline counts.
+        baseline = meant[0] if len(meant) == 1 else None
+        self._options = replace(self._options, baseline=baseline)
         self._set_targets(entered)
 
     def make_folders(self, labels: list[str]) -> None:
@@ -163,12 +168,10 @@ class Campaign:
         if self.looks:
             return ""
         runs = {
-            one.label: max(len(self._completed(one.label)), self._targets.get(one.label, 0))
-            for one in self.stored()
+            label: max(len(self._completed(label)), self._targets.get(label, 0))
+            for label in (variant.label for variant in self.stored())
         }
-        named = self._options.baseline
-        meant = self._labels_of(named) if named else []
-        baseline = meant[0] if len(meant) == 1 else self._plan.get("baseline")
+        baseline = self._options.baseline or self._plan.get("baseline")
         return levels.few_runs_warning(self._families(runs, baseline), self.level)
 
     @property
@@ -320,7 +323,7 @@ class Campaign:
         """The runs that earlier commands asked for, by label."""
         runs = int(self._plan.get("runs", 0))
         entries = self._plan.get("variant", [])
-        return {one["label"]: int(one.get("requested_runs", runs)) for one in entries}
+        return {entry["label"]: int(entry.get("requested_runs", runs)) for entry in entries}
 
     def _judged(self, requested: Mapping[str, int]) -> list[tuple[int, int]]:
         """The runs of each baseline and other variant that both have as many as requested."""
@@ -331,11 +334,10 @@ class Campaign:
     def _families(self, runs: Mapping[str, int], baseline: str | None) -> list[list[int]]:
         """These runs, of variants in plan.toml, by workload, the baseline's first."""
         families: dict[str, list[int]] = {}
-        for one in sorted(self.stored(), key=lambda one: one.label != baseline):
-            if one.label in runs:
-                families.setdefault(one.workload or self._options.workload, []).append(
-                    runs[one.label]
-                )
+        for variant in sorted(self.stored(), key=lambda variant: variant.label != baseline):
+            if variant.label in runs:
+                workload = variant.workload or self._options.workload
+                families.setdefault(workload, []).append(runs[variant.label])
         return list(families.values())
 
     def _note_requested_runs(self) -> None:

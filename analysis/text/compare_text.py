@@ -12,7 +12,7 @@ from analysis.text.layout import blocks, grid
 from analysis.text.machine import references, swaps
 from analysis.text.verdict_table import IN_FULL, legend, metric_cell, spread_rows, verdict_rows
 from analysis.verdicts.compared import Compared
-from analysis.verdicts.sentences import more_word
+from analysis.verdicts.sentences import least_word, more_word
 from analysis.verdicts.statistics import least_more_runs
 from contract.workload import STALLED
 
@@ -179,8 +179,8 @@ def notes(compared: Compared) -> Iterator[str]:
     if few:
         count = plural(len(few), "comparison")
         yield (
-            f"{count} undecided with too few runs to tell how many would decide: with equally "
-            f"many runs it takes {max(few)} of each at least."
+            f"{count} undecided with too few runs to tell how many would decide: "
+            f"{least_word(max(few))}."
         )
 
 

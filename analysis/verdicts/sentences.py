@@ -61,6 +61,11 @@ def more_word(more: int) -> str:
     return f"about {more} more run{'' if more == 1 else 's'} of each"
 
 
+def least_word(least: int) -> str:
+    """'with equally many runs it takes 6 of each at least'."""
+    return f"with equally many runs it takes {least} of each at least"
+
+
 def why(comparison: Comparison, *, spread: bool = False) -> str:
     """The figures behind a verdict, and what would decide it if it is undecided."""
     size, others = len(comparison.sample.values), len(comparison.base.values)
@@ -156,7 +161,7 @@ def _undecided(comparison: Comparison, size: int, others: int) -> str:
     if comparison.more_runs is not None:
         text += f"; {more_word(comparison.more_runs)} would probably decide"
     elif comparison.least_runs is not None:
-        text += f"; with equally many runs it takes {comparison.least_runs} of each at least"
+        text += f"; {least_word(comparison.least_runs)}"
     return text
 
 

@@ -152,9 +152,9 @@ class Table:
             ("the others scatter 2 times as much", Setting((5,), scatter=2.0)),
             ("2 times", Setting((5,), effect=2.0)),
         )
-        for (truth, one), (others, runs, baseline_runs) in product(truths, MANY):
+        for (truth, change), (others, runs, baseline_runs) in product(truths, MANY):
             self.seed += 1
-            setting = replace(one, runs=(runs,), variants=others, baseline_runs=baseline_runs)
+            setting = replace(change, runs=(runs,), variants=others, baseline_runs=baseline_runs)
             drawn = campaigns(self.pool, setting, self.number, self.seed)
             tally = simulate(drawn, setting, alpha=ALPHA, margin=MARGIN)
             shares = f"{_percent(tally.differs)} | {_percent(tally.regressed_comparisons)}"

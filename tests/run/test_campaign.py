@@ -219,7 +219,7 @@ def test_what_three_runs_beside_ten_showed_was_a_look(tmp_path: Path) -> None:
     finish(opened(out, "--out", str(out), *TWO, "--runs", "3"))
     finish(opened(out, "--out", str(out), "--kernel", "debian:6.1", "--runs", "7"))
     assert "extended" not in plan(out)
-    assert {one["label"]: one["requested_runs"] for one in plan(out)["variant"]} == {
+    assert {entry["label"]: entry["requested_runs"] for entry in plan(out)["variant"]} == {
         "6.1": 10,
         "7.2": 3,
     }
