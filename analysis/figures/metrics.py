@@ -43,6 +43,7 @@ from analysis.reading.words import first_names, number_word, plural_subject, saf
 from contract.run_files import COMPLETED, FAILED, HEARTBEAT, OOM, PLAYER, UNFINISHED
 from contract.workload import STALLED, Better, Description
 
+ELAPSED = "elapsed"
 EVERY_BEAT = "share-0.1"  # every gap of a stream that prints on a clock is this long
 SLOW_KEYS, SLOW_WINDOW_KEYS = "keys-0.1", "window-keys-0.1"  # at terminals, in windows
 WINDOW_QUANTILE = 0.95
@@ -174,7 +175,7 @@ def _quantile(key: str, q: float) -> Metric:
 
 def _elapsed(title: str, row: str) -> Metric:
     value = _of_run(lambda run: max(stream.until for stream in run.subjects))
-    return _growing("elapsed", title, "s", 1, value, row)
+    return _growing(ELAPSED, title, "s", 1, value, row)
 
 
 def _until_done(subject: str) -> Metric:

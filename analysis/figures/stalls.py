@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Finds stalls: gaps of at least a threshold, including the open gap at the end; all in seconds."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -70,6 +71,12 @@ def stalls(stream: Stream, threshold: float = STALL) -> list[Stall]:
     if stream.open_gap >= threshold:
         stream_stalls.append(Stall(stream.last, stream.open_gap, stream.name, open=True))
     return stream_stalls
+
+
+def stalled_after(run: Run, begin: float) -> float:
+    """Seconds of the subjects' stalls after `begin` (elapsed s), all subjects added up."""
+    after = (stall.end - max(stall.begin, begin) for one in run.subjects for stall in stalls(one))
+    return math.fsum(max(0.0, seconds) for seconds in after)
 
 
 def totals(stream: Stream) -> list[Total]:

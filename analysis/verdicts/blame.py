@@ -51,7 +51,7 @@ def _blame(
     if before is None or after is None:
         return Blame(f"Where the {noun} comes from is not known: there is no evidence of it.")
     change = after - before
-    is_bound = not table.to_limit.isdisjoint((base, variant))
+    is_bound = (base in table.to_limit) != (variant in table.to_limit)
     samples = _samples(table, base, variant)
     comparisons = judge(_pairs(samples, variant), level=level, margin=margin)
     tests = {test.metric.key.removeprefix("cause-"): test for test in comparisons}

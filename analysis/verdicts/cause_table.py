@@ -22,7 +22,7 @@ from analysis.stall_causes import run_causes
 from analysis.stall_causes.causes import CAUSES, UNEXPLAINED, RunCauses
 from analysis.verdicts import stored_causes
 from analysis.verdicts.choice import SHOWN
-from analysis.verdicts.verdict import Sample
+from analysis.verdicts.verdict import Limited, Sample
 from contract.run_files import BLOCKED, TASKS, TRACE
 
 SMALL = 0.01  # share of a variant's stalled seconds
@@ -144,7 +144,7 @@ def cause_table(
     for variant in variants:
         known = [run for run in by_variant.get(variant, []) if counted(run)]
         chosen = [run for run in known if not (failed(run) or unfinished(run))]
-        is_cut = not chosen
+        is_cut, limited = not chosen, Limited.of(known)
         if is_cut:
             chosen = list(filter(unfinished, known))
         explained = [
@@ -156,7 +156,7 @@ def cause_table(
         apart[variant] = frozenset(why.apart for why in explained if why)
         for key, of_variants in samples.items():
             seconds = [None if why is None else why.seconds.get(key, 0.0) for why in explained]
-            of_variants[variant] = Sample.over(known, seconds, unfinished)
+            of_variants[variant] = Sample.over(known, seconds, unfinished, limited)
     if not any(sample.values for of in samples.values() for sample in of.values()):
         return CauseTable(causes)
     return CauseTable(causes, variants, labels, samples, apart, frozenset(to_limit))

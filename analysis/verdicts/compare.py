@@ -24,7 +24,7 @@ from analysis.verdicts.compared import Compared
 from analysis.verdicts.felt import Felt, felt_with, with_losses
 from analysis.verdicts.judge import Pair, judge, judge_failures, judge_spread
 from analysis.verdicts.sentences import alone, sentence
-from analysis.verdicts.verdict import Comparison, Failures, Sample
+from analysis.verdicts.verdict import Comparison, Failures, Limited, Sample
 from contract.plan import Plan
 from contract.workload import STALLED, Description
 from errors import Exit, UserError
@@ -160,7 +160,7 @@ def _judged(
     for group, note in zip(groups, disturbed, strict=True):
         yield _compared(
             group,
-            [*group.notes, *note],
+            [*group.notes, *notes_of.to_limit([primary[one] for one in group.others]), *note],
             {one: primary[one] for one in group.others},
             {one: spread[one] for one in group.others},
             {one: failures[one] for one in group.others},
@@ -278,9 +278,10 @@ def _samples(
     for variant in variants:
         runs = [run for run in by_variant[variant] if counted(run)]
         figures = [measure(run, metrics) for run in runs]
+        limited = Limited.of(runs)
         for key, of_variants in samples.items():
             of_variants[variant] = Sample.over(
-                runs, [of_run[key] for of_run in figures], unfinished
+                runs, [of_run[key] for of_run in figures], unfinished, limited
             )
     return samples
 

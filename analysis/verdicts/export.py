@@ -7,7 +7,8 @@ infinity do not occur.
 A run that failed has no figure: it is null (CSV: `failed`) among the values, and counted in
 `failed`; sd and median are of the runs that ended by themselves; `missing` of the `runs` have no
 value. A value whose `at_least` is True is a lower bound, since that run was not done, and so is the
-mean; `at_least` is empty if all runs were done.
+mean; `at_least` is empty if all runs were done. `limit_s`: seconds up to which two variants are
+compared, if no run of either was done by then.
 """
 
 import csv
@@ -35,7 +36,7 @@ FEWER_CARDS = 1
 SAMPLE = ("runs", "failed", "unfinished", "missing", "mean", "sd", "median")
 FIGURES = (
     *("ratio", "bound", "low", "high", "tested", "p", "p_adjusted", "delta", "p_equivalent"),
-    *("smallest", "needed", "verdict", "more_runs", "least_runs"),
+    *("smallest", "needed", "verdict", "more_runs", "least_runs", "limit_s"),
 )
 VMSTAT = ("ratio", "p", "p_adjusted", "delta")
 ENDS = ("p", "p_adjusted", "verdict")  # of the runs that failed

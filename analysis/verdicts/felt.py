@@ -125,11 +125,15 @@ def felt_words(one: Felt, label: str = "", base: Felt | None = None) -> str:
     return text
 
 
+def stalls_words(one: Felt) -> str:
+    """'Stalls of four gitk's added up'."""
+    return f"Stalls of {one.added_up}" if one.added_up else "All its stalls"
+
+
 def summed_words(one: Felt, base: Felt | None = None) -> str:
     """'Stalls of four gitk's added up, in 480 s against 176 s', the seconds that runs took."""
-    text = f"Stalls of {one.added_up}" if one.added_up else "All its stalls"
     against = "" if base is None else f" against {base.elapsed:,.0f} s"
-    return f"{text}, in {one.elapsed:,.0f} s{against}"
+    return f"{stalls_words(one)}, in {one.elapsed:,.0f} s{against}"
 
 
 def lost_a_run(runs: Sequence[Run]) -> float:

@@ -37,6 +37,7 @@ from analysis.verdicts.verdict import (
     Rows,
     Sample,
     Word,
+    common_limit,
     hosts_of,
 )
 from contract.levels import attainable_p
@@ -56,7 +57,8 @@ class Pair:
     @property
     def all(self) -> Rows | None:
         """The values, infinite for runs that failed; None if there is nothing to compare."""
-        return rows_of(self.sample, self.base)
+        limit = common_limit(self.metric, self.sample, self.base)
+        return rows_of(self.sample, self.base, to_limit=limit is not None)
 
     @property
     def ended(self) -> Rows | None:
@@ -69,11 +71,17 @@ class Pair:
         return None if several or min(len(sample), len(base)) < 2 else (sample, base)
 
 
-def rows_of(sample: Sample, base: Sample) -> Rows | None:
-    """The values of two samples to compare; None if one of them has no value."""
+def rows_of(sample: Sample, base: Sample, *, to_limit: bool = False) -> Rows | None:
+    """The values of two samples to compare; None if one of them has no value.
+
+    to_limit: they are exact values up to the same limit, and no bounds of what runs would come to.
+    """
     if not (sample.values and base.values):
         return None
     hosts = hosts_of(sample, base)
+    if to_limit:
+        exact = (sample.values, base.values)
+        return (*exact, *exact, *hosts) if hosts else exact
     if hosts or sample.cut or base.cut:
         return (sample.values, base.values, sample.most, base.most, *hosts)
     return sample.values, base.values
@@ -86,6 +94,10 @@ def judge(pairs: list[Pair], *, level: float, margin: float) -> list[Comparison]
     a ratio of 1. `equivalent`: the ratios that it does not reject, at the same level, lie inside
     the margin. So a difference surely smaller than the margin does not matter, even if it surely
     exists. level: probability, 0 to 1; margin: relative, 0.1 for 10 %.
+
+    If no run of either was done, whoever has which variant, their values up to the limit are
+    compared, which is as exact. Such values are never `equivalent`, as a limit makes all alike, and
+    nothing is better with a `doubt`.
     """
     return judge_families([pairs], level=level, margin=margin)[0]
 
@@ -141,7 +153,7 @@ def judge_families(
             )
             verdict = _verdict(comparison)
             comparison = replace(comparison, verdict=verdict)
-            if verdict == "undecided" and not comparison.none_ended:
+            if verdict == "undecided" and not (comparison.none_ended or comparison.doubt):
                 comparison = _with_prospect(comparison)
             results[-1].append(replace(comparison, why=why(comparison)))
     return results
@@ -217,9 +229,9 @@ def _verdict(comparison: Comparison) -> Word:
     nothing = not any(comparison.base.most) and not any(comparison.sample.most)
     if nothing and comparison.p_equivalent is not None:
         inside = not comparison.too_few and comparison.p_equivalent <= comparison.level
-    if inside:
+    if inside and comparison.limit_s is None:
         return "equivalent"
-    if comparison.differs and comparison.delta:
+    if comparison.differs and comparison.delta and not comparison.doubt:
         return "regressed" if comparison.delta > 0 else "improved"
     return "undecided"
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Notes, a sentence each: what a reader must know about a campaign's runs and verdicts."""
 
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -10,6 +11,7 @@ from analysis.reading import facts
 from analysis.reading.load import Campaign, Run
 from analysis.reading.words import first_names, plural, plural_subject, safe_line
 from analysis.verdicts.statistics import cliffs_delta
+from analysis.verdicts.verdict import Comparison
 from contract.workload import Description
 
 IN_TURN = 0.75  # Cliff's delta of the runs' places in the campaign; 1 / runs if they take turns
@@ -83,6 +85,17 @@ def not_counted(primary: Metric, runs: list[Run]) -> list[str]:
     return [
         f"Not counted, since {primary.title} of a run that was not done says nothing of a whole "
         f"one: {safe_line(', '.join(names), 1000)}. They were slow, and what is left looks better."
+    ]
+
+
+def to_limit(comparisons: Sequence[Comparison]) -> list[str]:
+    """A note if some verdicts are about the time up to the limit only; else no note."""
+    names = [one.variant for one in comparisons if one.limit_s is not None]
+    if not names:
+        return []
+    return [
+        f"Compared up to the limit, by which no run of theirs or of the baseline was done: "
+        f"{safe_line(', '.join(names), 1000)}. That is no verdict on whole runs."
     ]
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Verdicts in words: what was measured, how sure it is, and what would decide it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from analysis.figures.metrics import Metric
 from analysis.reading.words import plural
-from analysis.verdicts.felt import Felt, felt_words, summed_words
+from analysis.verdicts.felt import Felt, felt_words, stalls_words, summed_words
 from analysis.verdicts.verdict import MANY, Comparison, Failures, Sample
 from contract.values import OF_REMEDIES
 from contract.workload import STALLED
@@ -77,6 +77,8 @@ def why(comparison: Comparison, *, spread: bool = False) -> str:
     parts.append(f"{p_equals(comparison.p_adjusted)} after Holm")
     parts.append(runs_word(size, others))
     text = ", ".join(parts)
+    if comparison.limit_s is not None and not spread:
+        text += f"; {_lines_word(comparison)}"
     if comparison.verdict == "undecided" and not comparison.none_ended:
         text += _undecided(comparison, size, others)
     return text
@@ -108,8 +110,13 @@ def _figures(comparison: Comparison) -> str:
     if sample.mean is None or base.mean is None:
         bad, who = (sample, "its") if sample.mean is None else (base, "the baseline's")
         return f"{who} only run failed" if bad.runs == 1 else f"all of {who} runs failed"
-    text = f"{_mean(comparison.metric, sample)} a run against {_mean(comparison.metric, base)}"
-    text += " of the runs that ended" if sample.failed or base.failed else ""
+    if comparison.limit_s is not None:
+        means = [amount(comparison.metric, side) for side in (sample.mean, base.mean)]
+        text = f"{means[0]} a run against {means[1]} in the first {comparison.limit_s:,.0f} s"
+        text += " of the runs that did not fail" if sample.failed or base.failed else ""
+    else:
+        text = f"{_mean(comparison.metric, sample)} a run against {_mean(comparison.metric, base)}"
+        text += " of the runs that ended" if sample.failed or base.failed else ""
     if comparison.ratio is None:
         return text
     text += f" ({AT[comparison.bound]}{times(comparison.ratio)} times"
@@ -124,6 +131,16 @@ def _mean(metric: Metric, sample: Sample) -> str:
     """'31.4 s', 'at least 31.4 s'."""
     least = AT[">="] if any(sample.cut) else ""
     return least + amount(metric, sample.mean or 0.0)
+
+
+def _lines_word(comparison: Comparison) -> str:
+    """'no run of either was done; it had printed 9,120 lines, …', means of a run."""
+    sample, base = comparison.sample.limited, comparison.base.limited
+    lines = [0.0 if side is None else side.lines for side in (sample, base)]
+    return (
+        "no run of either was done by then; "
+        f"it had printed {lines[0]:,.0f} lines, the baseline {lines[1]:,.0f}"
+    )
 
 
 def _spread(comparison: Comparison) -> str:
@@ -153,6 +170,8 @@ def _equivalent(comparison: Comparison) -> list[str]:
 
 def _undecided(comparison: Comparison, size: int, others: int) -> str:
     text = "; undecided"
+    if comparison.doubt:
+        return text + _doubt(comparison)
     if comparison.too_few and comparison.smallest is not None and comparison.needed is not None:
         text += (
             f": {size} and {others} runs cannot reach the level: the smallest p they could give "
@@ -198,13 +217,18 @@ def sentence(
             "(a longer limit: --timeout).",
         )
     with_it, with_base = felt
-    head, text = f"{_by_ranks(comparison, _verb(label, base, comparison))}:", f"{comparison.why}."
+    verb = _verb(label, base, comparison)
+    if comparison.limit_s is not None:
+        verb = _to_limit(label, base, comparison)
+    head, text = f"{_by_ranks(comparison, verb)}:", f"{comparison.why}."
     if with_it is not None and with_base is not None:
         head += f" {felt_words(with_it, base, with_base)}."
-        text = f"{summed_words(with_it, with_base)}: {text}"
+        to_limit = comparison.limit_s is not None
+        what = stalls_words(with_it) if to_limit else summed_words(with_it, with_base)
+        text = f"{what}: {text}"
     if failures.failed or failures.base_failed:
         text += f" {_failures(base, comparison, failures)}"
-    if comparison.sample.unfinished:
+    if comparison.sample.unfinished and comparison.limit_s is None:
         text += f" {unfinished_word(comparison.sample)}."
     if (comparison.lost or comparison.base_lost) and comparison.verdict != "trades":
         text += f" Programs killed: {comparison.lost:.2g} a run against {comparison.base_lost:.2g}."
@@ -212,6 +236,30 @@ def sentence(
         less = "more" if spread.verdict == "regressed" else "less"
         text += f" For their level its runs scatter {less} than {base}'s: {spread.why}."
     return Answer(head, text)
+
+
+def _doubt(comparison: Comparison) -> str:
+    """Why the better one up to the limit may not be better in the end."""
+    if comparison.sides is None:
+        return ""
+    better, worse = comparison.sides
+    if comparison.doubt == "be slower":
+        return ", since the better one had printed fewer lines"
+    return (
+        f", since the better one was frozen for {better.late:.1f} % of the second half of that "
+        f"time, the other for {worse.late:.1f} %"
+    )
+
+
+def _to_limit(label: str, base: str, comparison: Comparison) -> str:
+    """'7.2 stalls less than 6.12 in the first 120 s, but may only freeze later'."""
+    when = f" in the first {comparison.limit_s:,.0f} s"
+    if not comparison.doubt:
+        return _verb(label, base, comparison) + when
+    better = (comparison.delta or 0.0) < 0
+    seeming = replace(comparison, verdict="improved" if better else "regressed")
+    who = "" if better else f"{base} "
+    return f"{_verb(label, base, seeming)}{when}, but {who}may only {comparison.doubt}"
 
 
 def _verb(label: str, base: str, comparison: Comparison) -> str:

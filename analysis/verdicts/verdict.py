@@ -7,16 +7,52 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from analysis.figures.metrics import Metric
+from analysis.figures.metrics import ELAPSED, Metric, failed, unfinished
+from analysis.figures.stalls import stalled_after
 from analysis.reading.facts import block
+from analysis.reading.latency_log import number
 from analysis.reading.load import Run
 
 # Only remedies can have the last two (analysis.verdicts.felt).
 Word = Literal["regressed", "improved", "equivalent", "undecided", "trades", "idle"]
 MANY = 101  # of `more_runs`: more than 100, too many to wait for
+SAME_LIMIT = 0.01  # share: runs that are ended at the same limit end within it
 # Values of the variant and of the baseline; also their upper bounds if runs were not done; and
 # both the upper bounds and the host numbers if the runs are timed by several hosts' clocks.
 Rows = tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class Limited:
+    """That no run of a sample was done: each failed, or was ended at the same limit.
+
+    limit_s: seconds of a run. Means of the runs that did not fail: `lines` that the subjects had
+    printed by then, all together; `late`, for how much of the second half of that time they were
+    frozen (per cent).
+    """
+
+    limit_s: float
+    lines: float
+    late: float
+
+    @classmethod
+    def of(cls, runs: Sequence[Run]) -> "Limited | None":
+        """Of these runs, which count; None if one was done, all failed or the limits differ."""
+        going = [run for run in runs if not failed(run)]
+        ends = [number(run.status.get("elapsed_s")) for run in going]
+        known = [end for end in ends if end is not None]
+        if not going or not all(map(unfinished, going)) or len(known) < len(ends):
+            return None
+        if not _alike(min(known), max(known)):
+            return None
+        lines = sum(len(stream.elapsed) for run in going for stream in run.subjects)
+        limit = max(known)
+        frozen = sum(stalled_after(run, limit / 2) / max(1, len(run.subjects)) for run in going)
+        return cls(limit, lines / len(going), 100 * frozen / (limit / 2) / len(going))
+
+
+def _alike(limit: float, other: float) -> bool:
+    return abs(limit - other) <= SAME_LIMIT * max(limit, other)
 
 
 @dataclass(frozen=True)
@@ -30,6 +66,7 @@ class Sample:
     cut: tuple[bool, ...] = ()  # whether values[i] is a lower bound: the run was not done
     cut_missing: int = 0  # the missing runs that were not done
     hosts: tuple[str, ...] = ()  # analysis.reading.facts.block of each value's run
+    limited: Limited | None = None  # None: some run was done, or nothing is known of it
 
     @classmethod
     def over(
@@ -37,6 +74,7 @@ class Sample:
         runs: Sequence[Run],
         values: Iterable[float | None],
         is_cut: Callable[[Run], bool] = lambda _: False,
+        limited: Limited | None = None,
     ) -> "Sample":
         """The sample of these runs, which count, and values; is_cut: whether a run was not done."""
         pairs = zip(values, runs, strict=True)
@@ -50,6 +88,7 @@ class Sample:
             cut if any(cut) else (),
             sum(map(is_cut, runs)) - sum(cut),
             tuple(block(run) for _, run in known),
+            limited,
         )
 
     @property
@@ -119,6 +158,15 @@ def hosts_of(sample: Sample, base: Sample) -> Rows:
     return tuple(tuple(float(names.index(host)) for host in of.hosts) for of in (sample, base))
 
 
+def common_limit(metric: Metric, sample: Sample, base: Sample) -> float | None:
+    """The limit (s) that no run of either was done by, if the metric can be compared up to it."""
+    both = sample.limited, base.limited
+    if metric.key == ELAPSED or both[0] is None or both[1] is None:
+        return None
+    limits = both[0].limit_s, both[1].limit_s
+    return max(limits) if _alike(*limits) else None
+
+
 @dataclass(frozen=True)
 class Comparison:
     """A metric of a variant against the baseline's, or its spread between runs.
@@ -167,10 +215,33 @@ class Comparison:
         return all(side.values and not side.known for side in both)
 
     @property
+    def limit_s(self) -> float | None:
+        """The limit up to which both are compared, since no run of either was done by then."""
+        return common_limit(self.metric, self.sample, self.base)
+
+    @property
     def none_ended(self) -> bool:
         """Whether both have runs, and none ended: more such runs would decide nothing."""
         both = (self.base, self.sample)
-        return all(side.values and not side.ended for side in both)
+        return self.limit_s is None and all(side.values and not side.ended for side in both)
+
+    @cached_property
+    def sides(self) -> tuple[Limited, Limited] | None:
+        """Both up to the limit, the better one first; None if neither is established to be."""
+        sample, base = self.sample.limited, self.base.limited
+        if self.limit_s is None or not (sample and base and self.differs and self.delta):
+            return None
+        return (sample, base) if self.delta < 0 else (base, sample)
+
+    @property
+    def doubt(self) -> str:
+        """What the better one up to the limit may do instead of being better; or ''."""
+        if self.sides is None:
+            return ""
+        better, worse = self.sides
+        if better.lines < worse.lines:
+            return "be slower"
+        return "freeze later" if better.late > worse.late else ""
 
     @property
     def too_few(self) -> bool:

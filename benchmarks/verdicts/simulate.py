@@ -187,6 +187,9 @@ def contradicts(compared: Comparison) -> bool:
     if compared.low is None and compared.high is None:
         return compared.verdict == "equivalent"
     inside = 1 / (1 + compared.margin) <= low and high <= 1 + compared.margin
+    if compared.doubt:
+        return compared.verdict != "undecided" or low < 1 < high
+    inside = inside and compared.limit_s is None
     expected = {
         "regressed": low >= 1 and not inside,
         "improved": high <= 1 and not inside,

@@ -5,13 +5,24 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.figures.metrics import METRICS, PRIMARY, counted, failed, measure, unfinished, whole
+from analysis.figures.metrics import (
+    BY_KEY,
+    METRICS,
+    PRIMARY,
+    counted,
+    failed,
+    measure,
+    unfinished,
+    whole,
+)
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import load_campaign
 from analysis.text import compare_text, summary_files
@@ -32,9 +43,10 @@ from analysis.verdicts.statistics import (
     ratio_bounds,
     ratio_interval,
 )
-from analysis.verdicts.verdict import Comparison, Sample
+from analysis.verdicts.verdict import Comparison, Limited, Sample
+from benchmarks.synthetic_results.make import line_log
 from benchmarks.verdicts.simulate import contradicts
-from tests.support.verdicts import stalling_run
+from tests.support.verdicts import campaign, cut_at_the_limit, stalling_run
 
 # A figure, and whether it is at least so much. inf: the run failed.
 VALUE = st.one_of(st.integers(0, 6).map(float), st.floats(0.01, 1e4), st.just(math.inf))
@@ -170,6 +182,160 @@ def test_what_neither_side_was_done_with_cannot_be_told_apart() -> None:
 def test_without_a_stall_a_run_that_was_cut_is_not_equivalent() -> None:
     assert one(done(*[0.0] * 6), done(*[0.0] * 6)).verdict == "equivalent"
     assert one(done(*[0.0] * 6), [*done(*[0.0] * 5), *cut(0.0)]).verdict == "undecided"
+
+
+LIMIT = 120.0  # s
+
+
+def to_limit(
+    base: Runs, other: Runs, lines: tuple[float, float] = (900, 1000), level: float = 0.05
+) -> Comparison:
+    """Compared up to the same limit, by which the runs of either had printed so many lines."""
+    both = zip((base, other), lines, strict=True)
+    sides = [
+        replace(sample(*runs), limited=Limited(LIMIT, many, 0.0) if many else None)
+        for runs, many in both
+    ]
+    return judge([Pair(PRIMARY, "b", *sides)], level=level, margin=0.1)[0]
+
+
+def test_where_no_run_was_done_the_time_up_to_the_limit_is_compared() -> None:
+    """As if the values were exact: 100 to 104 s against 60 to 64 s, no overlap, p = 2 / 252."""
+    found = to_limit(cut(100, 101, 102, 103, 104), cut(60, 61, 62, 63, 64))
+    exact = one(done(100, 101, 102, 103, 104), done(60, 61, 62, 63, 64))
+    assert found.verdict == exact.verdict == "improved" and found.p == pytest.approx(2 / 252)
+    figures = [(each.ratio, each.bound, each.low, each.high, each.delta) for each in (found, exact)]
+    assert figures[0] == figures[1] and found.limit_s == LIMIT and exact.limit_s is None
+    assert found.why == (
+        "62.0 s a run against 102.0 s in the first 120 s (0.61 times, interval 0.59 to 0.63), "
+        "p = 0.0079 after Holm, 5 runs each; no run of either was done by then; it had printed "
+        "1,000 lines, the baseline 900"
+    )
+
+
+def test_what_printed_fewer_lines_up_to_the_limit_is_not_better() -> None:
+    few, many = cut(60, 61, 62, 63, 64), cut(100, 101, 102, 103, 104)
+    for found in (to_limit(many, few, (900, 800)), to_limit(few, many, (800, 900))):
+        assert found.verdict == "undecided" and found.doubt and found.differs
+        assert (found.more_runs, found.least_runs) == (None, None)
+        assert found.why.endswith("undecided, since the better one had printed fewer lines")
+    assert to_limit(few, many, (900, 800)).verdict == "regressed"
+    assert to_limit(many, few, (800, 800)).verdict == "improved"
+
+
+def test_what_only_freezes_later_is_not_better() -> None:
+    late, early = sample(*cut(60, 61, 62, 63, 64)), sample(*cut(100, 101, 102, 103, 104))
+    for frozen, verdict in ((91.4, "improved"), (99.5, "undecided")):
+        base = replace(early, limited=Limited(LIMIT, 900, late=91.4))
+        other = replace(late, limited=Limited(LIMIT, 1000, late=frozen))
+        (found,) = judge([Pair(PRIMARY, "b", base, other)], level=0.05, margin=0.1)
+        assert found.verdict == verdict and bool(found.doubt) == (verdict == "undecided")
+    assert found.why.endswith(
+        "undecided, since the better one was frozen for 99.5 % of the second half of that time, "
+        "the other for 91.4 %"
+    )
+
+
+def test_a_limit_makes_all_alike_so_nothing_is_equivalent_up_to_it() -> None:
+    values = (100, 101, 102, 103, 104, 105)
+    assert one(done(*values), done(*values)).verdict == "equivalent"
+    found = to_limit(cut(*values), cut(*values))
+    assert found.verdict == "undecided" and not found.none_ended and found.more_runs
+
+
+def test_runs_that_failed_are_worse_than_those_that_went_on_to_the_limit() -> None:
+    going = cut(100, 101, 102, 103, 104)
+    found = to_limit(going, [*done(*[math.inf] * 4), *cut(110)], (1000, 900))
+    assert found.verdict == "regressed" and found.p == pytest.approx(2 / 252)
+    # Of a variant whose runs all failed nobody knows how far it came.
+    assert to_limit(going, done(*[math.inf] * 5), (900, 0)).p == 1
+
+
+def test_what_is_not_compared_up_to_a_limit() -> None:
+    few, many = sample(*cut(60, 61, 62, 63, 64)), sample(*cut(100, 101, 102, 103, 104))
+    some = replace(many, limited=Limited(LIMIT, 9, 0.0))
+    for other in (None, Limited(60.0, 9, 0.0)):
+        pair = Pair(PRIMARY, "b", some, replace(few, limited=other))
+        (found,) = judge([pair], level=0.05, margin=0.1)
+        assert (found.verdict, found.p, found.limit_s) == ("undecided", 1, None)
+        assert found.none_ended
+    # When they were ended says nothing of a kernel.
+    ends = replace(few, limited=Limited(LIMIT, 9, 0.0))
+    (found,) = judge([Pair(BY_KEY["elapsed"], "b", some, ends)], level=0.05, margin=0.1)
+    assert (found.p, found.limit_s) == (1, None)
+
+
+@given(
+    st.lists(RUN, min_size=4, max_size=8),
+    st.lists(RUN, min_size=4, max_size=8),
+    st.sampled_from(((1, 2), (2, 1), (1, 1))),
+)
+def test_up_to_the_limit_no_interval_contradicts_its_verdict(
+    base: Runs, other: Runs, lines: tuple[float, float]
+) -> None:
+    found = to_limit(base, other, lines)
+    assert not contradicts(found) and found.verdict != "equivalent" and found.bound == ""
+    swapped = to_limit(other, base, lines[::-1])
+    turn = {"improved": "regressed", "regressed": "improved", "undecided": "undecided"}
+    assert swapped.verdict == turn[found.verdict]
+
+
+def at_the_limit(folder: Path) -> Compared:
+    """The verdicts of this campaign, as if each run had been ended at LIMIT."""
+    cut_at_the_limit(folder)
+    for status in folder.glob("*/*/status.json"):
+        status.write_text(json.dumps(json.loads(status.read_text()) | {"elapsed_s": LIMIT}))
+    return compare(load_campaign(folder))
+
+
+def test_a_campaign_without_a_run_that_was_done_has_verdicts_on_the_first_seconds(
+    tmp_path: Path,
+) -> None:
+    bad, good = [100.0, 101.0, 102.0, 103.0, 104.0], [60.0, 61.0, 62.0, 63.0, 64.0]
+    judged = at_the_limit(campaign(tmp_path / "c", {"a": bad, "b": good}))
+    assert judged.primary["b"].verdict == "improved" and judged.sure
+    sentence = judged.sentences["b"]
+    assert sentence.startswith("b stalls less than a in the first 120 s: frozen for ")
+    assert "All its stalls: 62.0 s a run against 102.0 s in the first 120 s (0.61 times" in sentence
+    assert "had printed 11 lines, the baseline 11" in sentence and "not done at the" not in sentence
+    (note,) = (note for note in judged.notes if note.startswith("Compared up to the limit"))
+    assert note.endswith("baseline was done: b. That is no verdict on whole runs.")
+    rows = {cells[0]: cells for cells in verdict_rows(judged, ("mean", "ratio"))}
+    assert rows["b"][1:] == [">=62.0", "0.61 (0.59-0.63)"]
+    assert "0.61x better" in compare_text.text(judged)
+    (_, told) = json.loads(export.json_text(judged))["variants"]
+    assert told["primary"]["limit_s"] == LIMIT
+    # One run that was done: what the others would have come to counts again.
+    status = tmp_path / "c" / "b" / "3" / "status.json"
+    status.write_text(status.read_text().replace("unfinished", "completed"))
+    again = compare(load_campaign(tmp_path / "c")).primary["b"]
+    assert (again.verdict, again.limit_s) == ("undecided", None)
+
+
+def test_what_freezes_later_or_is_slower_is_named(tmp_path: Path) -> None:
+    """Known answers: 11, 121 and 9 lines; frozen for 75, 100 and 0 % of the second minute."""
+    short = {"early": 10 * [0.5], "late": 120 * [0.5], "slow": 8 * [0.9]}
+    for (name, gaps), stall in zip(short.items(), (100.0, 60.0, 30.0), strict=True):
+        for number in range(1, 6):
+            run = stalling_run(tmp_path / "c" / name / str(number), stall)
+            lengths = [*gaps, stall + number / 1000]
+            log = line_log([(length, "pass 1 commits") for length in lengths], 0.0)
+            (run / "latency-gitk-1.log").write_text(log)
+    judged = at_the_limit(tmp_path / "c")
+    limited = [judged.samples["stalled"][name].limited for name in short]
+    assert [(one.lines, round(one.late)) for one in limited if one] == [
+        (11, 75),
+        (121, 100),
+        (9, 0),
+    ]
+    for name, may in (("late", "freeze later"), ("slow", "be slower")):
+        assert judged.primary[name].verdict == "undecided" and judged.primary[name].differs
+        text = f"{name} stalls less than early in the first 120 s, but may only {may}: frozen for "
+        assert judged.sentences[name].startswith(text)
+    turned = compare(load_campaign(tmp_path / "c"), baseline="late").sentences["early"]
+    assert turned.startswith(
+        "early stalls more than late in the first 120 s, but late may only freeze later: frozen "
+    )
 
 
 @pytest.fixture(scope="module")
