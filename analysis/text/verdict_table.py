@@ -253,7 +253,8 @@ def direction_word(comparison: Comparison) -> str:
     ):
         return "mixed"  # most runs went one way, their mean the other
     word = "worse" if worse > 0 else "better" if worse < 0 else ""
-    return word if comparison.differs or not word else f"{word}?"
+    established = comparison.differs and not comparison.doubt
+    return word if established or not word else f"{word}?"
 
 
 def _mean(metric: Metric, sample: Sample) -> str:

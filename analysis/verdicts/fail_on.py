@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from analysis.figures.metrics import failed, unfinished
 from analysis.reading.words import plural, safe_line
 from analysis.verdicts.compared import Compared
+from analysis.verdicts.sentences import when
 from contract.values import VERDICTS
 from errors import UserError
 
@@ -40,7 +41,8 @@ def _of_workload(compared: Compared, words: Sequence[str]) -> Iterator[str]:
     for variant, comparison in compared.primary.items():
         if comparison.verdict in words:
             metric = safe_line(comparison.metric.title, 60)
-            yield f"{compared.labels[variant]} is {comparison.verdict} ({metric})"
+            verdict = f"{comparison.verdict}{when(comparison)}"
+            yield f"{compared.labels[variant]} is {verdict} ({metric})"
     if "undecided" in words:
         for label in without_runs(compared):
             yield f"{safe_line(label, 60)} is undecided: it has no run that counts"

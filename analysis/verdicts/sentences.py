@@ -49,6 +49,12 @@ def amount(metric: Metric, value: float) -> str:
     return f"{value:,.{metric.digits}f}{unit}"
 
 
+def when(comparison: Comparison) -> str:
+    """' in the first 120 s', if the comparison is about the time up to the limit; else ''."""
+    limit = comparison.limit_s
+    return "" if limit is None else f" in the first {limit:,.0f} s"
+
+
 def runs_word(size: int, others: int) -> str:
     """'5 runs each', '5 and 4 runs'."""
     return f"{plural(size, 'run')} each" if size == others else f"{size} and {others} runs"
@@ -112,7 +118,7 @@ def _figures(comparison: Comparison) -> str:
         return f"{who} only run failed" if bad.runs == 1 else f"all of {who} runs failed"
     if comparison.limit_s is not None:
         means = [amount(comparison.metric, side) for side in (sample.mean, base.mean)]
-        text = f"{means[0]} a run against {means[1]} in the first {comparison.limit_s:,.0f} s"
+        text = f"{means[0]} a run against {means[1]}{when(comparison)}"
         text += " of the runs that did not fail" if sample.failed or base.failed else ""
     else:
         text = f"{_mean(comparison.metric, sample)} a run against {_mean(comparison.metric, base)}"
@@ -134,12 +140,12 @@ def _mean(metric: Metric, sample: Sample) -> str:
 
 
 def _lines_word(comparison: Comparison) -> str:
-    """'no run of either was done; it had printed 9,120 lines, …', means of a run."""
+    """'no run of either was done by then; the variant had printed 9,120 lines, …', means."""
     sample, base = comparison.sample.limited, comparison.base.limited
     lines = [0.0 if side is None else side.lines for side in (sample, base)]
     return (
         "no run of either was done by then; "
-        f"it had printed {lines[0]:,.0f} lines, the baseline {lines[1]:,.0f}"
+        f"the variant had printed {lines[0]:,.0f} lines, the baseline {lines[1]:,.0f}"
     )
 
 
@@ -171,7 +177,7 @@ def _equivalent(comparison: Comparison) -> list[str]:
 def _undecided(comparison: Comparison, size: int, others: int) -> str:
     text = "; undecided"
     if comparison.doubt:
-        return text + _doubt(comparison)
+        return f"{text} (a longer limit: --timeout){_doubt(comparison)}"
     if comparison.too_few and comparison.smallest is not None and comparison.needed is not None:
         text += (
             f": {size} and {others} runs cannot reach the level: the smallest p they could give "
@@ -243,7 +249,7 @@ def _doubt(comparison: Comparison) -> str:
     if comparison.sides is None:
         return ""
     better, worse = comparison.sides
-    if comparison.doubt == "be slower":
+    if comparison.doubt == "is slower":
         return ", since the better one had printed fewer lines"
     return (
         f", since the better one was frozen for {better.late:.1f} % of the second half of that "
@@ -252,14 +258,14 @@ def _doubt(comparison: Comparison) -> str:
 
 
 def _to_limit(label: str, base: str, comparison: Comparison) -> str:
-    """'7.2 stalls less than 6.12 in the first 120 s, but may only freeze later'."""
-    when = f" in the first {comparison.limit_s:,.0f} s"
-    if not comparison.doubt:
-        return _verb(label, base, comparison) + when
+    """'7.2 stalls less than 6.12 in the first 120 s, but perhaps it only freezes later'."""
+    if not comparison.doubt or comparison.verdict in OF_REMEDIES:
+        return _verb(label, base, comparison) + when(comparison)
     better = (comparison.delta or 0.0) < 0
     seeming = replace(comparison, verdict="improved" if better else "regressed")
-    who = "" if better else f"{base} "
-    return f"{_verb(label, base, seeming)}{when}, but {who}may only {comparison.doubt}"
+    who = "it" if better else base
+    seems = f"{_verb(label, base, seeming)}{when(comparison)}"
+    return f"{seems}, but perhaps {who} only {comparison.doubt}"
 
 
 def _verb(label: str, base: str, comparison: Comparison) -> str:
@@ -309,12 +315,14 @@ def _by_ranks(comparison: Comparison, verb: str) -> str:
     worse = (sample - base) * comparison.metric.sign > 0
     if sample == base or worse == (comparison.verdict == "regressed"):
         return verb
-    if comparison.sample.cut or comparison.base.cut:  # such a mean is a bound and has no direction
+    is_bound = comparison.limit_s is None and (comparison.sample.cut or comparison.base.cut)
+    if is_bound:  # such a mean has no direction
         return verb
     if comparison.sample.failed or comparison.base.failed:
+        did = "ended" if comparison.limit_s is None else "did not fail"
         return (
             f"By the ranks of the runs, a failed one being the worst, {verb}, "
-            "while the means of the runs that ended go the other way"
+            f"while the means of the runs that {did} go the other way"
         )
     reason = "the hosts differ" if comparison.within_hosts else "of single runs"
     return f"By the ranks of the runs {verb}, while the means go the other way because {reason}"
@@ -324,9 +332,9 @@ def _failures(base: str, comparison: Comparison, failures: Failures) -> str:
     """How many runs failed on each side, unless the figures already say that all of them did."""
     test = "a permutation test within hosts" if comparison.within_hosts else "Fisher's exact test"
     tested = f"({p_equals(failures.p_adjusted)} after Holm, {test})"
-    if not comparison.sample.ended:
+    if not comparison.sample.known:
         counts = f"Of {base}'s {plural(failures.base_runs, 'run')} {failures.base_failed} failed"
-    elif not comparison.base.ended:
+    elif not comparison.base.known:
         counts = f"Of its {plural(failures.runs, 'run')} {failures.failed} failed"
     else:
         but = "But " if failures.failed and comparison.verdict == "improved" else ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from analysis.figures.metrics import ELAPSED, Metric, failed, unfinished
+from analysis.figures.metrics import ELAPSED, Metric, failed, lost, unfinished
 from analysis.figures.stalls import stalled_after
 from analysis.reading.facts import block
 from analysis.reading.latency_log import number
@@ -17,6 +17,7 @@ from analysis.reading.load import Run
 Word = Literal["regressed", "improved", "equivalent", "undecided", "trades", "idle"]
 MANY = 101  # of `more_runs`: more than 100, too many to wait for
 SAME_LIMIT = 0.01  # share: runs that are ended at the same limit end within it
+LATER = 1.0  # per cent of the second half of that time: less is no difference there
 # Values of the variant and of the baseline; also their upper bounds if runs were not done; and
 # both the upper bounds and the host numbers if the runs are timed by several hosts' clocks.
 Rows = tuple[tuple[float, ...], ...]
@@ -26,9 +27,9 @@ Rows = tuple[tuple[float, ...], ...]
 class Limited:
     """That no run of a sample was done: each failed, or was ended at the same limit.
 
-    limit_s: seconds of a run. Means of the runs that did not fail: `lines` that the subjects had
-    printed by then, all together; `late`, for how much of the second half of that time they were
-    frozen (per cent).
+    limit_s: seconds of a run. Means of the runs that did not fail and lost no line: `lines` that
+    the subjects had printed by then, all together; `late`, for how much of the second half of that
+    time those alive were frozen (per cent).
     """
 
     limit_s: float
@@ -39,16 +40,22 @@ class Limited:
     def of(cls, runs: Sequence[Run]) -> "Limited | None":
         """Of these runs, which count; None if one was done, all failed or the limits differ."""
         going = [run for run in runs if not failed(run)]
-        ends = [number(run.status.get("elapsed_s")) for run in going]
-        known = [end for end in ends if end is not None]
-        if not going or not all(map(unfinished, going)) or len(known) < len(ends):
+        ends = [number(run.status.get("elapsed_s")) or 0.0 for run in going]
+        whole = [run for run in going if not lost(run)]
+        if not whole or not all(map(unfinished, going)):
             return None
-        if not _alike(min(known), max(known)):
+        if min(ends) <= 0 or not _alike(min(ends), max(ends)):
             return None
-        lines = sum(len(stream.elapsed) for run in going for stream in run.subjects)
-        limit = max(known)
-        frozen = sum(stalled_after(run, limit / 2) / max(1, len(run.subjects)) for run in going)
-        return cls(limit, lines / len(going), 100 * frozen / (limit / 2) / len(going))
+        limit = max(ends)
+        lines = sum(len(stream.elapsed) for run in whole for stream in run.subjects)
+        late = math.fsum(_frozen_after(run, limit / 2) for run in whole)
+        return cls(limit, lines / len(whole), late / len(whole))
+
+
+def _frozen_after(run: Run, begin: float) -> float:
+    """Per cent of the time of the subjects that are alive after `begin` (elapsed s)."""
+    alive = math.fsum(max(0.0, stream.until - begin) for stream in run.subjects)
+    return 100 * stalled_after(run, begin) / alive if alive else 0.0
 
 
 def _alike(limit: float, other: float) -> bool:
@@ -163,6 +170,8 @@ def common_limit(metric: Metric, sample: Sample, base: Sample) -> float | None:
     both = sample.limited, base.limited
     if metric.key == ELAPSED or both[0] is None or both[1] is None:
         return None
+    if not (sample.known and base.known):
+        return None
     limits = both[0].limit_s, both[1].limit_s
     return max(limits) if _alike(*limits) else None
 
@@ -227,21 +236,28 @@ class Comparison:
 
     @cached_property
     def sides(self) -> tuple[Limited, Limited] | None:
-        """Both up to the limit, the better one first; None if neither is established to be."""
-        sample, base = self.sample.limited, self.base.limited
-        if self.limit_s is None or not (sample and base and self.differs and self.delta):
+        """Both up to the limit, the better one first; None if neither is established to be.
+
+        None also if the worse one failed more often, which is worse whatever else it does.
+        """
+        pair = self.sample, self.base
+        if self.limit_s is None or not (self.differs and self.delta):
             return None
-        return (sample, base) if self.delta < 0 else (base, sample)
+        better, worse = pair if self.delta < 0 else pair[::-1]
+        if worse.failed > better.failed or better.limited is None or worse.limited is None:
+            return None
+        return better.limited, worse.limited
 
     @property
     def doubt(self) -> str:
-        """What the better one up to the limit may do instead of being better; or ''."""
+        """What the better one up to the limit perhaps is or does instead; '' if nothing."""
         if self.sides is None:
             return ""
         better, worse = self.sides
-        if better.lines < worse.lines:
-            return "be slower"
-        return "freeze later" if better.late > worse.late else ""
+        if round(better.lines) < round(worse.lines):
+            return "is slower"
+        late = better.late >= LATER and better.late > worse.late - LATER
+        return "freezes later" if late else ""
 
     @property
     def too_few(self) -> bool:

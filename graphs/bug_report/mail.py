@@ -114,6 +114,8 @@ def _subject(regression: Regression) -> str:
         text = f"{new} stalls {regression.bound(metric)}{times(ratio)} times as long as {old}"
     else:
         text = f"{new}: {metric.title} {regression.bound(metric)}{times(ratio)} times that of {old}"
+    if regression.comparison.limit_s is not None:
+        text += f" in {regression.comparison.limit_s:,.0f} s"
     return safe_line(f"Subject: [REGRESSION] {text}", WIDTH)
 
 

@@ -179,6 +179,8 @@ def _row(sheet: Sheet, compared: Compared, layout: _Layout, variant: str, index:
         return
     colour = VERDICTS[comparison.verdict][0]
     small = ratio_cell(comparison) if comparison.ratio is not None else ""
+    if small and comparison.limit_s is not None:
+        small += f" in {comparison.limit_s:,.0f} s"
     ends = compared.failures[variant].verdict
     if (ends in ("regressed", "improved")) and states:
         small = "; ".join(filter(None, (small, f"failures {ends}")))

@@ -11,6 +11,7 @@ from contract.options import Options
 from errors import Exit, UserError, run_command
 from run import arguments, clock, demands, machine_lock
 from run.bisect import opening, report
+from run.bisect.findings import WORSE
 from run.bisect.options import BisectRequest, parse
 from run.bisect.state import State
 from run.bisect.whole import Bisect, Interrupted
@@ -25,6 +26,8 @@ def not_worse(found: State) -> str:
     """The message that there is nothing to search, and why."""
     ends = found.ends
     text = f"{found.bad} is {ends['verdict']} against {found.good}: there is nothing to search. "
+    if ends["verdict"] == WORSE:
+        text = "No run of the ends was done, and a search needs such runs (--timeout S: longer). "
     text += str(ends["sentence"])
     if ends["verdict"] == "undecided" and ends["more_runs"]:
         text += f" About {ends['more_runs']} more runs of each would decide."

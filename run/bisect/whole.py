@@ -115,7 +115,10 @@ class Bisect:
         self._opened.close()
 
     def ends(self) -> bool:
-        """Whether the bad end is worse than the good end, by the verdict on their runs."""
+        """Whether the bad end is worse than the good end, by the verdict on their runs.
+
+        Not if it is known up to their limit only: a search ranks runs that were not done alike.
+        """
         first, last = self._row.row[0], self._row.row[-1]
         newest = self.state.newest
         if not self.state.ends:
@@ -128,11 +131,13 @@ class Bisect:
                 "verdict": verdicts[last]["verdict"],
                 "sentence": verdicts[last]["sentence"],
                 "more_runs": primary.get("more_runs"),
+                "limit_s": primary.get("limit_s"),
                 "newest": verdicts[newest]["sentence"] if newest else "",
             }
             self.save()
             results.draw(self.folder / ENDS)
-        return bool(self.state.ends["verdict"] == findings.WORSE)
+        is_worse = self.state.ends["verdict"] == findings.WORSE
+        return is_worse and self.state.ends.get("limit_s") is None
 
     def search(self) -> None:
         """Search and confirm every stage, until no stage is left."""

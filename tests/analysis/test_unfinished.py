@@ -26,7 +26,7 @@ from analysis.figures.metrics import (
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import load_campaign
 from analysis.text import compare_text, summary_files
-from analysis.text.verdict_table import verdict_rows
+from analysis.text.verdict_table import direction_word, verdict_rows
 from analysis.trends.trend import find_trend
 from analysis.verdicts import export, junit
 from analysis.verdicts.compare import compare
@@ -208,8 +208,8 @@ def test_where_no_run_was_done_the_time_up_to_the_limit_is_compared() -> None:
     assert figures[0] == figures[1] and found.limit_s == LIMIT and exact.limit_s is None
     assert found.why == (
         "62.0 s a run against 102.0 s in the first 120 s (0.61 times, interval 0.59 to 0.63), "
-        "p = 0.0079 after Holm, 5 runs each; no run of either was done by then; it had printed "
-        "1,000 lines, the baseline 900"
+        "p = 0.0079 after Holm, 5 runs each; no run of either was done by then; the variant had "
+        "printed 1,000 lines, the baseline 900"
     )
 
 
@@ -218,21 +218,30 @@ def test_what_printed_fewer_lines_up_to_the_limit_is_not_better() -> None:
     for found in (to_limit(many, few, (900, 800)), to_limit(few, many, (800, 900))):
         assert found.verdict == "undecided" and found.doubt and found.differs
         assert (found.more_runs, found.least_runs) == (None, None)
-        assert found.why.endswith("undecided, since the better one had printed fewer lines")
+        assert found.why.endswith(
+            "undecided (a longer limit: --timeout), since the better one had printed fewer lines"
+        )
     assert to_limit(few, many, (900, 800)).verdict == "regressed"
     assert to_limit(many, few, (800, 800)).verdict == "improved"
 
 
 def test_what_only_freezes_later_is_not_better() -> None:
     late, early = sample(*cut(60, 61, 62, 63, 64)), sample(*cut(100, 101, 102, 103, 104))
-    for frozen, verdict in ((91.4, "improved"), (99.5, "undecided")):
-        base = replace(early, limited=Limited(LIMIT, 900, late=91.4))
-        other = replace(late, limited=Limited(LIMIT, 1000, late=frozen))
+    for base_late, late_then, verdict in (
+        (91.4, 60.0, "improved"),
+        (0.4, 0.9, "improved"),  # neither is frozen any more
+        (91.4, 90.5, "undecided"),
+        (100.0, 100.0, "undecided"),  # the limit makes them alike
+        (91.4, 99.5, "undecided"),
+    ):
+        base = replace(early, limited=Limited(LIMIT, 900, base_late))
+        other = replace(late, limited=Limited(LIMIT, 1000, late_then))
         (found,) = judge([Pair(PRIMARY, "b", base, other)], level=0.05, margin=0.1)
         assert found.verdict == verdict and bool(found.doubt) == (verdict == "undecided")
+        assert direction_word(found) == ("better?" if found.doubt else "better")
     assert found.why.endswith(
-        "undecided, since the better one was frozen for 99.5 % of the second half of that time, "
-        "the other for 91.4 %"
+        "undecided (a longer limit: --timeout), since the better one was frozen for 99.5 % of the "
+        "second half of that time, the other for 91.4 %"
     )
 
 
@@ -281,10 +290,15 @@ def test_up_to_the_limit_no_interval_contradicts_its_verdict(
 
 
 def at_the_limit(folder: Path) -> Compared:
-    """The verdicts of this campaign, as if each run had been ended at LIMIT."""
+    """The verdicts of this campaign, whose programs print each 0.1 s and are ended at LIMIT."""
     cut_at_the_limit(folder)
     for status in folder.glob("*/*/status.json"):
         status.write_text(json.dumps(json.loads(status.read_text()) | {"elapsed_s": LIMIT}))
+        log = status.parent / "latency-gitk-1.log"
+        lines = [line.split() for line in log.read_text().splitlines() if "[end]" not in line]
+        gaps = [float(gap) for _, gap, *_ in lines]
+        gaps += [0.1] * round((LIMIT - math.fsum(gaps)) / 0.1)
+        log.write_text(line_log([(gap, "pass 1 commits") for gap in gaps], 0.0))
     return compare(load_campaign(folder))
 
 
@@ -297,7 +311,8 @@ def test_a_campaign_without_a_run_that_was_done_has_verdicts_on_the_first_second
     sentence = judged.sentences["b"]
     assert sentence.startswith("b stalls less than a in the first 120 s: frozen for ")
     assert "All its stalls: 62.0 s a run against 102.0 s in the first 120 s (0.61 times" in sentence
-    assert "had printed 11 lines, the baseline 11" in sentence and "not done at the" not in sentence
+    assert "the variant had printed 541 lines, the baseline 141." in sentence
+    assert "not done at the" not in sentence
     (note,) = (note for note in judged.notes if note.startswith("Compared up to the limit"))
     assert note.endswith("baseline was done: b. That is no verdict on whole runs.")
     rows = {cells[0]: cells for cells in verdict_rows(judged, ("mean", "ratio"))}
@@ -313,29 +328,59 @@ def test_a_campaign_without_a_run_that_was_done_has_verdicts_on_the_first_second
 
 
 def test_what_freezes_later_or_is_slower_is_named(tmp_path: Path) -> None:
-    """Known answers: 11, 121 and 9 lines; frozen for 75, 100 and 0 % of the second minute."""
-    short = {"early": 10 * [0.5], "late": 120 * [0.5], "slow": 8 * [0.9]}
-    for (name, gaps), stall in zip(short.items(), (100.0, 60.0, 30.0), strict=True):
+    """Known answers: 201, 601 and 101 lines; frozen for 75, 100 and 0 % of the second minute."""
+    gaps = {
+        "early": [*50 * [0.1], 100.0],
+        "late": [*600 * [0.1], 60.0],
+        "slow": [0.9, 30.0, *99 * [0.9]],
+    }
+    for name, lengths in gaps.items():
         for number in range(1, 6):
-            run = stalling_run(tmp_path / "c" / name / str(number), stall)
-            lengths = [*gaps, stall + number / 1000]
-            log = line_log([(length, "pass 1 commits") for length in lengths], 0.0)
+            run = stalling_run(tmp_path / "c" / name / str(number), 1.0)
+            some = [length + number / 1000 * (length > 1) for length in lengths]
+            log = line_log([(length, "pass 1 commits") for length in some], 0.0)
             (run / "latency-gitk-1.log").write_text(log)
     judged = at_the_limit(tmp_path / "c")
-    limited = [judged.samples["stalled"][name].limited for name in short]
-    assert [(one.lines, round(one.late)) for one in limited if one] == [
-        (11, 75),
-        (121, 100),
-        (9, 0),
-    ]
-    for name, may in (("late", "freeze later"), ("slow", "be slower")):
+    limited = [judged.samples["stalled"][name].limited for name in gaps]
+    found = [(each.lines, round(each.late)) for each in limited if each]
+    assert found == [(201, 75), (601, 100), (101, 0)]
+    for name, doubt in (("late", "freezes later"), ("slow", "is slower")):
         assert judged.primary[name].verdict == "undecided" and judged.primary[name].differs
-        text = f"{name} stalls less than early in the first 120 s, but may only {may}: frozen for "
-        assert judged.sentences[name].startswith(text)
+        assert judged.sentences[name].startswith(
+            f"{name} stalls less than early in the first 120 s, but perhaps it only {doubt}: frozen"
+        )
     turned = compare(load_campaign(tmp_path / "c"), baseline="late").sentences["early"]
     assert turned.startswith(
-        "early stalls more than late in the first 120 s, but late may only freeze later: frozen "
+        "early stalls more than late in the first 120 s, but perhaps late only freezes later: "
     )
+
+
+def test_up_to_a_limit_runs_that_failed_are_counted_and_the_ranks_named(tmp_path: Path) -> None:
+    runs = {"a": [100.0 + n for n in range(5)], "b": [101.5 + n for n in range(5)]}
+    folder = campaign(tmp_path / "c", runs)
+    at_the_limit(folder)
+    for number in range(2, 6):
+        status = folder / "b" / str(number) / "status.json"
+        status.write_text(status.read_text().replace("unfinished", "hung"))
+    again = compare(load_campaign(folder))
+    assert again.primary["b"].limit_s == LIMIT and again.primary["b"].verdict == "regressed"
+    sentence = again.sentences["b"]
+    assert sentence.startswith("By the ranks of the runs, a failed one being the worst, b stalls ")
+    assert "the means of the runs that did not fail go the other way" in sentence
+    assert "4 of its 5 runs failed, of a's 0 of 5" in sentence
+    # A damaged status does not end the comparison.
+    for status in folder.glob("*/*/status.json"):
+        status.write_text(json.dumps(json.loads(status.read_text()) | {"elapsed_s": 0}))
+    assert compare(load_campaign(folder)).primary["b"].limit_s is None
+
+
+def test_without_a_value_there_is_no_limit_to_compare_up_to() -> None:
+    """As of a workload whose primary metric says nothing of a run that was not done."""
+    some, none = sample(*cut(60, 61)), Sample((math.inf,), missing=4, cut_missing=4)
+    pair = Pair(
+        PRIMARY, "b", *(replace(one, limited=Limited(LIMIT, 9, 0.0)) for one in (some, none))
+    )
+    assert judge([pair], level=0.05, margin=0.1)[0].limit_s is None
 
 
 @pytest.fixture(scope="module")

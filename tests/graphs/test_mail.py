@@ -27,6 +27,7 @@ from graphs.bundle.manifest import is_part
 from graphs.report import make_report
 from run.arguments import parse
 from tests.support.verdicts import campaign as stalling_campaign
+from tests.support.verdicts import cut_at_the_limit
 from tests.support.workloads import figures_of, workload_run
 
 OLD, NEW = "6.12.118", "7.2.13"
@@ -238,6 +239,17 @@ def test_a_kernel_that_only_hangs_is_a_regression(tmp_path: Path) -> None:
     text = text_of(compare(load_campaign(stalling_campaign(tmp_path, runs))))
     assert "Subject: [REGRESSION] 7.2.3 fails where 6.12.1 does not\n" in text
     assert "#regzbot introduced: v6.12.1..v7.2.3\n" in text
+
+
+def test_what_is_known_up_to_the_limit_only_is_named_so(tmp_path: Path) -> None:
+    runs = {"6.12.1": (5.0, 6.0, 7.0, 8.0), "7.2.3": (50.0, 60.0, 70.0, 80.0)}
+    folder = stalling_campaign(tmp_path, runs)
+    cut_at_the_limit(folder)
+    for status in folder.glob("*/*/status.json"):
+        status.write_text(json.dumps(json.loads(status.read_text()) | {"elapsed_s": 120.0}))
+    text = text_of(compare(load_campaign(folder)))
+    assert "Subject: [REGRESSION] 7.2.3 stalls 10.0 times as long as 6.12.1 in 120 s\n" in text
+    assert "7.2.3 stalls more than 6.12.1 in the first 120 s" in " ".join(text.split())
 
 
 def test_another_workloads_own_figures_come_first(tmp_path: Path) -> None:

@@ -4,11 +4,13 @@
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from errors import UserError
-from run.bisect import report, state
+from run.bisect import report, results, state
+from run.bisect.__main__ import not_worse
 from run.bisect.state import State
 from tests.support.played_bisect import Player, World, bisect, commit, git, linear
 
@@ -117,6 +119,28 @@ def test_ends_that_do_not_differ_are_no_bisect(
     assert found is not None and not found.finished
     assert found.ends["verdict"] == "equivalent"
     assert {one.partition("/")[0] for one in player.world.ran} == {"ends"}
+
+
+def test_ends_of_which_no_run_was_done_are_no_bisect(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = linear(tree, 4)
+    player = Player(since(commits, (2, 2.0)), monkeypatch, tree)
+    judged = results.verdicts
+
+    def to_the_limit(campaign: Path, baseline: str) -> dict[str, dict[str, Any]]:
+        verdicts = judged(campaign, baseline)
+        for verdict in verdicts.values():
+            verdict["primary"] = (verdict.get("primary") or {}) | {"limit_s": 120.0}
+        return verdicts
+
+    monkeypatch.setattr(results, "verdicts", to_the_limit)
+    _, found = bisect(player, tmp_path / "b", asked(tree, commits))
+    assert found is not None and not found.finished and found.ends["verdict"] == "regressed"
+    assert {one.partition("/")[0] for one in player.world.ran} == {"ends"}
+    message = not_worse(found)
+    assert message.startswith("No run of the ends was done, and a search needs such runs (--time")
+    assert message.endswith(found.ends["sentence"])
 
 
 def test_a_bisect_ends_when_one_of_its_ends_is_given_up(
