@@ -26,7 +26,9 @@ IN_A_VARIANT = (
     *(("swap", key) for key in ("kind", "algorithm", "pool")),
     *REMEDY,
 )
-MEMORY_TOLERANCE = 0.1  # share; kernels leave a few MiB more or less of the same memory
+# Shares by which sizes may differ: kernels leave a few MiB more or less of the same memory, and
+# zram is a share of the memory, which differs by a page from boot to boot.
+TOLERANCE = {("mem_total_kib",): 0.1, SWAP_SIZE: 0.01}
 NAMED = 3  # runs that are named for each value
 BUSY = 0.1  # share of the host's CPU time taken by others above which a line reports it
 UNKNOWN = object()
@@ -171,11 +173,11 @@ def _knob(knob: Any) -> Any:
 
 def _difference(runs: list[Run], keys: tuple[str, ...]) -> list[str]:
     known = [(value, run) for run in runs if (value := _value(run, keys)) is not UNKNOWN]
-    if keys == ("mem_total_kib",):
+    if keys in TOLERANCE:
         sizes = [(size, run) for value, run in known if (size := number(value)) is not None]
         least = min(sizes, key=lambda pair: pair[0], default=None)
         most = max(sizes, key=lambda pair: pair[0], default=None)
-        if least is None or most is None or most[0] <= least[0] * (1 + MEMORY_TOLERANCE):
+        if least is None or most is None or most[0] <= least[0] * (1 + TOLERANCE[keys]):
             return []
         groups = {f"{least[0]:.0f}": [_name(least[1])], f"{most[0]:.0f}": [_name(most[1])]}
     else:

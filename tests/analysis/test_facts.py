@@ -43,7 +43,7 @@ EVERYWHERE = [
         (f"disk.{key}", {"disk": DISK | {key: value}}, "none", str(value))
         for key, value in (("kind", "flash"), ("parallel", 2), ("depth", 32), ("queues", 1))
     ),
-    ("swap.size_kib", {"swap": SWAP | {"size_kib": 1}}, "2097152", "1"),
+    ("swap.size_kib", {"swap": SWAP | {"size_kib": 4194304}}, "2097152", "4194304"),
     ("crypt", {"crypt": "none"}, "aes-xts-plain64", "none"),
     ("fs", {"fs": "xfs"}, "ext4", "xfs"),
     ("evidence.asked", {"evidence": {"asked": False}}, "true", "false"),
@@ -194,12 +194,14 @@ def test_two_ways_to_swap_are_what_is_compared(tmp_path: Path) -> None:
     assert "Swap: 2,048 MiB of swap: disk; no swap: none; " in said
     assert "98 MiB of swap on zram (lz4): zram; " in said
     assert "2,048 MiB of swap behind zswap (lzo, at most 20 % of the memory): zswap. " in said
+    stalling_run(tmp_path / "zram" / "3", 5.0, swap=zram | {"size_kib": 100_000})  # a page more
+    assert differences(load_campaign(tmp_path).runs) == []
     stalling_run(tmp_path / "zram" / "2", 5.0, swap=zram | {"size_kib": 50_000})
     stalling_run(tmp_path / "zswap" / "2", 5.0, swap=others["zswap"] | {"size_kib": 9})
     found = differences(load_campaign(tmp_path).runs)
     assert len(found) == 2 and all(line.startswith("swap.size_kib differs: ") for line in found)
-    assert "2097152 in disk/1, zswap/1, 9 in zswap/2" in found[0]
-    assert "99996 in zram/1, 50000 in zram/2" in found[1]
+    assert "9 in zswap/2, 2097152 in disk/1" in found[0]
+    assert "50000 in zram/2, 100000 in zram/3" in found[1]
 
 
 def test_a_run_that_never_began_does_not_say_where_it_swaps(tmp_path: Path) -> None:
