@@ -75,7 +75,8 @@ def stalls(stream: Stream, threshold: float = STALL) -> list[Stall]:
 
 def stalled_after(run: Run, begin: float) -> float:
     """Seconds of the subjects' stalls after `begin` (elapsed s), all subjects added up."""
-    after = (stall.end - max(stall.begin, begin) for one in run.subjects for stall in stalls(one))
+    of_subjects = (stall for stream in run.subjects for stall in stalls(stream))
+    after = (stall.end - max(stall.begin, begin) for stall in of_subjects)
     return math.fsum(max(0.0, seconds) for seconds in after)
 
 

@@ -8,7 +8,6 @@ repeat it, but never replaces it. A ? after the word means that the difference i
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from analysis.figures.metrics import SLOW_KEYS, SLOW_WINDOW_KEYS, Metric
 from analysis.reading.words import seconds
@@ -215,7 +214,7 @@ def metric_cell(compared: Compared, metric: Metric, variant: str) -> tuple[str, 
     if variant == compared.baseline or sample.mean is None or base.mean is None:
         return value, sd, "", ""
     comparison = compared.of(metric)[variant]
-    if any(sample.cut) and any(base.cut) and comparison.limit_s is None:
+    if any(comparison.sample.cut) and any(comparison.base.cut):
         return value, sd, "", ""  # both means are lower bounds, which do not bound the ratio
     change = _change(comparison)
     change = f"{comparison.bound}{change}" if change else ""
@@ -233,8 +232,7 @@ def _change(comparison: Comparison) -> str:
         or comparison.sample.mean == comparison.base.mean
     ):
         return ""
-    base = comparison.base if comparison.limit_s is None else replace(comparison.base, cut=())
-    return FROM_NOTHING if not base.median else TO_NOTHING
+    return FROM_NOTHING if not comparison.base.median else TO_NOTHING
 
 
 def direction_word(comparison: Comparison) -> str:

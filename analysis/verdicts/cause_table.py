@@ -144,7 +144,7 @@ def cause_table(
     for variant in variants:
         known = [run for run in by_variant.get(variant, []) if counted(run)]
         chosen = [run for run in known if not (failed(run) or unfinished(run))]
-        is_cut, limited = not chosen, Limited.of(known)
+        is_cut = not chosen
         if is_cut:
             chosen = list(filter(unfinished, known))
         explained = [
@@ -153,6 +153,7 @@ def cause_table(
         ]
         if is_cut and any(explained):
             to_limit.add(variant)
+        limited = Limited.of(known)
         apart[variant] = frozenset(why.apart for why in explained if why)
         for key, of_variants in samples.items():
             seconds = [None if why is None else why.seconds.get(key, 0.0) for why in explained]

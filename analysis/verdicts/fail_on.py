@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from analysis.figures.metrics import failed, unfinished
 from analysis.reading.words import plural, safe_line
 from analysis.verdicts.compared import Compared
-from analysis.verdicts.sentences import when
+from analysis.verdicts.sentences import limit_words
 from contract.values import VERDICTS
 from errors import UserError
 
@@ -41,7 +41,7 @@ def _of_workload(compared: Compared, words: Sequence[str]) -> Iterator[str]:
     for variant, comparison in compared.primary.items():
         if comparison.verdict in words:
             metric = safe_line(comparison.metric.title, 60)
-            verdict = f"{comparison.verdict}{when(comparison)}"
+            verdict = f"{comparison.verdict}{limit_words(comparison)}"
             yield f"{compared.labels[variant]} is {verdict} ({metric})"
     if "undecided" in words:
         for label in without_runs(compared):

@@ -57,8 +57,20 @@ class Pair:
     @property
     def all(self) -> Rows | None:
         """The values, infinite for runs that failed; None if there is nothing to compare."""
-        limit = common_limit(self.metric, self.sample, self.base)
-        return rows_of(self.sample, self.base, to_limit=limit is not None)
+        return rows_of(self.sample, self.base)
+
+    @property
+    def limit_s(self) -> float | None:
+        """The limit (s) up to which both are compared, if no run of either was done by then."""
+        return common_limit(self.metric, self.sample, self.base)
+
+    @property
+    def as_compared(self) -> "Pair":
+        """The pair; up to a limit its values are exact, not bounds of what runs would come to."""
+        if self.limit_s is None:
+            return self
+        base, sample = (replace(side, cut=()) for side in (self.base, self.sample))
+        return replace(self, base=base, sample=sample)
 
     @property
     def ended(self) -> Rows | None:
@@ -71,17 +83,11 @@ class Pair:
         return None if several or min(len(sample), len(base)) < 2 else (sample, base)
 
 
-def rows_of(sample: Sample, base: Sample, *, to_limit: bool = False) -> Rows | None:
-    """The values of two samples to compare; None if one of them has no value.
-
-    to_limit: they are exact values up to the same limit, and no bounds of what runs would come to.
-    """
+def rows_of(sample: Sample, base: Sample) -> Rows | None:
+    """The values of two samples to compare; None if one of them has no value."""
     if not (sample.values and base.values):
         return None
     hosts = hosts_of(sample, base)
-    if to_limit:
-        exact = (sample.values, base.values)
-        return (*exact, *exact, *hosts) if hosts else exact
     if hosts or sample.cut or base.cut:
         return (sample.values, base.values, sample.most, base.most, *hosts)
     return sample.values, base.values
@@ -95,9 +101,10 @@ def judge(pairs: list[Pair], *, level: float, margin: float) -> list[Comparison]
     the margin. So a difference surely smaller than the margin does not matter, even if it surely
     exists. level: probability, 0 to 1; margin: relative, 0.1 for 10 %.
 
-    If no run of either was done, whoever has which variant, their values up to the limit are
-    compared, which is as exact. Such values are never `equivalent`, as a limit makes all alike, and
-    nothing is better with a `doubt`.
+    If no run of either variant was done, their values up to the limit are compared. The test is
+    exact there too: whether no run is done does not depend on which run has which variant. Values
+    up to a limit are never `equivalent`, since a limit makes all alike, and with a `doubt` neither
+    is better.
     """
     return judge_families([pairs], level=level, margin=margin)[0]
 
@@ -106,6 +113,7 @@ def judge_families(
     families: list[list[Pair]], *, level: float, margin: float
 ) -> list[list[Comparison]]:
     """`judge` of each family, computed for all families at once."""
+    families = [[pair.as_compared for pair in family] for family in families]
     pairs = [pair for family in families for pair in family]
     p = by_size(
         [pair.all for pair in pairs],
@@ -150,6 +158,7 @@ def judge_families(
                 needed=needed[i],
                 level=level,
                 margin=margin,
+                limit_s=pair.limit_s,
             )
             verdict = _verdict(comparison)
             comparison = replace(comparison, verdict=verdict)
@@ -256,22 +265,28 @@ def _more_runs(comparison: Comparison, delta: float, needed: float) -> int:
     """About how many more runs of both variants would decide, if they were like the existing."""
     size, others = len(comparison.sample.values), len(comparison.base.values)
     enough = runs_to_differ(delta, needed)
+    if comparison.limit_s is None:
+        enough = min(enough, _runs_to_be_alike(comparison, needed))
+    hosts = map(np.array, hosts_of(comparison.sample, comparison.base))
+    more = least_more_runs(size, others, needed, enough, *hosts)
+    return MANY if more is None else max(1, more)
+
+
+def _runs_to_be_alike(comparison: Comparison, needed: float) -> float:
+    """Runs of both variants that would show equivalence, if they were like the existing."""
+    if not any(comparison.sample.most) and not any(comparison.base.most):
+        return math.log2(1 / needed)  # runs without a stall: see equivalence_p
     relative = [
         (sample.sd / sample.mean) ** 2
         for sample in (comparison.sample, comparison.base)
         if sample.sd is not None and sample.mean
     ]
     whole = not any(sample.failed or sample.cut for sample in (comparison.sample, comparison.base))
-    if comparison.ratio and len(relative) == 2 and whole:
-        alike = runs_to_be_equivalent(
-            math.log(comparison.ratio), sum(relative), comparison.margin, needed
-        )
-        enough = min(enough, alike)
-    if not any(comparison.sample.most) and not any(comparison.base.most):
-        enough = math.log2(1 / needed)  # runs without a stall: see equivalence_p
-    hosts = map(np.array, hosts_of(comparison.sample, comparison.base))
-    more = least_more_runs(size, others, needed, enough, *hosts)
-    return MANY if more is None else max(1, more)
+    if not (comparison.ratio and len(relative) == 2 and whole):
+        return math.inf
+    return runs_to_be_equivalent(
+        math.log(comparison.ratio), sum(relative), comparison.margin, needed
+    )
 
 
 def by_size(rows: Iterable[Rows | None], function: Callable[..., Floats]) -> list[Any]:

@@ -90,7 +90,7 @@ def not_counted(primary: Metric, runs: list[Run]) -> list[str]:
 
 def to_limit(comparisons: Sequence[Comparison]) -> list[str]:
     """A note if some verdicts are about the time up to the limit only; else no note."""
-    names = [one.variant for one in comparisons if one.limit_s is not None]
+    names = [compared.variant for compared in comparisons if compared.limit_s is not None]
     if not names:
         return []
     return [

@@ -49,10 +49,17 @@ def amount(metric: Metric, value: float) -> str:
     return f"{value:,.{metric.digits}f}{unit}"
 
 
-def when(comparison: Comparison) -> str:
-    """' in the first 120 s', if the comparison is about the time up to the limit; else ''."""
+def limit_words(comparison: Comparison, *, brief: bool = False) -> str:
+    """' in the first 120 s' (brief: ' in 120 s') if both are compared up to a limit; else ''."""
     limit = comparison.limit_s
-    return "" if limit is None else f" in the first {limit:,.0f} s"
+    if limit is None:
+        return ""
+    return f" in {'' if brief else 'the first '}{limit:,.0f} s"
+
+
+def _with_figure(comparison: Comparison) -> str:
+    """What runs with a figure did: they 'ended', or up to a limit 'did not fail'."""
+    return "ended" if comparison.limit_s is None else "did not fail"
 
 
 def runs_word(size: int, others: int) -> str:
@@ -83,7 +90,7 @@ def why(comparison: Comparison, *, spread: bool = False) -> str:
     parts.append(f"{p_equals(comparison.p_adjusted)} after Holm")
     parts.append(runs_word(size, others))
     text = ", ".join(parts)
-    if comparison.limit_s is not None and not spread:
+    if comparison.limit_s is not None:
         text += f"; {_lines_word(comparison)}"
     if comparison.verdict == "undecided" and not comparison.none_ended:
         text += _undecided(comparison, size, others)
@@ -116,13 +123,9 @@ def _figures(comparison: Comparison) -> str:
     if sample.mean is None or base.mean is None:
         bad, who = (sample, "its") if sample.mean is None else (base, "the baseline's")
         return f"{who} only run failed" if bad.runs == 1 else f"all of {who} runs failed"
-    if comparison.limit_s is not None:
-        means = [amount(comparison.metric, side) for side in (sample.mean, base.mean)]
-        text = f"{means[0]} a run against {means[1]}{when(comparison)}"
-        text += " of the runs that did not fail" if sample.failed or base.failed else ""
-    else:
-        text = f"{_mean(comparison.metric, sample)} a run against {_mean(comparison.metric, base)}"
-        text += " of the runs that ended" if sample.failed or base.failed else ""
+    text = f"{_mean(comparison.metric, sample)} a run against {_mean(comparison.metric, base)}"
+    text += limit_words(comparison)
+    text += f" of the runs that {_with_figure(comparison)}" if sample.failed or base.failed else ""
     if comparison.ratio is None:
         return text
     text += f" ({AT[comparison.bound]}{times(comparison.ratio)} times"
@@ -223,18 +226,15 @@ def sentence(
             "(a longer limit: --timeout).",
         )
     with_it, with_base = felt
-    verb = _verb(label, base, comparison)
-    if comparison.limit_s is not None:
-        verb = _to_limit(label, base, comparison)
+    verb, to_limit = _claim(label, base, comparison), comparison.limit_s is not None
     head, text = f"{_by_ranks(comparison, verb)}:", f"{comparison.why}."
     if with_it is not None and with_base is not None:
         head += f" {felt_words(with_it, base, with_base)}."
-        to_limit = comparison.limit_s is not None
         what = stalls_words(with_it) if to_limit else summed_words(with_it, with_base)
         text = f"{what}: {text}"
     if failures.failed or failures.base_failed:
         text += f" {_failures(base, comparison, failures)}"
-    if comparison.sample.unfinished and comparison.limit_s is None:
+    if comparison.sample.unfinished and not to_limit:
         text += f" {unfinished_word(comparison.sample)}."
     if (comparison.lost or comparison.base_lost) and comparison.verdict != "trades":
         text += f" Programs killed: {comparison.lost:.2g} a run against {comparison.base_lost:.2g}."
@@ -246,9 +246,9 @@ def sentence(
 
 def _doubt(comparison: Comparison) -> str:
     """Why the better one up to the limit may not be better in the end."""
-    if comparison.sides is None:
+    if comparison.better_and_worse is None:
         return ""
-    better, worse = comparison.sides
+    better, worse = comparison.better_and_worse
     if comparison.doubt == "is slower":
         return ", since the better one had printed fewer lines"
     return (
@@ -257,14 +257,14 @@ def _doubt(comparison: Comparison) -> str:
     )
 
 
-def _to_limit(label: str, base: str, comparison: Comparison) -> str:
+def _claim(label: str, base: str, comparison: Comparison) -> str:
     """'7.2 stalls less than 6.12 in the first 120 s, but perhaps it only freezes later'."""
     if not comparison.doubt or comparison.verdict in OF_REMEDIES:
-        return _verb(label, base, comparison) + when(comparison)
+        return _verb(label, base, comparison) + limit_words(comparison)
     better = (comparison.delta or 0.0) < 0
     seeming = replace(comparison, verdict="improved" if better else "regressed")
     who = "it" if better else base
-    seems = f"{_verb(label, base, seeming)}{when(comparison)}"
+    seems = f"{_verb(label, base, seeming)}{limit_words(comparison)}"
     return f"{seems}, but perhaps {who} only {comparison.doubt}"
 
 
@@ -315,14 +315,12 @@ def _by_ranks(comparison: Comparison, verb: str) -> str:
     worse = (sample - base) * comparison.metric.sign > 0
     if sample == base or worse == (comparison.verdict == "regressed"):
         return verb
-    is_bound = comparison.limit_s is None and (comparison.sample.cut or comparison.base.cut)
-    if is_bound:  # such a mean has no direction
+    if comparison.sample.cut or comparison.base.cut:  # such a mean is a bound and has no direction
         return verb
     if comparison.sample.failed or comparison.base.failed:
-        did = "ended" if comparison.limit_s is None else "did not fail"
         return (
             f"By the ranks of the runs, a failed one being the worst, {verb}, "
-            f"while the means of the runs that {did} go the other way"
+            f"while the means of the runs that {_with_figure(comparison)} go the other way"
         )
     reason = "the hosts differ" if comparison.within_hosts else "of single runs"
     return f"By the ranks of the runs {verb}, while the means go the other way because {reason}"

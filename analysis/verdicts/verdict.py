@@ -41,12 +41,12 @@ class Limited:
         """Of these runs, which count; None if one was done, all failed or the limits differ."""
         going = [run for run in runs if not failed(run)]
         ends = [number(run.status.get("elapsed_s")) or 0.0 for run in going]
+        if not going or not all(map(unfinished, going)):
+            return None
         whole = [run for run in going if not lost(run)]
-        if not whole or not all(map(unfinished, going)):
-            return None
-        if min(ends) <= 0 or not _alike(min(ends), max(ends)):
-            return None
         limit = max(ends)
+        if not whole or min(ends) <= 0 or not _same_limit(min(ends), limit):
+            return None
         lines = sum(len(stream.elapsed) for run in whole for stream in run.subjects)
         late = math.fsum(_frozen_after(run, limit / 2) for run in whole)
         return cls(limit, lines / len(whole), late / len(whole))
@@ -58,7 +58,7 @@ def _frozen_after(run: Run, begin: float) -> float:
     return 100 * stalled_after(run, begin) / alive if alive else 0.0
 
 
-def _alike(limit: float, other: float) -> bool:
+def _same_limit(limit: float, other: float) -> bool:
     return abs(limit - other) <= SAME_LIMIT * max(limit, other)
 
 
@@ -166,14 +166,13 @@ def hosts_of(sample: Sample, base: Sample) -> Rows:
 
 
 def common_limit(metric: Metric, sample: Sample, base: Sample) -> float | None:
-    """The limit (s) that no run of either was done by, if the metric can be compared up to it."""
-    both = sample.limited, base.limited
-    if metric.key == ELAPSED or both[0] is None or both[1] is None:
+    """The limit (s) by which no run of either was done, if the metric can be compared up to it."""
+    if metric.key == ELAPSED or not (sample.known and base.known):
         return None
-    if not (sample.known and base.known):
+    if sample.limited is None or base.limited is None:
         return None
-    limits = both[0].limit_s, both[1].limit_s
-    return max(limits) if _alike(*limits) else None
+    limits = sample.limited.limit_s, base.limited.limit_s
+    return max(limits) if _same_limit(*limits) else None
 
 
 @dataclass(frozen=True)
@@ -206,6 +205,7 @@ class Comparison:
     margin: float = 0.1
     lost: float = 0.0  # programs killed in a run, mean; only in campaigns with remedies
     base_lost: float = 0.0  # the baseline's
+    limit_s: float | None = None  # compared up to this limit, by which no run of either was done
 
     @property
     def differs(self) -> bool:
@@ -224,18 +224,13 @@ class Comparison:
         return all(side.values and not side.known for side in both)
 
     @property
-    def limit_s(self) -> float | None:
-        """The limit up to which both are compared, since no run of either was done by then."""
-        return common_limit(self.metric, self.sample, self.base)
-
-    @property
     def none_ended(self) -> bool:
         """Whether both have runs, and none ended: more such runs would decide nothing."""
         both = (self.base, self.sample)
-        return self.limit_s is None and all(side.values and not side.ended for side in both)
+        return all(side.values and not side.ended for side in both)
 
-    @cached_property
-    def sides(self) -> tuple[Limited, Limited] | None:
+    @property
+    def better_and_worse(self) -> tuple[Limited, Limited] | None:
         """Both up to the limit, the better one first; None if neither is established to be.
 
         None also if the worse one failed more often, which is worse whatever else it does.
@@ -251,9 +246,9 @@ class Comparison:
     @property
     def doubt(self) -> str:
         """What the better one up to the limit perhaps is or does instead; '' if nothing."""
-        if self.sides is None:
+        if self.better_and_worse is None:
             return ""
-        better, worse = self.sides
+        better, worse = self.better_and_worse
         if round(better.lines) < round(worse.lines):
             return "is slower"
         late = better.late >= LATER and better.late > worse.late - LATER

@@ -31,7 +31,7 @@ from analysis.text.layout import WIDTH, grid, indented, paragraph
 from analysis.text.verdict_table import direction_word, metric_cell
 from analysis.verdicts.notes import in_blocks
 from analysis.verdicts.regression import Regression
-from analysis.verdicts.sentences import times
+from analysis.verdicts.sentences import limit_words, times
 from analysis.verdicts.vmstat import kernel_counters
 from contract.workload import DESKTOP, STALLED
 from graphs.bug_report import reproduce
@@ -114,8 +114,7 @@ def _subject(regression: Regression) -> str:
         text = f"{new} stalls {regression.bound(metric)}{times(ratio)} times as long as {old}"
     else:
         text = f"{new}: {metric.title} {regression.bound(metric)}{times(ratio)} times that of {old}"
-    if regression.comparison.limit_s is not None:
-        text += f" in {regression.comparison.limit_s:,.0f} s"
+    text += limit_words(regression.comparison, brief=True)
     return safe_line(f"Subject: [REGRESSION] {text}", WIDTH)
 
 

@@ -27,7 +27,7 @@ from analysis.text.verdict_table import legend, ratio_cell
 from analysis.text.vmstat import MEANING, TITLE
 from analysis.verdicts.choice import SHOWN, ranked_by
 from analysis.verdicts.compared import Compared
-from analysis.verdicts.sentences import when
+from analysis.verdicts.sentences import limit_words
 from contract.workload import STALLED
 from errors import UserError
 from graphs.page import causes, chart_data, tables, vmstat
@@ -150,7 +150,7 @@ def _verdicts(compared: Compared) -> list[str]:
         return [tally(compared)]
     return [
         f"{compared.labels[variant]}: {comparison.verdict}, {ratio_cell(comparison)} of "
-        f"{compared.labels[compared.baseline]}{when(comparison)}"
+        f"{compared.labels[compared.baseline]}{limit_words(comparison)}"
         for variant, comparison in compared.primary.items()
     ]
 

@@ -23,6 +23,7 @@ from analysis.text.campaign_summary import tally
 from analysis.text.verdict_table import ratio_cell
 from analysis.verdicts.choice import SHOWN, shown, shown_words
 from analysis.verdicts.compared import Compared
+from analysis.verdicts.sentences import limit_words
 from analysis.verdicts.verdict import Comparison, Sample
 from contract.workload import STALLED
 from graphs.pictures import png
@@ -178,9 +179,8 @@ def _row(sheet: Sheet, compared: Compared, layout: _Layout, variant: str, index:
         sheet.text(WORDS[0], y, caption, color=GREY, **middle)
         return
     colour = VERDICTS[comparison.verdict][0]
-    small = ratio_cell(comparison) if comparison.ratio is not None else ""
-    if small and comparison.limit_s is not None:
-        small += f" in {comparison.limit_s:,.0f} s"
+    ratio = ratio_cell(comparison) + limit_words(comparison, brief=True)
+    small = ratio if comparison.ratio is not None else ""
     ends = compared.failures[variant].verdict
     if (ends in ("regressed", "improved")) and states:
         small = "; ".join(filter(None, (small, f"failures {ends}")))

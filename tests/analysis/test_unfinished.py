@@ -46,7 +46,7 @@ from analysis.verdicts.statistics import (
 from analysis.verdicts.verdict import Comparison, Limited, Sample
 from benchmarks.synthetic_results.make import line_log
 from benchmarks.verdicts.simulate import contradicts
-from tests.support.verdicts import campaign, cut_at_the_limit, stalling_run
+from tests.support.verdicts import campaign, cut_at_the_limit, end_after, stalling_run
 
 # A figure, and whether it is at least so much. inf: the run failed.
 VALUE = st.one_of(st.integers(0, 6).map(float), st.floats(0.01, 1e4), st.just(math.inf))
@@ -201,12 +201,14 @@ def to_limit(
 
 def test_where_no_run_was_done_the_time_up_to_the_limit_is_compared() -> None:
     """As if the values were exact: 100 to 104 s against 60 to 64 s, no overlap, p = 2 / 252."""
-    found = to_limit(cut(100, 101, 102, 103, 104), cut(60, 61, 62, 63, 64))
+    limited = to_limit(cut(100, 101, 102, 103, 104), cut(60, 61, 62, 63, 64))
     exact = one(done(100, 101, 102, 103, 104), done(60, 61, 62, 63, 64))
-    assert found.verdict == exact.verdict == "improved" and found.p == pytest.approx(2 / 252)
-    figures = [(each.ratio, each.bound, each.low, each.high, each.delta) for each in (found, exact)]
-    assert figures[0] == figures[1] and found.limit_s == LIMIT and exact.limit_s is None
-    assert found.why == (
+    assert limited.verdict == exact.verdict == "improved" and limited.p == pytest.approx(2 / 252)
+    figures = [
+        (each.ratio, each.bound, each.low, each.high, each.delta) for each in (limited, exact)
+    ]
+    assert figures[0] == figures[1] and limited.limit_s == LIMIT and exact.limit_s is None
+    assert limited.why == (
         "62.0 s a run against 102.0 s in the first 120 s (0.61 times, interval 0.59 to 0.63), "
         "p = 0.0079 after Holm, 5 runs each; no run of either was done by then; the variant had "
         "printed 1,000 lines, the baseline 900"
@@ -215,10 +217,10 @@ def test_where_no_run_was_done_the_time_up_to_the_limit_is_compared() -> None:
 
 def test_what_printed_fewer_lines_up_to_the_limit_is_not_better() -> None:
     few, many = cut(60, 61, 62, 63, 64), cut(100, 101, 102, 103, 104)
-    for found in (to_limit(many, few, (900, 800)), to_limit(few, many, (800, 900))):
-        assert found.verdict == "undecided" and found.doubt and found.differs
-        assert (found.more_runs, found.least_runs) == (None, None)
-        assert found.why.endswith(
+    for comparison in (to_limit(many, few, (900, 800)), to_limit(few, many, (800, 900))):
+        assert comparison.verdict == "undecided" and comparison.doubt and comparison.differs
+        assert (comparison.more_runs, comparison.least_runs) == (None, None)
+        assert comparison.why.endswith(
             "undecided (a longer limit: --timeout), since the better one had printed fewer lines"
         )
     assert to_limit(few, many, (900, 800)).verdict == "regressed"
@@ -236,10 +238,10 @@ def test_what_only_freezes_later_is_not_better() -> None:
     ):
         base = replace(early, limited=Limited(LIMIT, 900, base_late))
         other = replace(late, limited=Limited(LIMIT, 1000, late_then))
-        (found,) = judge([Pair(PRIMARY, "b", base, other)], level=0.05, margin=0.1)
-        assert found.verdict == verdict and bool(found.doubt) == (verdict == "undecided")
-        assert direction_word(found) == ("better?" if found.doubt else "better")
-    assert found.why.endswith(
+        (comparison,) = judge([Pair(PRIMARY, "b", base, other)], level=0.05, margin=0.1)
+        assert comparison.verdict == verdict and bool(comparison.doubt) == (verdict == "undecided")
+        assert direction_word(comparison) == ("better?" if comparison.doubt else "better")
+    assert comparison.why.endswith(
         "undecided (a longer limit: --timeout), since the better one was frozen for 99.5 % of the "
         "second half of that time, the other for 91.4 %"
     )
@@ -248,14 +250,14 @@ def test_what_only_freezes_later_is_not_better() -> None:
 def test_a_limit_makes_all_alike_so_nothing_is_equivalent_up_to_it() -> None:
     values = (100, 101, 102, 103, 104, 105)
     assert one(done(*values), done(*values)).verdict == "equivalent"
-    found = to_limit(cut(*values), cut(*values))
-    assert found.verdict == "undecided" and not found.none_ended and found.more_runs
+    comparison = to_limit(cut(*values), cut(*values))
+    assert comparison.verdict == "undecided" and not comparison.none_ended and comparison.more_runs
 
 
 def test_runs_that_failed_are_worse_than_those_that_went_on_to_the_limit() -> None:
     going = cut(100, 101, 102, 103, 104)
-    found = to_limit(going, [*done(*[math.inf] * 4), *cut(110)], (1000, 900))
-    assert found.verdict == "regressed" and found.p == pytest.approx(2 / 252)
+    comparison = to_limit(going, [*done(*[math.inf] * 4), *cut(110)], (1000, 900))
+    assert comparison.verdict == "regressed" and comparison.p == pytest.approx(2 / 252)
     # Of a variant whose runs all failed nobody knows how far it came.
     assert to_limit(going, done(*[math.inf] * 5), (900, 0)).p == 1
 
@@ -265,13 +267,13 @@ def test_what_is_not_compared_up_to_a_limit() -> None:
     some = replace(many, limited=Limited(LIMIT, 9, 0.0))
     for other in (None, Limited(60.0, 9, 0.0)):
         pair = Pair(PRIMARY, "b", some, replace(few, limited=other))
-        (found,) = judge([pair], level=0.05, margin=0.1)
-        assert (found.verdict, found.p, found.limit_s) == ("undecided", 1, None)
-        assert found.none_ended
+        (comparison,) = judge([pair], level=0.05, margin=0.1)
+        assert (comparison.verdict, comparison.p, comparison.limit_s) == ("undecided", 1, None)
+        assert comparison.none_ended
     # When they were ended says nothing of a kernel.
     ends = replace(few, limited=Limited(LIMIT, 9, 0.0))
-    (found,) = judge([Pair(BY_KEY["elapsed"], "b", some, ends)], level=0.05, margin=0.1)
-    assert (found.p, found.limit_s) == (1, None)
+    (comparison,) = judge([Pair(BY_KEY["elapsed"], "b", some, ends)], level=0.05, margin=0.1)
+    assert (comparison.p, comparison.limit_s) == (1, None)
 
 
 @given(
@@ -282,19 +284,18 @@ def test_what_is_not_compared_up_to_a_limit() -> None:
 def test_up_to_the_limit_no_interval_contradicts_its_verdict(
     base: Runs, other: Runs, lines: tuple[float, float]
 ) -> None:
-    found = to_limit(base, other, lines)
-    assert not contradicts(found) and found.verdict != "equivalent" and found.bound == ""
+    comparison = to_limit(base, other, lines)
+    assert not contradicts(comparison)
+    assert comparison.verdict != "equivalent" and comparison.bound == ""
     swapped = to_limit(other, base, lines[::-1])
     turn = {"improved": "regressed", "regressed": "improved", "undecided": "undecided"}
-    assert swapped.verdict == turn[found.verdict]
+    assert swapped.verdict == turn[comparison.verdict]
 
 
 def at_the_limit(folder: Path) -> Compared:
     """The verdicts of this campaign, whose programs print each 0.1 s and are ended at LIMIT."""
-    cut_at_the_limit(folder)
-    for status in folder.glob("*/*/status.json"):
-        status.write_text(json.dumps(json.loads(status.read_text()) | {"elapsed_s": LIMIT}))
-        log = status.parent / "latency-gitk-1.log"
+    cut_at_the_limit(folder, LIMIT)
+    for log in folder.glob("*/*/latency-gitk-1.log"):
         lines = [line.split() for line in log.read_text().splitlines() if "[end]" not in line]
         gaps = [float(gap) for _, gap, *_ in lines]
         gaps += [0.1] * round((LIMIT - math.fsum(gaps)) / 0.1)
@@ -342,8 +343,8 @@ def test_what_freezes_later_or_is_slower_is_named(tmp_path: Path) -> None:
             (run / "latency-gitk-1.log").write_text(log)
     judged = at_the_limit(tmp_path / "c")
     limited = [judged.samples["stalled"][name].limited for name in gaps]
-    found = [(each.lines, round(each.late)) for each in limited if each]
-    assert found == [(201, 75), (601, 100), (101, 0)]
+    figures = [(each.lines, round(each.late)) for each in limited if each]
+    assert figures == [(201, 75), (601, 100), (101, 0)]
     for name, doubt in (("late", "freezes later"), ("slow", "is slower")):
         assert judged.primary[name].verdict == "undecided" and judged.primary[name].differs
         assert judged.sentences[name].startswith(
@@ -370,7 +371,7 @@ def test_up_to_a_limit_runs_that_failed_are_counted_and_the_ranks_named(tmp_path
     assert "4 of its 5 runs failed, of a's 0 of 5" in sentence
     # A damaged status does not end the comparison.
     for status in folder.glob("*/*/status.json"):
-        status.write_text(json.dumps(json.loads(status.read_text()) | {"elapsed_s": 0}))
+        end_after(status, 0.0)
     assert compare(load_campaign(folder)).primary["b"].limit_s is None
 
 
@@ -378,7 +379,7 @@ def test_without_a_value_there_is_no_limit_to_compare_up_to() -> None:
     """As of a workload whose primary metric says nothing of a run that was not done."""
     some, none = sample(*cut(60, 61)), Sample((math.inf,), missing=4, cut_missing=4)
     pair = Pair(
-        PRIMARY, "b", *(replace(one, limited=Limited(LIMIT, 9, 0.0)) for one in (some, none))
+        PRIMARY, "b", *(replace(side, limited=Limited(LIMIT, 9, 0.0)) for side in (some, none))
     )
     assert judge([pair], level=0.05, margin=0.1)[0].limit_s is None
 

@@ -26,9 +26,9 @@ def test_a_kernel_that_stalls_longer_is_found_as_long_as_the_baseline_is_done() 
 
 
 def test_if_no_run_is_done_it_is_found_up_to_the_limit() -> None:
-    found = unfinished.simulate(8, 1.5, unfinished.ALL, 100, seed=3)
-    assert (found.cut_base, found.cut_sample) == pytest.approx((1, 1)) and found.regressed > 0.8
-    assert found.improved == found.contradicted == found.intervals == 0
+    shares = unfinished.simulate(8, 1.5, unfinished.ALL, 100, seed=3)
+    assert (shares.cut_base, shares.cut_sample) == pytest.approx((1, 1)) and shares.regressed > 0.8
+    assert shares.improved == shares.contradicted == shares.intervals == 0
 
 
 def test_the_table_has_a_row_for_each_setting(capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,10 +25,20 @@ def stalling_run(folder: Path, stalled: float | str, **facts: Any) -> Path:
     return write_run(folder, files, stalled if isinstance(stalled, str) else "completed")
 
 
-def cut_at_the_limit(folder: Path) -> None:
-    """Let a variant's runs, or one run, be such that were not done at their limit."""
+def cut_at_the_limit(folder: Path, limit_s: float | None = None) -> None:
+    """Let a variant's runs, or one run, be such that were not done at their limit, if it is known.
+
+    Only runs whose limit is known can be compared up to it.
+    """
     for status in folder.glob("**/status.json"):
         status.write_text(status.read_text().replace('"completed"', '"unfinished"'))
+        if limit_s is not None:
+            end_after(status, limit_s)
+
+
+def end_after(status: Path, elapsed_s: float) -> None:
+    """Let this status.json say that the run took so many seconds."""
+    status.write_text(json.dumps(json.loads(status.read_text()) | {"elapsed_s": elapsed_s}))
 
 
 def campaign(
