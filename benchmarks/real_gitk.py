@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What gitk and fake_gitk keep of a history: `python3 -m benchmarks.real_gitk [-o PICTURE.png]`.
 
-Each reads the newest commits of the made history on this machine, one after the other, with memory
-to spare. Output: after so many commits the anonymous and the resident memory (MiB, of
-/proc/PID/smaps_rollup), the minor faults (of /proc/PID/stat) and the CPU time (s) since it printed
-`ready`, and at the end the KiB that one commit takes. It needs the packages gitk and xvfb.
+gitk, fake_gitk, and fake_gitk with 8 copies of each commit read the newest commits of the made
+history on this machine, one after the other, with memory to spare. Output: after so many commits
+the anonymous and the resident memory (MiB, of /proc/PID/smaps_rollup), the minor faults (of
+/proc/PID/stat) and the CPU time (s) since it printed `ready`, and at the end the KiB that one
+commit takes. It needs the packages gitk and xvfb.
 """
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,6 +28,7 @@ from workloads.workload import WorkloadEnvironment
 
 HISTORY = 40_000
 ROWS = 8
+COPIES = "8 copies"  # fake_gitk with --commit-copies
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -63,7 +66,10 @@ def follow(stream: Stream) -> list[Kept]:
         process.stdin.flush()
         for line in process.stdout:
             try:
+                # Else the program is further than its line when it is looked at.
+                process.send_signal(signal.SIGSTOP)
                 samples.append(sample(process.pid, int(line.split()[-1])))
+                process.send_signal(signal.SIGCONT)
             except (FileNotFoundError, ProcessLookupError, ValueError):
                 break  # the program has ended meanwhile
     if process.returncode:
@@ -72,18 +78,24 @@ def follow(stream: Stream) -> list[Kept]:
 
 
 def measure(commits: int) -> dict[str, list[Kept]]:
-    """The samples of both programs."""
+    """The samples of each program."""
     gitk.WORKLOAD.check_commands()
     words = ["--profile", "quick", "--gitk", "1", "--commits"]
-    fake = parse([*words, str(commits)])
+    fakes = {
+        "fake_gitk": parse([*words, str(commits)]),
+        COPIES: parse([*words, str(commits), "--commit-copies", COPIES.split()[0]]),
+    }
     real = parse([*words, str(HISTORY), "--workload", "gitk", "--load", f"commits={commits}"])
     with tempfile.TemporaryDirectory() as folder:
         environment = WorkloadEnvironment(Path(folder), "", Path(folder, "figures"))
         desktop.fill(environment.scratch, str(history.build(HISTORY)))
-        (fake_gitk,) = desktop.programs(fake, environment)
         (real_gitk,) = gitk.programs(real, environment)
         with x_server.running(x_server.key_file(environment)):
-            return {"gitk": follow(real_gitk), "fake_gitk": follow(fake_gitk)}
+            samples = {"gitk": follow(real_gitk)}
+        for name, options in fakes.items():
+            (fake_gitk,) = desktop.programs(options, environment)
+            samples[name] = follow(fake_gitk)
+        return samples
 
 
 def table(name: str, samples: list[Kept]) -> list[str]:

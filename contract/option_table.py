@@ -228,6 +228,14 @@ class OptionTable:
         default=512,
         of_gitks=(FAKE_GITKS,),
     )
+    commit_copies: int = parameter(
+        "copies kept of each commit; 8 take as much memory as in the real gitk "
+        "(docs/developer/fake-gitk.md; default: 1)",
+        values.up_to(100),
+        "N",
+        default=1,
+        of_gitks=(FAKE_GITKS,),
+    )
     screen: bool = parameter(
         "also press keys in real windows, an editor's and a gitk's, in an X server without a "
         "screen, and time them until their pixels are there (docs/explain/keys.md)",

@@ -3,7 +3,7 @@
 
 It runs the command that gitk runs, keeps every commit's raw text and a table parent -> children,
 looks back over them (fake_gitk.layout), prints `pass P commits N`, discards all and starts again.
-Per commit it keeps the raw text and about 250 bytes, the same in every pass
+Per commit it keeps --commit-copies of the raw text, and about 250 bytes, the same in every pass
 (docs/developer/fake-gitk.md has the figures). Python's cycle collector is off: it would walk the
 whole heap at any time, which is not gitk's access pattern. Nothing here makes cycles.
 """
@@ -30,7 +30,7 @@ def main(argv: list[str]) -> int:
         start_up.wait()
     layout = Layout(options.touch, options.seed, options.step)
     for number in range(1, options.passes + 1):
-        history = History()
+        history = History(options.commit_copies)
         layout.begin()
         _load(options, history, layout, number)
         if number < options.passes:
@@ -119,12 +119,16 @@ def _parse(argv: list[str]) -> argparse.Namespace:
         help="mean number of commits between two looks back",
     )
     parser.add_argument(
+        "--commit-copies", type=int, default=1, metavar="N", help="copies kept of each commit"
+    )
+    parser.add_argument(
         "--wait", action="store_true", help="print `ready`, begin when a line is read"
     )
     options = parser.parse_args(argv)
-    for name, least in (("every", 1), ("commits", 0), ("passes", 1), ("touch", 0), ("step", 2)):
-        if not getattr(options, name) >= least:
-            parser.error(f"--{name} must be at least {least}")
+    least = {"every": 1, "commits": 0, "passes": 1, "touch": 0, "step": 2, "commit_copies": 1}
+    for name, value in least.items():
+        if not getattr(options, name) >= value:
+            parser.error(f"--{name.replace('_', '-')} must be at least {value}")
     return options
 
 

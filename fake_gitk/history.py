@@ -2,11 +2,11 @@
 """One pass's data: every commit's raw text, and a table parent -> children.
 
 The text is kept in private anonymous mappings of BLOCK bytes, in the order in which git wrote it;
-discarding unmaps them without reading the text. The table is a dict with bytes as keys. In CPython
-3.11 a dict whose keys are all str stores no hashes, and reads every key object when it grows; with
-bytes the hashes are stored, and growing only touches the table. So this module decides what a
-growing table touches: as in Tcl's hash tables, at 3 * 4^n parents all entries are read, keys and
-children.
+each copy has its own. Discarding unmaps them without reading the text. The table is a dict with
+bytes as keys. In CPython 3.11 a dict whose keys are all str stores no hashes, and reads every key
+object when it grows; with bytes the hashes are stored, and growing only touches the table. So this
+module decides what a growing table touches: as in Tcl's hash tables, at 3 * 4^n parents all entries
+are read, keys and children.
 """
 
 import collections
@@ -24,13 +24,17 @@ _OFFSET_BITS = 40
 
 
 class History:
-    """Commits in the order of `git log`; a commit's row is its place in that order, from 0."""
+    """Commits in the order of `git log`; a commit's row is its place in that order, from 0.
 
-    def __init__(self) -> None:
+    copies: how many of each commit's text are kept, at least 1.
+    """
+
+    def __init__(self, copies: int = 1) -> None:
         self.ids: list[bytes] = []
         self.children: dict[bytes, list[bytes]] = {}
         self._grow_at = FIRST_GROWTH
-        self._blocks: list[mmap.mmap] = []
+        self._copies = copies
+        self._blocks: list[list[mmap.mmap]] = []  # the copies of each
         self._starts = array("Q")  # block number << _OFFSET_BITS | offset in it
         self._lengths = array("I")
 
@@ -39,17 +43,20 @@ class History:
 
         Yields the number of commits after each.
         """
-        block = self._map(BLOCK)
+        block, *others = self._map(BLOCK)
         begin = fill = 0  # of the unfinished record
         while True:
             if fill == len(block):
                 unfinished = block[begin:fill]
-                block = self._map(BLOCK * (1 + 4 * len(unfinished) // BLOCK))
-                block[: len(unfinished)] = unfinished
+                block, *others = self._map(BLOCK * (1 + 4 * len(unfinished) // BLOCK))
+                for copy in (block, *others):
+                    copy[: len(unfinished)] = unfinished
                 begin, fill = 0, len(unfinished)
             with memoryview(block) as view, view[fill : fill + READ] as room:
                 got = os.readv(fd, [room])
                 ended = got > 0 and b"\0" in bytes(room[:got])
+                for copy in others:
+                    copy[fill : fill + got] = room[:got]
             fill += got
             if got and not ended:
                 continue
@@ -64,11 +71,12 @@ class History:
             if not got:
                 return
 
-    def text(self, row: int) -> bytes:
-        """A commit's raw text, as git wrote it."""
+    def texts(self, row: int) -> list[bytes]:
+        """A commit's raw text, as git wrote it, read from each copy."""
         start = self._starts[row]
         offset = start & (1 << _OFFSET_BITS) - 1
-        return self._blocks[start >> _OFFSET_BITS][offset : offset + self._lengths[row]]
+        end = offset + self._lengths[row]
+        return [copy[offset:end] for copy in self._blocks[start >> _OFFSET_BITS]]
 
     def discard(self) -> None:
         """Free everything; this touches the table's entries, but not the text."""
@@ -78,12 +86,13 @@ class History:
         self._lengths = array("I")
         self._grow_at = FIRST_GROWTH
         while self._blocks:
-            self._blocks.pop().close()
+            for copy in self._blocks.pop():
+                copy.close()
 
-    def _map(self, size: int) -> mmap.mmap:
-        block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        self._blocks.append(block)
-        return block
+    def _map(self, size: int) -> list[mmap.mmap]:
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        self._blocks.append([mmap.mmap(-1, size, flags=flags) for _ in range(self._copies)])
+        return self._blocks[-1]
 
     def _add(self, record: bytes, start: int) -> None:
         names = names_of(record)

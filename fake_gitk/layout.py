@@ -5,8 +5,9 @@ Every STEP commits on average (uniformly between 0.5 and 1.5 times that, seeded)
 done at once, between two lines. It reads `touch` times as many commits as were loaded since the
 last step. It reads them in runs of RUN rows: a run begins at a random earlier row, and its rows are
 STRIDE apart, because gitk looks at one commit of each arc (a line of commits without a branch), not
-at all. For each row it reads the whole raw text, then looks up the children of the commit and of
-its parents. So a step costs little CPU but touches many pages: it only shows if memory is short.
+at all. For each row it reads the whole raw text, each copy, then looks up the children of the
+commit and of its parents. So a step costs little CPU but touches many pages: it only shows if
+memory is short.
 """
 
 import random
@@ -55,8 +56,8 @@ class Layout:
 
 def _lay_out(history: History, rows: range) -> None:
     children = history.children
-    text = history.text
     for row in rows:
-        for name in text(row).partition(b"\n")[0].split(b" "):
+        text, *_ = history.texts(row)
+        for name in text.partition(b"\n")[0].split(b" "):
             for child in children.get(name, ()):
                 len(child)

@@ -179,7 +179,8 @@ def _load(options: Options) -> str:
     gitks = f"{options.gitk} gitk's, " + (
         lines
         if workload.gitks == REAL_GITKS
-        else f"{options.passes} pass(es), {lines}, touch {options.touch:g}, step {options.step}"
+        else f"{options.passes} pass(es), {lines}, touch {options.touch:g}, step {options.step}, "
+        f"commit copies {options.commit_copies}"
     )
     summary = workload.describe(options).summary
     described = f"{summary} ({options.load})" if options.load else summary

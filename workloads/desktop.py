@@ -47,6 +47,7 @@ def programs(options: Options, environment: WorkloadEnvironment) -> list[Stream]
     shape = ["--repo", str(environment.scratch / CLONE), "--every", str(options.every)]
     shape += ["--passes", str(options.passes), "--touch", str(options.touch)]
     shape += ["--step", str(options.step), "--commits", str(options.commits)]
+    shape += ["--commit-copies", str(options.commit_copies)]
     return [
         program(name, ["fake_gitk", *shape, "--seed", name.removeprefix(GITK)])
         for name in streams(options)

@@ -84,8 +84,8 @@ def test_children_are_those_that_git_names(repo: Path) -> None:
 def test_every_raw_text_is_kept(repo: Path) -> None:
     history = read(repo)
     expected = git(repo, *LOG).rstrip(b"\0").split(b"\0")
-    assert [history.text(row) for row in range(COMMITS)] == expected
-    assert b"\xe4\xff\x80 second" in history.text(0)
+    assert [history.texts(row)[0] for row in range(COMMITS)] == expected
+    assert b"\xe4\xff\x80 second" in history.texts(0)[0]
     history.discard()
     assert not history.ids and not history.children
 
@@ -107,7 +107,7 @@ def test_records_across_mappings(
         history = History()
         with open(tmp_path / "log", "rb") as log:
             assert list(history.load(log.fileno()))[-1] == 200
-        assert [history.text(row) for row in range(200)] == records
+        assert [history.texts(row)[0] for row in range(200)] == records
 
 
 def test_boundary_and_what_is_no_commit() -> None:
@@ -232,9 +232,39 @@ def test_memory_is_steady_over_passes(repo: Path) -> None:
     assert garbage == 0 or garbage < 50  # the interpreter's own; none a commit
 
 
+def test_each_copy_of_a_commit_is_memory_of_its_own_and_looked_at(repo: Path) -> None:
+    text = len(git(repo, *LOG))
+    code = (
+        "import os, subprocess, sys\n"
+        "from fake_gitk.__main__ import LOG\n"
+        "from fake_gitk import history as module\n"
+        "module.BLOCK = 1 << 16; history = module.History(int(sys.argv[2]))\n"
+        "git = subprocess.Popen(['git', '-C', sys.argv[1], *LOG], stdout=subprocess.PIPE)\n"
+        "count = sum(1 for _ in history.load(git.stdout.fileno()))\n"
+        "print(int(open('/proc/self/statm').read().split()[1]) * 4096)\n"
+        "texts = map(history.texts, range(count))\n"
+        "print({(len(each), len(set(each))) for each in texts})\n"
+        "history.discard()\n"
+        "print(int(open('/proc/self/statm').read().split()[1]) * 4096)\n"
+    )
+
+    def resident(copies: int) -> tuple[int, int]:
+        command = [sys.executable, "-S", "-c", code, str(repo), str(copies)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        kept, texts, after = done.stdout.splitlines()
+        assert texts == f"{{({copies}, 1)}}"  # of each commit so many texts, all alike
+        return int(kept), int(after)
+
+    one, _ = resident(1)
+    nine, after = resident(9)
+    assert nine - one == pytest.approx(8 * text, rel=0.05)
+    assert nine - after > 9 * text * 0.9 - text  # the copies went back to the kernel, too
+
+
 def test_its_defaults_are_the_suites() -> None:
     alone = parse_gitk(["--repo", "x"])
     assert ROWS["step"].default == STEP == alone.step
+    assert ROWS["commit_copies"].default == alone.commit_copies == 1
     assert {profile.touch for profile in PROFILES.values()} == {alone.touch}
     for few in ("1", "0", "x"):
         with pytest.raises(SystemExit):

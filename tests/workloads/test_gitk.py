@@ -19,7 +19,7 @@ from workloads import gitk, registry, x_server
 from workloads.workload import WorkloadEnvironment
 
 GITK = ["--workload", "gitk", "--profile", "quick"]
-FAKE_ONLY = {"passes", "touch", "step"}
+FAKE_ONLY = {"passes", "touch", "step", "commit_copies"}
 BOTH = """
 [parameters]
 profile = "quick"
@@ -48,7 +48,9 @@ getcommits {}
 """
 
 
-@pytest.mark.parametrize("words", [["--touch", "0.5"], ["--step", "512"], ["--passes", "2"]])
+@pytest.mark.parametrize(
+    "words", [["--touch", "0.5"], ["--step", "512"], ["--passes", "2"], ["--commit-copies", "2"]]
+)
 def test_options_of_fake_gitk_are_refused(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -75,7 +77,7 @@ def test_beside_the_desktop_only_its_runs_have_options_of_fake_gitk(tmp_path: Pa
         alone = options.of(variant)
         assert FAKE_ONLY & alone.parameters.keys() == used
         words = measure_argv(options, variant, repo="/r", music="/m", run_dir="/d")
-        assert {name for name in FAKE_ONLY if f"--{name}" in words} == used
+        assert {name for name in FAKE_ONLY if f"--{name.replace('_', '-')}" in words} == used
         measured = parse_measured([*words, "--device", "/dev/x"], registry.with_gitks())
         assert measured.parameters.keys() == alone.parameters.keys()
 
