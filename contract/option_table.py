@@ -32,6 +32,8 @@ from contract.option_rows import (
 from contract.swap import Swap
 from contract.workload import DESKTOP
 
+MOST_COPIES = 100  # --commit-copies
+
 
 @dataclass(frozen=True)
 class OptionTable:
@@ -231,7 +233,7 @@ class OptionTable:
     commit_copies: int = parameter(
         "copies kept of each commit; 8 take as much memory as in the real gitk "
         "(docs/developer/fake-gitk.md; default: 1)",
-        values.up_to(100),
+        values.up_to(MOST_COPIES),
         "N",
         default=1,
         of_gitks=(FAKE_GITKS,),

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Checks that there is enough memory and disk for the runs, before anything is made."""
 
+import itertools
 from dataclasses import replace
 
+from contract.option_rows import FAKE_GITKS
+from contract.option_table import MOST_COPIES
 from contract.options import Options
 from contract.values import MANAGED_OOM
 from errors import Exit, UserError
@@ -10,10 +13,14 @@ from setup import meminfo
 from setup.crypt_lvm import stack_build
 from setup.devices.device import size_of, stat_of
 from vm.room import WORK_DISK_BYTES
+from workloads import desktop
 from workloads.registry import find
 
 QEMU_BYTES = 512 << 20  # QEMU's own memory, beside the guest's
 MIB = 1 << 20
+# Parts of a VM's memory: if its gitk's keep less than SWAPS, there is room for all; with FILLS it
+# freezes (6.12 with 1 GiB and --commit-copies 8).
+SWAPS, FILLS = 0.6, 1.1
 
 
 def host_memory(which: str = "MemTotal") -> int:
@@ -36,6 +43,26 @@ def check(options: Options) -> None:
         )
     for variant_options in map(options.of, options.variants):
         _check_disk(variant_options, WORK_DISK_BYTES, "a VM's disk")
+
+
+def memory_warnings(options: Options) -> list[str]:
+    """A warning for each size of memory that the gitk's leave so empty that it hardly swaps."""
+    warnings = {}
+    for alone in map(options.of, options.variants):
+        memory = alone.memory if options.device is None else host_memory()
+        if FAKE_GITKS not in alone.gitks or alone.repo is not None:
+            continue
+        keeps = desktop.kept(alone, alone.commit_copies)
+        if keeps >= SWAPS * memory:
+            continue
+        enough = FILLS * memory
+        copies = next(n for n in itertools.count(1) if desktop.kept(alone, n) >= enough)
+        fills = f"--commit-copies {copies}" if copies <= MOST_COPIES else "a longer --commits"
+        warnings[memory] = (
+            f"the gitk's will keep about {keeps // MIB} MiB of {memory // MIB} MiB of memory: it "
+            f"will hardly swap, so nothing freezes; {fills} fills the memory"
+        )
+    return list(warnings.values())
 
 
 def _check_device(options: Options) -> None:

@@ -73,6 +73,7 @@ def lines(options: Options, where: str = host_list.LOCAL) -> list[str]:
         "diskstats, kernel log"
         + "".join(f", slab {name}" for name in _slabs(by_workload))
         + (", what silent programs wait for" if options.evidence else ""),
+        *demands.memory_warnings(options),
     ]
     swap = f"swap of {stack_build.SWAP_BYTES >> 30} GiB (less on a small disk)"
     build = f"{stack}LVM -> {options.fs} + {swap}"

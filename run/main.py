@@ -63,8 +63,10 @@ def in_vms(
     }
     entered = list(by_label.values())
     missing = bool(opened.left())
-    if missing and (warning := opened.few_runs_warning):
-        say(warning)
+    if missing:
+        for warning in [opened.few_runs_warning, *demands.memory_warnings(options)]:
+            if warning:
+                say(warning)
     doing = opening.workers(where, opened.path, options, entered, stopped, missing=missing)
     with doing as workers:
         if workers.here:
@@ -147,6 +149,8 @@ def main() -> int:
     may_share = elsewhere or clock.expected_clock(options) == GUEST
     with machine_lock.held(may_share, say) as machine:
         if options.device is not None:
+            for warning in demands.memory_warnings(options):
+                say(warning)
             run_dir, state, why = on_device.run(options, stopped, argv)
             say(f"{run_dir}: {state}: {why}")
             outcome = Outcome(run_dir.parent.parent, [state])

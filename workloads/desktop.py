@@ -16,6 +16,9 @@ from workloads.companions import program
 from workloads.workload import Workload, WorkloadEnvironment
 
 CLONE = "linux-2.6"
+# Bytes that a gitk keeps: of a made commit its text and the rest, and its program
+# (docs/developer/fake-gitk.md).
+TEXT, REST, PROGRAM = 897, 245, 6 << 20
 
 
 def fill(scratch: Path, repository: str) -> None:
@@ -52,6 +55,12 @@ def programs(options: Options, environment: WorkloadEnvironment) -> list[Stream]
         program(name, ["fake_gitk", *shape, "--seed", name.removeprefix(GITK)])
         for name in streams(options)
     ]
+
+
+def kept(options: Options, commit_copies: int) -> int:
+    """The memory that the gitk's keep of a made history with so many copies, bytes."""
+    commit = commit_copies * TEXT + REST
+    return options.gitk * (PROGRAM + options.commits * commit)
 
 
 def describe(options: Options) -> Description:

@@ -39,6 +39,44 @@ def test_properties_of_systemd_oomd_are_refused_with_a_device() -> None:
     demands.check(parse(["--device", "/dev/x", "--slice", "memory.low=50%"]))
 
 
+def warned(*argv: str) -> list[str]:
+    return demands.memory_warnings(parse(list(argv)))
+
+
+def test_memory_that_the_gitks_leave_empty_is_said() -> None:
+    for enough in ([], ["--profile", "quick"], ["--profile", "quick", "--workload", "mixed"]):
+        assert warned(*enough) == []
+    (said,) = warned("--memory", "2G")
+    assert said == (
+        "the gitk's will keep about 742 MiB of 2048 MiB of memory: it will hardly swap, so nothing "
+        "freezes; --commit-copies 4 fills the memory"
+    )
+    assert warned("--memory", "2G", "--commit-copies", "4") == []
+    (said,) = warned("--memory", "1G", "--profile", "quick", "--every", "50")
+    assert said.endswith("; --commit-copies 8 fills the memory")
+    assert warned("--memory", "1G", "--profile", "quick", "--commit-copies", "8") == []
+    (said,) = warned("--memory", "8G", "--commits", "1000")
+    assert said.endswith("so nothing freezes; a longer --commits fills the memory")
+
+
+def test_what_is_not_known_is_not_warned_of(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    for other in (["--repo", str(tmp_path)], ["--workload", "seqio"], ["--workload", "gitk"]):
+        assert warned("--memory", "2G", *other) == []
+
+
+def test_with_a_device_it_is_the_memory_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for memory, words in ((0, 0), (1 * GIB, 0), (16 * GIB, 1)):
+        monkeypatch.setattr(demands, "host_memory", lambda memory=memory: memory)
+        assert len(warned("--device", "/dev/x")) == words
+
+
+def test_a_dry_run_says_that_the_memory_stays_empty() -> None:
+    command = [str(SUITE / "run_test.sh"), "--dry-run", "--memory", "2G"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.count("it will hardly swap, so nothing freezes") == 1
+
+
 def test_a_dry_run_refuses_in_one_line() -> None:
     command = [str(SUITE / "run_test.sh"), "--dry-run", "--workload", "seqio", "--memory", "900G"]
     done = subprocess.run(command, capture_output=True, text=True)
