@@ -65,13 +65,15 @@ def follow(stream: Stream) -> list[Kept]:
         process.stdin.write("\n")
         process.stdin.flush()
         for line in process.stdout:
+            commits = int(line.split()[-1])
+            # Else a fast program is thousands of commits further when it is looked at.
+            process.send_signal(signal.SIGSTOP)
             try:
-                # Else the program is further than its line when it is looked at.
-                process.send_signal(signal.SIGSTOP)
-                samples.append(sample(process.pid, int(line.split()[-1])))
-                process.send_signal(signal.SIGCONT)
+                samples.append(sample(process.pid, commits))
             except (FileNotFoundError, ProcessLookupError, ValueError):
                 break  # the program has ended meanwhile
+            finally:
+                process.send_signal(signal.SIGCONT)
     if process.returncode:
         raise UserError(f"{stream.argv[0]} ended with status {process.returncode}")
     return samples

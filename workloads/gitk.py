@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The desktop with the real gitk's: Tcl/Tk in windows of an X server without a screen (Xvfb).
 
-It takes six to fourteen times the memory a commit that fake_gitk takes, which the default workload
+It takes six to eleven times the memory a commit that fake_gitk takes, which the default workload
 uses (docs/developer/fake-gitk.md). The lines have the same form.
 """
 

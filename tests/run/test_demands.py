@@ -2,6 +2,7 @@
 """Memory and disk that are not there are refused before anything is made."""
 
 import os
+import re
 import stat
 import subprocess
 from pathlib import Path
@@ -12,6 +13,7 @@ from errors import Exit, UserError
 from run import checks, demands
 from run.arguments import parse
 from tests.support.suite_copy import SUITE
+from workloads import desktop
 
 GIB = 1 << 30
 
@@ -44,29 +46,51 @@ def warned(*argv: str) -> list[str]:
 
 
 def test_memory_that_the_gitks_leave_empty_is_said() -> None:
-    for enough in ([], ["--profile", "quick"], ["--profile", "quick", "--workload", "mixed"]):
+    quick = ["--profile", "quick"]
+    for enough in ([], quick, ["--memory", "1G", "--gitk", "5"]):
         assert warned(*enough) == []
-    (said,) = warned("--memory", "2G")
-    assert said == (
-        "the gitk's will keep about 742 MiB of 2048 MiB of memory: it will hardly swap, so nothing "
-        "freezes; --commit-copies 4 fills the memory"
+    (message,) = warned("--memory", "2G")
+    assert message == (
+        "the gitk's keep only about 742 of 2048 MiB: they will hardly swap, and probably nothing "
+        "freezes (give --commit-copies 4)"
     )
     assert warned("--memory", "2G", "--commit-copies", "4") == []
-    (said,) = warned("--memory", "1G", "--profile", "quick", "--every", "50")
-    assert said.endswith("; --commit-copies 8 fills the memory")
-    assert warned("--memory", "1G", "--profile", "quick", "--commit-copies", "8") == []
-    (said,) = warned("--memory", "8G", "--commits", "1000")
-    assert said.endswith("so nothing freezes; a longer --commits fills the memory")
+    assert len(warned("--memory", "1G")) == 1
+    (message,) = warned("--memory", "1G", *quick, "--every", "50")
+    assert message.endswith("(give --commit-copies 8)")
+    assert warned("--memory", "1G", *quick, "--commit-copies", "8") == []
+    (message,) = warned("--memory", "8G", "--commits", "1000")
+    assert message.endswith("(give more --commits or --gitk)")
+
+
+def test_what_gitks_keep_is_what_was_measured() -> None:
+    measured = (SUITE / "docs/example/real-gitk/memory.txt").read_text()
+    kib = [float(words) for words in re.findall(r"^([0-9.]+) KiB of anonymous", measured, re.M)]
+    alone = parse(["--gitk", "1", "--commits", "20000"])
+    for copies, each in ((1, kib[1]), (8, kib[2])):
+        commits = desktop.kept(alone, copies) - desktop.PROGRAM
+        assert commits == pytest.approx(20_000 * each * 1024, rel=0.07)
 
 
 def test_what_is_not_known_is_not_warned_of(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    for other in (["--repo", str(tmp_path)], ["--workload", "seqio"], ["--workload", "gitk"]):
+    for other in (["--repo", str(tmp_path)], ["--workload", "mixed"], ["--workload", "gitk"]):
         assert warned("--memory", "2G", *other) == []
 
 
+def test_of_a_plan_with_several_workloads_the_desktop_is_warned_of(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(
+        "format = 1\n[parameters]\nmemory = 2147483648\n"
+        '[[variant]]\nlabel = "a"\nkernel = "debian:6.12"\nworkload = "mixed"\n'
+        '[[variant]]\nlabel = "b"\nkernel = "debian:6.12"\n'
+    )
+    (message,) = warned("--plan", str(path))
+    assert " of 2048 MiB: " in message
+
+
 def test_with_a_device_it_is_the_memory_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    for memory, words in ((0, 0), (1 * GIB, 0), (16 * GIB, 1)):
+    for memory, words in ((0, 0), (GIB, 1), (GIB >> 1, 0), (1024 * GIB, 1)):
         monkeypatch.setattr(demands, "host_memory", lambda memory=memory: memory)
         assert len(warned("--device", "/dev/x")) == words
 
@@ -74,7 +98,7 @@ def test_with_a_device_it_is_the_memory_of_this_machine(monkeypatch: pytest.Monk
 def test_a_dry_run_says_that_the_memory_stays_empty() -> None:
     command = [str(SUITE / "run_test.sh"), "--dry-run", "--memory", "2G"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.count("it will hardly swap, so nothing freezes") == 1
+    assert done.stdout.count("they will hardly swap, and probably nothing freezes") == 1
 
 
 def test_a_dry_run_refuses_in_one_line() -> None:

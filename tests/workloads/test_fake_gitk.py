@@ -90,9 +90,10 @@ def test_every_raw_text_is_kept(repo: Path) -> None:
     assert not history.ids and not history.children
 
 
+@pytest.mark.parametrize("copies", [1, 3])
 @pytest.mark.parametrize(("block", "piece"), [(1 << 16, 1 << 12), (1 << 12, 1 << 10)])
 def test_records_across_mappings(
-    block: int, piece: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    block: int, piece: int, copies: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(history_module, "BLOCK", block)
     monkeypatch.setattr(history_module, "READ", piece)
@@ -104,10 +105,10 @@ def test_records_across_mappings(
     ]
     for end in (b"", b"\0"):
         (tmp_path / "log").write_bytes(b"\0".join(records) + end)
-        history = History()
+        history = History(copies)
         with open(tmp_path / "log", "rb") as log:
             assert list(history.load(log.fileno()))[-1] == 200
-        assert [history.texts(row)[0] for row in range(200)] == records
+        assert [history.texts(row) for row in range(200)] == [[each] * copies for each in records]
 
 
 def test_boundary_and_what_is_no_commit() -> None:
@@ -232,7 +233,7 @@ def test_memory_is_steady_over_passes(repo: Path) -> None:
     assert garbage == 0 or garbage < 50  # the interpreter's own; none a commit
 
 
-def test_each_copy_of_a_commit_is_memory_of_its_own_and_looked_at(repo: Path) -> None:
+def test_each_copy_of_a_commit_is_memory_of_its_own(repo: Path) -> None:
     text = len(git(repo, *LOG))
     code = (
         "import os, subprocess, sys\n"
