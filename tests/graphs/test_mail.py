@@ -39,7 +39,7 @@ PARAMETERS = {
     **{"profile": "quick", "memory": PROFILES["quick"].memory, "gitk": 4, "commits": 40_000},
     **{"every": 100, "passes": 1, "touch": 0.12, "step": 512, "fs": "ext4", "crypt": True},
     **{"workload": "desktop", "load": "", "atomic_order": 0, "atomic_rate": 0},
-    "screen": False,
+    **{"commit_copies": 1, "screen": False},
     **{"history": "made, uncompressed", "music_kind": "made"},
 }
 MACHINE = {
