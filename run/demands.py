@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Checks that there is enough memory and disk for the runs, before anything is made."""
+"""Checks that memory and disk are enough for the runs, and that these fill the memory."""
 
 from dataclasses import replace
 
@@ -45,8 +45,10 @@ def check(options: Options) -> None:
 
 
 def memory_warnings(options: Options) -> list[str]:
-    """A warning for each size of memory that the desktop's gitk's leave so empty that they hardly
-    swap. What a real history (--repo) takes is not known."""
+    """Warnings that the desktop's gitk's will hardly swap, one for each size of memory.
+
+    What a real history (--repo) takes is not known.
+    """
     warnings = {}
     for alone in map(options.of, options.variants):
         if alone.workload != DESKTOP or alone.repo is not None:
@@ -55,9 +57,9 @@ def memory_warnings(options: Options) -> list[str]:
         keeps = desktop.kept(alone, alone.commit_copies)
         if keeps + OWN_BYTES >= memory:
             continue
-        enough = FILLS * memory
-        copies = [n for n in range(1, MOST_COPIES + 1) if desktop.kept(alone, n) >= enough]
-        give = f"--commit-copies {copies[0]}" if copies else "more --commits or --gitk"
+        fills = (n for n in range(1, MOST_COPIES + 1) if desktop.kept(alone, n) >= FILLS * memory)
+        copies = next(fills, None)
+        give = f"--commit-copies {copies}" if copies else "more --commits or --gitk"
         warnings[memory] = (
             f"the gitk's keep only about {keeps // MIB} of {memory // MIB} MiB: they will hardly "
             f"swap, and probably nothing freezes (give {give})"
