@@ -178,7 +178,7 @@ void traced_open(const char *folder, char **words, int count, struct list *missi
 void traced_rehearse(void);
 void traced_begin(int64_t t0); /* what was until now is not the workload's; the headers */
 void traced_row(void); /* of trace.tsv */
-void traced_failures(int64_t now); /* once a second */
+void traced_failures(int64_t now); /* once a second, or where there are many */
 void traced_end(void); /* the last rows */
 void traced_close(void); /* what did not come whole goes to problems */
 

@@ -90,7 +90,7 @@ void traced_begin(int64_t t0)
 
 void traced_failures(int64_t now)
 {
-	if (!tracing || now - failures_taken < FAILURES_NS - EARLY_NS)
+	if (!tracing || (now - failures_taken < FAILURES_NS - EARLY_NS && !trace_many_failures()))
 		return;
 	failures_taken = now;
 	add_failures(MOST_ASKED);

@@ -8,6 +8,7 @@
 #include "parts.h"
 
 #define MOST 16 /* rows of failures at once: some 10 KiB */
+#define MANY (MOST_FAILURES / 6) /* rows that wait */
 #define ENOTSUPP 524 /* the kernel's own, which no header of the C library has */
 #define MOST_RECLAIMERS 512
 
@@ -17,12 +18,15 @@ struct row {
 };
 
 static int failures = -1, reclaimers = -1;
+static volatile long long *sums;
+static long long rows_taken;
 static struct list *problems;
 static bool told; /* that something went wrong */
 
-void failures_open(int failures_map, int reclaimers_map, struct list *to)
+void failures_open(int failures_map, int reclaimers_map, volatile long long *of, struct list *to)
 {
 	failures = failures_map;
+	sums = of;
 	reclaimers = reclaimers_map;
 	problems = to;
 }
@@ -38,14 +42,17 @@ static int pop(struct failure_key *key, struct failure *failure)
 	if (bpf_map_get_next_key(failures, NULL, key))
 		return -errno;
 	if (!in_steps) {
-		if (!bpf_map_lookup_and_delete_elem(failures, key, failure))
+		if (!bpf_map_lookup_and_delete_elem(failures, key, failure)) {
+			rows_taken++;
 			return 0;
+		}
 		if (errno != EINVAL && errno != ENOTSUPP)
 			return -errno;
 		in_steps = true;
 	}
 	if (bpf_map_lookup_elem(failures, key, failure) || bpf_map_delete_elem(failures, key))
 		return -errno;
+	rows_taken++;
 	return 0;
 }
 
@@ -66,9 +73,14 @@ static void add_failure(struct text *to, const struct failure_key *key,
 			continue;
 		if (some++)
 			text_string(to, " <- ");
-		symbols_name(to, failure->stack[i]);
+		symbols_name(to, KERNEL_CODE | failure->stack[i]);
 	}
 	text_char(to, '\n');
+}
+
+bool trace_many_failures(void)
+{
+	return failures >= 0 && sums[SUM_FAILURE_ROWS] - rows_taken >= MANY;
 }
 
 bool trace_failures(struct text *to, int64_t t0)

@@ -101,9 +101,10 @@ void symbols_name(struct text *, uint64_t address); /* of a return address; hex 
 /* The pieces of a function (`name`, `name.cold` …), at most `room`: how many there are. */
 int symbols_find(const char *name, struct function *pieces, int room);
 
-/* ---- failures.c: trace_failures(), trace_reclaimers(), trace_forget() */
+/* ---- failures.c: rows of failed allocations and of who reclaimed */
 
-void failures_open(int failures_map, int reclaimers_map, struct list *problems);
+void failures_open(int failures_map, int reclaimers_map, volatile long long *sums,
+		   struct list *problems);
 
 /* ---- in_flight.c: requests and bios whose end was not seen */
 

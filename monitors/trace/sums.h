@@ -5,6 +5,7 @@
 
 #define REASONS 8 /* of mm_vmscan_throttled */
 #define FRAMES 24 /* return addresses that are kept of a failed allocation */
+#define MOST_FAILURES 384 /* kinds of failed allocations between two looks */
 #define COMM 16
 #define SLOW_PATHS 8 /* pieces of the page allocator in which it waits */
 #define DATA_DISKS 4 /* of a workload's own that are watched */
@@ -62,6 +63,7 @@ enum sum {
 	SUM_DATA_WRITES,
 	SUM_DATA_WRITE_NS,
 	SUM_ALLOC_FAILURES,
+	SUM_FAILURE_ROWS, /* ever made in the map of failed allocations */
 	SUM_SLOW_PATH_WAITS,
 	SUM_SLOW_PATH_US,
 	SUMS,
@@ -120,6 +122,9 @@ struct reclaimer {
 	char comm[COMM];
 };
 
+/* x86-64 has the kernel's code, modules and BPF programs in the topmost 2 GiB. */
+#define KERNEL_CODE 0xffffffff00000000ULL
+
 struct failure_key {
 	unsigned int pid, order, gfp, zero;
 	unsigned long long stack; /* a hash of it */
@@ -128,7 +133,7 @@ struct failure_key {
 struct failure {
 	unsigned long long count, first; /* CLOCK_MONOTONIC ns of the first */
 	char comm[COMM];
-	unsigned long long stack[FRAMES];
+	unsigned int stack[FRAMES]; /* without the upper half, KERNEL_CODE; 0: no frame */
 };
 
 #endif

@@ -40,16 +40,22 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 256);
+	__uint(max_entries, MOST_FAILURES);
 	__type(key, struct failure_key);
 	__type(value, struct failure);
 } failures SEC(".maps");
+
+/* What a program's own stack has no room for. */
+struct room {
+	struct failure failure;
+	__u64 frames[FRAMES];
+};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct failure);
+	__type(value, struct room);
 } scratch SEC(".maps");
 
 enum span { SPAN_DIRECT = 1, SPAN_MEMCG, SPAN_COMPACTION, SPAN_KSWAPD };
@@ -266,6 +272,7 @@ int alloc_failed(struct pt_regs *ctx)
 	char format[sizeof(FAILED) - 1];
 	struct failure_key key = {};
 	struct failure *failure;
+	struct room *room;
 	__u32 zero = 0;
 
 	if (bpf_probe_read_kernel(format, sizeof(format), (void *)ctx->dx))
@@ -276,13 +283,16 @@ int alloc_failed(struct pt_regs *ctx)
 	add(SUM_ALLOC_FAILURES, 1);
 	if ((ctx->di & MAY_RECLAIM) && !((ctx->di & NO_RETRY) && (__u32)ctx->cx > COSTLY_ORDER))
 		without_page();
-	failure = bpf_map_lookup_elem(&scratch, &zero);
-	if (!failure)
+	room = bpf_map_lookup_elem(&scratch, &zero);
+	if (!room)
 		return 0;
+	failure = &room->failure;
 	/* Without warn_alloc itself; the rest of the buffer is set to 0. */
-	bpf_get_stack(ctx, failure->stack, sizeof(failure->stack), 1);
-	for (int i = 0; i < FRAMES; i++)
-		key.stack = 31 * key.stack + failure->stack[i];
+	bpf_get_stack(ctx, room->frames, sizeof(room->frames), 1);
+	for (int i = 0; i < FRAMES; i++) {
+		key.stack = 31 * key.stack + room->frames[i];
+		failure->stack[i] = room->frames[i];
+	}
 	key.pid = current_pid();
 	key.order = ctx->cx;
 	key.gfp = ctx->di;
@@ -297,5 +307,7 @@ int alloc_failed(struct pt_regs *ctx)
 	bpf_get_current_comm(failure->comm, sizeof(failure->comm));
 	if (bpf_map_update_elem(&failures, &key, failure, BPF_NOEXIST))
 		add(SUM_NO_ROOM_FAILURE, 1);
+	else
+		add(SUM_FAILURE_ROWS, 1);
 	return 0;
 }

@@ -237,7 +237,7 @@ void trace_open(const struct device *devices, int count, struct list *missing,
 		if (group->wanted && counted(group, missing))
 			attach(group, plain, missing);
 	watch_in_flight(devices, count, missing);
-	failures_open(map_of("failures"), map_of("reclaimers"), problems);
+	failures_open(map_of("failures"), map_of("reclaimers"), sums, problems);
 }
 
 /* ---- reading */

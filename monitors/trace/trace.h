@@ -25,6 +25,7 @@ void trace_columns(struct text *); /* names, a tab between two */
 void trace_cells(struct text *);
 /* At most 16 of allocfail.tsv's rows of what failed since the last call; false: there may be more. */
 bool trace_failures(struct text *, int64_t t0);
+bool trace_many_failures(void); /* whether so many rows wait that they should be taken at once */
 void trace_reclaimers(struct text *); /* reclaim.tsv's rows, by pid */
 void trace_forget(void); /* what failed and who reclaimed until now is not the workload's */
 void trace_close(void); /* what found no room, and whose end was not seen, goes to problems */

@@ -26,6 +26,7 @@ from setup.crypt_lvm import activation, creation
 READS = 200
 HUGE = Path("/proc/sys/vm/nr_hugepages")
 FAILING_WRITES = 3
+MANY = 300
 STATS = Path("/proc/sys/kernel/bpf_stats_enabled")
 MOUNT = Path("/run/tracing-check")
 GROUP = Path("/run/cgroup/limited")
@@ -248,6 +249,15 @@ def main() -> int:
             HUGE.write_text("0")
         facts["logged"] = logged_failures() - logged
         facts["rows"] = failures(trace)
+    with watch.part("many") as facts:
+        # Each process is a row of its own.
+        for _ in range(MANY):
+            if not (child := os.fork()):
+                HUGE.write_text(str(mem_total >> 20))
+                os._exit(0)
+            os.waitpid(child, 0)
+        facts["rows"] = [row["pid"] for row in failures(trace)]
+    HUGE.write_text("0")
     beat = time.monotonic()
     for _ in range(100):
         trace.cells()

@@ -12,7 +12,7 @@ import pytest
 
 from contract.run_record import read_events
 from run.arguments import parse
-from tests.guest.tracing_check import FAILING_WRITES, READS
+from tests.guest.tracing_check import FAILING_WRITES, MANY, READS
 from tests.support.kernel_parameters import kernels
 from tests.support.vms import OWN_CLOCK, guest, run_in_vm
 
@@ -198,6 +198,12 @@ def test_failed_allocations(events: list[Facts]) -> None:
         assert (row["comm"], row["order"]) == ("python3", 9)
         assert row["gfp"] & NOWARN
         assert not row["stack"][0].startswith(("warn_alloc", "0x"))
+
+
+def test_many_kinds_of_failures_between_two_looks(events: list[Facts]) -> None:
+    part = Part(events, "many")
+    pids = set(part.facts["rows"])
+    assert MANY <= len(pids) <= part.sum("alloc_failures")
 
 
 def test_what_it_costs(events: list[Facts]) -> None:
