@@ -231,7 +231,7 @@ class OptionTable:
         of_gitks=(FAKE_GITKS,),
     )
     commit_copies: int = parameter(
-        "copies kept of each commit; with 8, it takes as much memory as in the real gitk "
+        "copies kept of each commit; with 8, 20,000 are as large as in the real gitk "
         "(docs/developer/fake-gitk.md; default: 1)",
         values.up_to(MOST_COPIES),
         "N",

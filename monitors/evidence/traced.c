@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "evidence.h"
+#include "trace/sums.h"
 #include "trace/trace.h"
 
 #define MOST_DEVICES 16
 #define FAILURES_NS NS /* between two looks at the failed allocations */
-#define MOST_ASKED 16 /* times, for failed allocations, at one look: the next one gets the rest */
+/* Times that failed allocations are asked for at one look: as often as a full map takes. */
+#define MOST_ASKED (MOST_FAILURES / FAILURES_AT_ONCE)
 
 static bool tracing;
 static int to_trace, to_failures, to_reclaim;
@@ -90,7 +92,9 @@ void traced_begin(int64_t t0)
 
 void traced_failures(int64_t now)
 {
-	if (!tracing || (now - failures_taken < FAILURES_NS - EARLY_NS && !trace_many_failures()))
+	bool due = now - failures_taken >= FAILURES_NS - EARLY_NS;
+
+	if (!tracing || !(due || trace_many_failures()))
 		return;
 	failures_taken = now;
 	add_failures(MOST_ASKED);

@@ -7,8 +7,7 @@
 
 #include "parts.h"
 
-#define MOST 16 /* rows of failures at once: some 10 KiB */
-#define MANY (MOST_FAILURES / 6) /* rows that wait */
+#define MANY 64 /* rows that wait are taken at the next tick */
 #define ENOTSUPP 524 /* the kernel's own, which no header of the C library has */
 #define MOST_RECLAIMERS 512
 
@@ -23,10 +22,11 @@ static long long rows_taken;
 static struct list *problems;
 static bool told; /* that something went wrong */
 
-void failures_open(int failures_map, int reclaimers_map, volatile long long *of, struct list *to)
+void failures_open(int failures_map, int reclaimers_map, volatile long long *sums_of,
+		   struct list *to)
 {
 	failures = failures_map;
-	sums = of;
+	sums = sums_of;
 	reclaimers = reclaimers_map;
 	problems = to;
 }
@@ -88,7 +88,7 @@ bool trace_failures(struct text *to, int64_t t0)
 	struct failure_key key;
 	struct failure failure;
 
-	for (int i = 0; failures >= 0 && i < MOST; i++) {
+	for (int i = 0; failures >= 0 && i < FAILURES_AT_ONCE; i++) {
 		int error = pop(&key, &failure);
 
 		if (error == -ENOENT)

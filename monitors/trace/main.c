@@ -2,7 +2,8 @@
 /*
  * `observers trace [PREFIX=DEVICE…]`: the sums of this kernel, by hand and for tests. Says what is
  * missing and the columns, then answers each line of stdin: `failures` and `reclaimers` with their
- * rows, any other with the cells; an empty line ends an answer. What the kernel's verifier has
+ * rows, `many` with 1 if failures wait to be taken at once, any other with the cells; an empty line
+ * ends an answer. What the kernel's verifier has
  * against a program goes to stderr.
  */
 #include <stdlib.h>
@@ -31,6 +32,8 @@ static void answer(const char *asked, struct text *text)
 	if (!strcmp(asked, "failures\n")) {
 		while (!trace_failures(text, 0))
 			;
+	} else if (!strcmp(asked, "many\n")) {
+		text_format(text, "%d\n", trace_many_failures());
 	} else if (!strcmp(asked, "reclaimers\n")) {
 		trace_reclaimers(text);
 	} else {

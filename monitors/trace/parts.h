@@ -103,13 +103,13 @@ int symbols_find(const char *name, struct function *pieces, int room);
 
 /* ---- failures.c: rows of failed allocations and of who reclaimed */
 
-void failures_open(int failures_map, int reclaimers_map, volatile long long *sums,
+void failures_open(int failures_map, int reclaimers_map, volatile long long *sums_of,
 		   struct list *problems);
 
 /* ---- in_flight.c: requests and bios whose end was not seen */
 
 /* Of several devices with one map: one call of each. */
-void in_flight_watch(const char *name, const char *folder, int map, volatile long long *sums,
+void in_flight_watch(const char *name, const char *folder, int map, volatile long long *sums_of,
 		     enum sum begun, enum sum dropped, struct list *missing);
 void in_flight_check(int64_t now);
 void in_flight_close(struct list *problems);

@@ -122,7 +122,7 @@ struct reclaimer {
 	char comm[COMM];
 };
 
-/* x86-64 has the kernel's code, modules and BPF programs in the topmost 2 GiB. */
+/* The upper half of each address of the kernel's code, modules and BPF programs (x86-64). */
 #define KERNEL_CODE 0xffffffff00000000ULL
 
 struct failure_key {

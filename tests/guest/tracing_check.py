@@ -159,6 +159,18 @@ def failures(trace: Trace) -> list[dict[str, Any]]:
     return found
 
 
+def fail_in_child(pages: int) -> tuple[int, int]:
+    """Ask for more huge pages than there are, in a process of its own: its PID and status."""
+    if not (child := os.fork()):
+        status = 1
+        try:
+            HUGE.write_text(str(pages))
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitpid(child, 0)
+
+
 def logged_failures() -> int:
     """Records of failed page allocations in the kernel's log."""
     log = subprocess.run(["dmesg"], capture_output=True, text=True).stdout
@@ -250,14 +262,11 @@ def main() -> int:
         facts["logged"] = logged_failures() - logged
         facts["rows"] = failures(trace)
     with watch.part("many") as facts:
-        # Each process is a row of its own.
-        for _ in range(MANY):
-            if not (child := os.fork()):
-                HUGE.write_text(str(mem_total >> 20))
-                os._exit(0)
-            os.waitpid(child, 0)
-        facts["rows"] = [row["pid"] for row in failures(trace)]
-    HUGE.write_text("0")
+        facts["children"] = [fail_in_child(mem_total >> 20) for _ in range(MANY)]
+        HUGE.write_text("0")
+        facts["many"] = trace.ask("many")
+        facts["rows"] = failures(trace)
+        facts["many_left"] = trace.ask("many")
     beat = time.monotonic()
     for _ in range(100):
         trace.cells()

@@ -202,8 +202,12 @@ def test_failed_allocations(events: list[Facts]) -> None:
 
 def test_many_kinds_of_failures_between_two_looks(events: list[Facts]) -> None:
     part = Part(events, "many")
-    pids = set(part.facts["rows"])
-    assert MANY <= len(pids) <= part.sum("alloc_failures")
+    rows = part.facts["rows"]
+    children = dict(part.facts["children"])
+    assert len(children) == MANY and set(children.values()) == {0}
+    assert set(children) <= {row["pid"] for row in rows}
+    assert abs(part.sum("alloc_failures") - sum(row["count"] for row in rows)) <= 5
+    assert (part.facts["many"], part.facts["many_left"]) == (["1"], ["0"])
 
 
 def test_what_it_costs(events: list[Facts]) -> None:
