@@ -44,9 +44,9 @@ class OptionTable:
         "debian:SUITE, debian:VERSION (debian:7.2), host, a bzImage or vmlinuz with its "
         "modules beside it, PATH,modules=DIR, a kernel build tree, or one that is built here: "
         "git:PATH@REV, git:PATH, debian-source:VERSION (docs/guides/own-kernel-and-patches.md; "
-        "default: debian:stable); may be repeated. Debian's are of the flavour cloud-amd64, a "
-        "third of the download with the same mm code; debian:6.12/amd64 is what desktops run, "
-        "/rt-amd64 the real-time one (docs/findings/debian-flavours.md has what differs)",
+        "default: debian:stable); may be repeated. Debian's are of the flavour cloud-amd64, the "
+        "smallest; debian:6.12/amd64 is what desktops run, /rt-amd64 the real-time one "
+        "(docs/findings/debian-flavours.md)",
         metavar="SPEC",
         default=(),
         repeated=True,
@@ -255,8 +255,7 @@ class OptionTable:
     fs: str = parameter(None, choices=("ext4", "ext3", "ext2", "xfs"), default="ext4")
     crypt: bool = parameter("LVM without dm-crypt below it", default=True)
     atomic_order: int = parameter(
-        "add echoes whose replies need order-N atomic memory "
-        "(docs/findings/atomic-allocations.md; no kernel from 5.10 to 7.2 takes order 3 for them)",
+        "add echoes whose replies need order-N atomic memory (docs/findings/atomic-allocations.md)",
         int,
         choices=(2, 3),
         default=0,
