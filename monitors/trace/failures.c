@@ -35,25 +35,32 @@ void failures_open(int failures_map, int reclaimers_map, volatile long long *sum
  * Takes out one entry; 0, or -errno. In one step since 5.14 (kernel commit 3e87f192b405); before,
  * what a program adds to the entry between its reading and its removal is lost.
  */
-static int pop(struct failure_key *key, struct failure *failure)
+static int remove_entry(const struct failure_key *key, struct failure *failure)
 {
 	static bool in_steps;
 
-	if (bpf_map_get_next_key(failures, NULL, key))
-		return -errno;
 	if (!in_steps) {
-		if (!bpf_map_lookup_and_delete_elem(failures, key, failure)) {
-			rows_taken++;
+		if (!bpf_map_lookup_and_delete_elem(failures, key, failure))
 			return 0;
-		}
 		if (errno != EINVAL && errno != ENOTSUPP)
 			return -errno;
 		in_steps = true;
 	}
 	if (bpf_map_lookup_elem(failures, key, failure) || bpf_map_delete_elem(failures, key))
 		return -errno;
-	rows_taken++;
 	return 0;
+}
+
+static int take_first(struct failure_key *key, struct failure *failure)
+{
+	int error;
+
+	if (bpf_map_get_next_key(failures, NULL, key))
+		return -errno;
+	error = remove_entry(key, failure);
+	if (!error)
+		rows_taken++;
+	return error;
 }
 
 static void add_comm(struct text *to, const char *comm)
@@ -89,7 +96,7 @@ bool trace_failures(struct text *to, int64_t t0)
 	struct failure failure;
 
 	for (int i = 0; failures >= 0 && i < FAILURES_AT_ONCE; i++) {
-		int error = pop(&key, &failure);
+		int error = take_first(&key, &failure);
 
 		if (error == -ENOENT)
 			return true;
@@ -147,7 +154,7 @@ void trace_forget(void)
 	struct failure failure;
 	uint32_t pid;
 
-	while (failures >= 0 && !pop(&key, &failure))
+	while (failures >= 0 && !take_first(&key, &failure))
 		;
 	while (reclaimers >= 0 && !bpf_map_get_next_key(reclaimers, NULL, &pid))
 		if (bpf_map_delete_elem(reclaimers, &pid))

@@ -3,8 +3,7 @@
  * `observers trace [PREFIX=DEVICE…]`: the sums of this kernel, by hand and for tests. Says what is
  * missing and the columns, then answers each line of stdin: `failures` and `reclaimers` with their
  * rows, `many` with 1 if failures wait to be taken at once, any other with the cells; an empty line
- * ends an answer. What the kernel's verifier has
- * against a program goes to stderr.
+ * ends an answer. What the kernel's verifier has against a program goes to stderr.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -109,7 +109,7 @@ void failures_open(int failures_map, int reclaimers_map, volatile long long *sum
 /* ---- in_flight.c: requests and bios whose end was not seen */
 
 /* Of several devices with one map: one call of each. */
-void in_flight_watch(const char *name, const char *folder, int map, volatile long long *sums_of,
+void in_flight_watch(const char *name, const char *folder, int map, volatile long long *sums,
 		     enum sum begun, enum sum dropped, struct list *missing);
 void in_flight_check(int64_t now);
 void in_flight_close(struct list *problems);

@@ -25,9 +25,12 @@ bool trace_any(void); /* whether there are any columns */
 void trace_columns(struct text *); /* names, a tab between two */
 /* Values since the beginning, a tab between two; an open span counts as far as it is. */
 void trace_cells(struct text *);
-/* At most FAILURES_AT_ONCE of allocfail.tsv's rows of what failed since the last call; false: there may be more. */
+/*
+ * Rows of allocfail.tsv, of what failed since the last call, at most FAILURES_AT_ONCE; false: there
+ * may be more.
+ */
 bool trace_failures(struct text *, int64_t t0);
-bool trace_many_failures(void); /* whether so many rows wait that the next second is too late for them */
+bool trace_many_failures(void); /* so many rows wait that the next second is too late for them */
 void trace_reclaimers(struct text *); /* reclaim.tsv's rows, by pid */
 void trace_forget(void); /* what failed and who reclaimed until now is not the workload's */
 void trace_close(void); /* what found no room, and whose end was not seen, goes to problems */
