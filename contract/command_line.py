@@ -27,6 +27,7 @@ examples:
   ./run_test.sh --swap disk --swap zram --runs 5                       compare two ways to swap
   ./run_test.sh --resume results/mine       go on with what was interrupted
   ./run_test.sh --resume results/mine --kernel debian:6.12             add a variant
+  ./run_test.sh --resume results/mine --remedy bfq                     the same with a remedy
   ./run_test.sh --plan plan.toml            knobs, workloads (docs/reference/plan-toml.md)
   ./run_test.sh --kernel debian:6.1 --kernel debian:7.2 --stop-when-sure 20
   ./run_test.sh --kernel ~/linux            a kernel build tree

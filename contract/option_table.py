@@ -99,7 +99,8 @@ class OptionTable:
 
     remedy: tuple[str, ...] = option(
         TESTED,
-        "beside each --kernel here the same with this remedy (remedies/NAME.toml); may be repeated",
+        "beside each --kernel, or without it beside each untreated variant of --resume, the same "
+        "with this remedy (remedies/NAME.toml); may be repeated",
         values.remedy,
         "NAME",
         default=(),
@@ -107,7 +108,7 @@ class OptionTable:
     )
     remedies: bool = option(
         TESTED,
-        "beside each --kernel here the same with each remedy of remedies/, by itself",
+        "the same as --remedy with each remedy of remedies/, by itself",
         default=False,
         only=VM,
     )

@@ -65,7 +65,7 @@ def parse(argv: list[str]) -> Options:
     bisect.refuse_alone(parser, parsed.words)
     _check_on(parser, parsed)
     check_variants(parser, parsed.words)
-    added = [*parsed.named.variants, *variants_given(parser, parsed.words)]
+    added = [*parsed.named.variants, *variants_given(parser, parsed.words, parsed.stored.variants)]
     check(parser, parsed.in_all, with_gitks(), [*parsed.stored.variants, *added])
     options = with_defaults(parsed.in_all, with_gitks=with_gitks())
     options = resolved(options, memory_given="memory" in parsed.in_all)

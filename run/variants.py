@@ -10,7 +10,7 @@ from contract.command_line import Parser, running
 from contract.option_table import ROWS
 from contract.options import Options, flag
 from contract.remedy import Remedy
-from contract.swap import NONE, ON_DISK, Swap
+from contract.swap import NONE, ON_DISK
 from contract.values import Refused
 from contract.variant import Variant
 from errors import Exit, UserError
@@ -26,8 +26,9 @@ def check_variants(parser: Parser, given: argparse.Namespace) -> None:
         parser.error(f"{option} needs a --kernel git:PATH@REV or debian-source:VERSION")
     if given.plan is not None and own:
         parser.error(f"{flag(own[0])} does not go with --plan: write it there")
-    if given.resume is not None and own and not given.kernel:
-        parser.error(f"{flag(own[0])} needs the --kernel that it is for")
+    of_kernel = [name for name in own if name not in ("remedy", "remedies")]
+    if given.resume is not None and of_kernel and not given.kernel:
+        parser.error(f"{flag(of_kernel[0])} needs the --kernel that it is for")
     for name, given_values in (("swap", given.swap or []), ("remedy", given.remedy or [])):
         if len(set(given_values)) < len(given_values):
             parser.error(f"a {name} is given twice: {max(given_values, key=given_values.count)}")
@@ -46,11 +47,23 @@ def _remedies(parser: Parser, given: argparse.Namespace) -> list[Remedy]:
         parser.error(str(error))
 
 
-def variants_given(parser: Parser, given: argparse.Namespace) -> list[Variant]:
-    """The variants of the command line; [] if a plan has them."""
+def variants_given(
+    parser: Parser, given: argparse.Namespace, stored: Iterable[Variant]
+) -> list[Variant]:
+    """The variants of the command line; [] if a plan has them.
+
+    `stored`: those of the campaign that is resumed. Without a --kernel the remedies apply to them.
+    """
+    remedies = _remedies(parser, given)
+    if given.resume is not None and not given.kernel and given.device is None:
+        return _beside_stored(parser, stored, remedies)
     kernels = change_options.kernels(given)
     swaps = given.swap or [ON_DISK]
-    variants = [one for kernel in kernels for one in _beside(parser, given, kernel, swaps)]
+    append, knobs = given.append or "", tuple(given.knob or ())
+    variants: list[Variant] = []
+    for kernel in kernels:
+        untreated = [Variant(kernel, "", append, knobs, swap) for swap in swaps]
+        variants += _with_remedies(untreated, remedies)
     labels = given.label or [""] * len(variants)
     if len(labels) != len(variants):
         of = f"{len(kernels)} {'kernels' if given.changes else '--kernel'}"
@@ -63,29 +76,36 @@ def variants_given(parser: Parser, given: argparse.Namespace) -> list[Variant]:
         parser.error(f"{len(labels)} --label for {of}: as many, or none")
     if given.device is not None:
         alone = running(command_line.given(given))
-        return [one.applied(alone) for one in _remedies(parser, given)] or [alone]
-    if given.plan is not None or (given.resume is not None and not given.kernel):
+        return [one.applied(alone) for one in remedies] or [alone]
+    if given.plan is not None:
         return []
     return [replace(one, label=label) for one, label in zip(variants, labels, strict=True)]
 
 
-def _beside(
-    parser: Parser, given: argparse.Namespace, kernel: str, swaps: Sequence[Swap]
-) -> list[Variant]:
-    """A kernel with each swap, each followed by the same with each remedy.
+def _with_remedies(untreated: Iterable[Variant], remedies: Sequence[Remedy]) -> list[Variant]:
+    """Each variant, followed by the same with each remedy.
 
-    A remedy that sets the swap itself is listed only once.
+    A remedy that sets the swap itself is listed once for variants that differ only in the swap.
     """
-    variants = []
-    for swap in swaps:
-        untreated = Variant(kernel, "", given.append or "", tuple(given.knob or ()), swap)
-        variants.append(untreated)
-        for treatment in _remedies(parser, given):
-            if treatment.swap is None:
-                variants.append(treatment.applied(untreated))
-            elif swap == swaps[0]:
-                variants.append(treatment.applied(replace(untreated, swap=ON_DISK)))
+    variants: list[Variant] = []
+    for plain in untreated:
+        variants.append(plain)
+        for treatment in remedies:
+            own_swap = treatment.swap is not None
+            treated = treatment.applied(replace(plain, swap=ON_DISK) if own_swap else plain)
+            if not own_swap or treated not in variants:
+                variants.append(treated)
     return variants
+
+
+def _beside_stored(
+    parser: Parser, stored: Iterable[Variant], remedies: Sequence[Remedy]
+) -> list[Variant]:
+    """The remedies for the untreated variants of the campaign that is resumed."""
+    untreated = [replace(one, label="") for one in stored if not one.remedy]
+    if remedies and not untreated:
+        parser.error("this campaign has no variant without a remedy: give the --kernel")
+    return [one for one in _with_remedies(untreated, remedies) if one.remedy]
 
 
 def check_all(parser: Parser, variants: Sequence[Variant]) -> None:

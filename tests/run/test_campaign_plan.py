@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contract import remedy
 from contract.levels import ALPHA, looks
 from contract.variant import Variant
 from run.arguments import parse
@@ -156,6 +157,47 @@ def test_a_stored_plan_goes_on_with_the_same_command(tmp_path: Path) -> None:
     more = parse(["--resume", str(tmp_path), "--kernel", "debian:7.2", "--runs", "9"])
     assert more.variants == (*alone.variants, Variant("debian:7.2"))
     assert more.runs == 9 and more.parameters == alone.parameters
+
+
+def stored_plan(folder: Path, variants: str) -> str:
+    plan = 'format = 1\nalpha = 0.05\ncommand = "x"\nruns = 5\n' + variants
+    written(folder, plan + '[[run]]\nvariant = "a"\nnumber = 1\norder = 1\n')
+    return str(folder)
+
+
+def test_a_remedy_is_added_beside_the_untreated_variants_of_a_resumed_campaign(
+    tmp_path: Path,
+) -> None:
+    plan = stored_plan(
+        tmp_path,
+        '[[variant]]\nlabel = "a"\nkernel = "debian:6.12"\nswap = "disk"\n'
+        '[[variant]]\nlabel = "b"\nkernel = "debian:6.12"\nswap = "zram"\n'
+        '[[variant]]\nlabel = "c"\nkernel = "debian:6.12"\nremedy = "min-ttl"\nversion = "1"\n',
+    )
+    kept = parse(["--resume", plan]).variants
+    assert [variant.label for variant in kept] == ["a", "b", "c"]
+    more = parse(["--resume", plan, "--remedy", "bfq", "--remedy", "zram-double"]).variants
+    assert more[:3] == kept
+    # zram-double sets the swap itself, so both untreated variants become the same with it.
+    assert [(one.remedy, one.swap.kind, one.label) for one in more[3:]] == [
+        ("bfq", "disk", ""),
+        ("zram-double", "zram", ""),
+        ("bfq", "zram", ""),
+    ]
+    named = ["--kernel", "debian:6.12", "--swap", "disk", "--swap", "zram"]
+    named += ["--remedy", "bfq", "--remedy", "zram-double"]
+    assert parse(["--resume", plan, *named]).variants == more
+    every = parse(["--resume", plan, "--remedies"]).variants
+    assert {one.remedy for one in every} == {"", *remedy.named()}
+
+
+def test_a_remedy_needs_an_untreated_variant_beside_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = stored_plan(tmp_path, '[[variant]]\nlabel = "a"\nremedy = "min-ttl"\nversion = "1"\n')
+    assert "give the --kernel" in refused(capsys, "--resume", plan, "--remedy", "bfq")
+    said = refused(capsys, "--resume", plan, "--remedy", "bfq", "--label", "mine")
+    assert "--label needs the --kernel that it is for" in said
 
 
 def test_the_same_kernel_twice_is_two_variants() -> None:
