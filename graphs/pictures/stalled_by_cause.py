@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 from analysis.figures.metrics import added_up
 from analysis.reading.words import plural_subject
 from analysis.stall_causes.causes import UNEXPLAINED
-from analysis.verdicts.cause_table import OTHER, SHORT
+from analysis.verdicts.cause_table import ENDED, OTHER, SHORT
 from analysis.verdicts.choice import SHOWN, shown, shown_words
 from analysis.verdicts.compared import Compared
 from graphs.pictures import png
@@ -48,7 +48,7 @@ def draw(compared: Compared, path: Path) -> Path | None:
     """Draw the picture; None if no run has evidence, or if there was no stall."""
     if not compared.causes.samples or compared.causes.no_stall:
         return None
-    return png.write(lambda: _figure(compared), path, hatch_linewidth=0.8)
+    return png.write(lambda: figure_of(compared), path, hatch_linewidth=0.8)
 
 
 def _layout(compared: Compared) -> _Layout:
@@ -67,7 +67,8 @@ def _layout(compared: Compared) -> _Layout:
     return _Layout(rows, max(30, min(64, 400 // len(rows))), legend)
 
 
-def _figure(compared: Compared) -> Figure:
+def figure_of(compared: Compared) -> Figure:
+    """The picture, for a report with stalls and evidence."""
     layout = _layout(compared)
     sheet = Sheet(layout.height)
     _head(sheet, compared, layout)
@@ -80,8 +81,9 @@ def _figure(compared: Compared) -> Figure:
     longest = max((compared.causes.total[row] or 0.0 for row in layout.rows), default=0.0) or 1.0
     axes.set_xlim(0, longest * 1.01)
     words = added_up(compared.workload)
-    unit = f"stalled seconds a run{words and f', {words}'}: mean of the runs "
-    axes.set_xlabel(fitted(unit + compared.causes.which_runs, WIDTH_PX - 2 * LABELS[0], 10, DPI))
+    unit = f"stalled seconds a run{words and f', {words}'}: mean of the runs {ENDED}"
+    unit += "; ≥: up to the limit" if compared.causes.to_limit & set(layout.rows) else ""
+    axes.set_xlabel(fitted(unit, WIDTH_PX - 2 * LABELS[0], 10, DPI))
     for index, variant in enumerate(layout.rows):
         y = layout.begin + (index + 0.5) * layout.row
         label = fitted_label(compared.labels[variant], LABELS[1] - LABELS[0], 9, DPI)

@@ -136,7 +136,10 @@ def test_runs_cut_at_their_limit_tell_why_up_to_it(tmp_path: Path) -> None:
     assert which in page.write(compared, tmp_path / "index.html").read_text(encoding="utf-8")
     exported = json.loads(export.json_text(compared))["variants"][1]["causes"]["swap_in"]
     assert exported["at_least"] == [True] * 6 and exported["unfinished"] == 6
-    assert stalled_by_cause.draw(compared, tmp_path / "causes.png")
+    figure = stalled_by_cause.figure_of(compared)
+    label = figure.axes[0].get_xlabel()
+    assert label.startswith("stalled seconds a run") and label.endswith("≥: up to the limit")
+    assert [text.get_text() for text in figure.axes[0].texts][-1].strip() == "≥42.5 s"
 
 
 def test_a_run_that_ended_leaves_those_out_that_were_cut(tmp_path: Path) -> None:
