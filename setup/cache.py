@@ -212,9 +212,17 @@ def built(
     return target
 
 
+def _entries(folder: Path) -> list[Path]:
+    """What is in it; [] if it is no folder, another user's, or just removed by another process."""
+    try:
+        return sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []
+
+
 def sweep_unfinished() -> None:
     """Remove the unfinished entries of processes that were killed."""
-    for aside in root().glob("*/.*"):
+    for aside in (entry for kind in _entries(root()) for entry in _entries(kind)):
         match = UNFINISHED.fullmatch(aside.name)
         # A linked folder belongs to another cache, which has the locks.
         if match is None or aside.parent.is_symlink() or not aside.is_dir():

@@ -3,10 +3,11 @@
 
 import hashlib
 import resource
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -227,6 +228,26 @@ def test_another_caches_unfinished_things_are_not_touched(tmp_path: Path) -> Non
     (cache.root() / "tools").symlink_to(other.parent)
     cache.sweep_unfinished()
     assert other.is_dir()
+
+
+def test_a_folder_that_another_process_removes_meanwhile_does_not_stop_the_sweep(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scratch, unfinished = cache.root() / "a-vm-12345678", cache.root() / "tools/.root.abcdefgh"
+    (scratch / "run").mkdir(parents=True)
+    unfinished.mkdir(parents=True)
+    (cache.root() / "a-file").write_text("")
+    listed = Path.iterdir
+
+    def iterdir(folder: Path) -> Iterator[Path]:
+        entries = list(listed(folder))
+        if folder == cache.root():
+            shutil.rmtree(scratch)
+        return iter(entries)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    cache.sweep_unfinished()
+    assert not scratch.exists() and not unfinished.exists()
 
 
 def test_a_full_disk_under_the_cache_is_one_line() -> None:
