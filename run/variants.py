@@ -26,15 +26,14 @@ def check_variants(parser: Parser, given: argparse.Namespace) -> None:
         parser.error(f"{option} needs a --kernel git:PATH@REV or debian-source:VERSION")
     if given.plan is not None and own:
         parser.error(f"{flag(own[0])} does not go with --plan: write it there")
-    of_kernel = [name for name in own if name not in ("remedy", "remedies")]
-    if given.resume is not None and of_kernel and not given.kernel:
-        parser.error(f"{flag(of_kernel[0])} needs the --kernel that it is for")
+    needs_kernel = [name for name in own if name not in ("remedy", "remedies")]
+    if given.resume is not None and needs_kernel and not given.kernel:
+        parser.error(f"{flag(needs_kernel[0])} needs the --kernel that it is for")
     for name, given_values in (("swap", given.swap or []), ("remedy", given.remedy or [])):
         if len(set(given_values)) < len(given_values):
             parser.error(f"a {name} is given twice: {max(given_values, key=given_values.count)}")
     if given.remedy and given.remedies:
         parser.error("--remedies are all of them: leave --remedy out")
-    _remedies(parser, given)
 
 
 def _remedies(parser: Parser, given: argparse.Namespace) -> list[Remedy]:
@@ -76,7 +75,7 @@ def variants_given(
         parser.error(f"{len(labels)} --label for {of}: as many, or none")
     if given.device is not None:
         alone = running(command_line.given(given))
-        return [one.applied(alone) for one in remedies] or [alone]
+        return [treatment.applied(alone) for treatment in remedies] or [alone]
     if given.plan is not None:
         return []
     return [replace(one, label=label) for one, label in zip(variants, labels, strict=True)]
@@ -88,12 +87,12 @@ def _with_remedies(untreated: Iterable[Variant], remedies: Sequence[Remedy]) -> 
     A remedy that sets the swap itself is listed once for variants that differ only in the swap.
     """
     variants: list[Variant] = []
-    for plain in untreated:
-        variants.append(plain)
+    for variant in untreated:
+        variants.append(variant)
         for treatment in remedies:
-            own_swap = treatment.swap is not None
-            treated = treatment.applied(replace(plain, swap=ON_DISK) if own_swap else plain)
-            if not own_swap or treated not in variants:
+            sets_swap = treatment.swap is not None
+            treated = treatment.applied(replace(variant, swap=ON_DISK) if sets_swap else variant)
+            if not sets_swap or treated not in variants:
                 variants.append(treated)
     return variants
 
@@ -102,10 +101,10 @@ def _beside_stored(
     parser: Parser, stored: Iterable[Variant], remedies: Sequence[Remedy]
 ) -> list[Variant]:
     """The remedies for the untreated variants of the campaign that is resumed."""
-    untreated = [replace(one, label="") for one in stored if not one.remedy]
+    untreated = [replace(variant, label="") for variant in stored if not variant.remedy]
     if remedies and not untreated:
         parser.error("this campaign has no variant without a remedy: give the --kernel")
-    return [one for one in _with_remedies(untreated, remedies) if one.remedy]
+    return [variant for variant in _with_remedies(untreated, remedies) if variant.remedy]
 
 
 def check_all(parser: Parser, variants: Sequence[Variant]) -> None:

@@ -213,9 +213,9 @@ def built(
 
 
 def _entries(folder: Path) -> list[Path]:
-    """What is in it; [] if it is no folder, another user's, or just removed by another process."""
+    """Its entries; [] if it is no folder, another user's, or just removed by another process."""
     try:
-        return sorted(folder.iterdir())
+        return list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return []
 

@@ -28,7 +28,7 @@ from contract.run_files import BLOCKED, TASKS, TRACE
 SMALL = 0.01  # share of a variant's stalled seconds
 LEAST = 0.05  # s: less is shown as 0.0
 OTHER = "other"
-ENDED = "that ended and have evidence"  # the runs that figures are of
+ENDED_WITH_EVIDENCE = "that ended and have evidence"  # the runs that figures are of
 FIGURE = re.compile(r"\d[\d.,]*")  # notes that differ only in figures are shown once
 METRICS = {
     cause.key: Metric(f"cause-{cause.key}", f"stalled seconds: {cause.short}", "s", 1)
@@ -60,7 +60,7 @@ class CauseTable:
     @cached_property
     def which_runs(self) -> str:
         """Which runs the figures are of: 'that ended and have evidence', and exceptions."""
-        words = ENDED
+        words = ENDED_WITH_EVIDENCE
         labels = [
             safe_line(self.labels[name], 40) for name in self.variants if name in self.to_limit
         ]

@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 from analysis.figures.metrics import added_up
 from analysis.reading.words import plural_subject
 from analysis.stall_causes.causes import UNEXPLAINED
-from analysis.verdicts.cause_table import ENDED, OTHER, SHORT
+from analysis.verdicts.cause_table import ENDED_WITH_EVIDENCE, OTHER, SHORT
 from analysis.verdicts.choice import SHOWN, shown, shown_words
 from analysis.verdicts.compared import Compared
 from graphs.pictures import png
@@ -81,9 +81,10 @@ def figure_of(compared: Compared) -> Figure:
     longest = max((compared.causes.total[row] or 0.0 for row in layout.rows), default=0.0) or 1.0
     axes.set_xlim(0, longest * 1.01)
     words = added_up(compared.workload)
-    unit = f"stalled seconds a run{words and f', {words}'}: mean of the runs {ENDED}"
-    unit += "; ≥: up to the limit" if compared.causes.to_limit & set(layout.rows) else ""
-    axes.set_xlabel(fitted(unit, WIDTH_PX - 2 * LABELS[0], 10, DPI))
+    unit = f"stalled seconds a run{words and f', {words}'}"
+    label = f"{unit}: mean of the runs {ENDED_WITH_EVIDENCE}"
+    label += "; ≥: up to the limit" if compared.causes.to_limit & set(layout.rows) else ""
+    axes.set_xlabel(fitted(label, WIDTH_PX - 2 * LABELS[0], 10, DPI))
     for index, variant in enumerate(layout.rows):
         y = layout.begin + (index + 0.5) * layout.row
         label = fitted_label(compared.labels[variant], LABELS[1] - LABELS[0], 9, DPI)

@@ -136,6 +136,7 @@ def test_runs_cut_at_their_limit_tell_why_up_to_it(tmp_path: Path) -> None:
     assert which in page.write(compared, tmp_path / "index.html").read_text(encoding="utf-8")
     exported = json.loads(export.json_text(compared))["variants"][1]["causes"]["swap_in"]
     assert exported["at_least"] == [True] * 6 and exported["unfinished"] == 6
+    assert stalled_by_cause.draw(compared, tmp_path / "causes.png")
     figure = stalled_by_cause.figure_of(compared)
     label = figure.axes[0].get_xlabel()
     assert label.startswith("stalled seconds a run") and label.endswith("≥: up to the limit")

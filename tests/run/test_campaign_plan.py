@@ -174,21 +174,21 @@ def test_a_remedy_is_added_beside_the_untreated_variants_of_a_resumed_campaign(
         '[[variant]]\nlabel = "b"\nkernel = "debian:6.12"\nswap = "zram"\n'
         '[[variant]]\nlabel = "c"\nkernel = "debian:6.12"\nremedy = "min-ttl"\nversion = "1"\n',
     )
-    kept = parse(["--resume", plan]).variants
-    assert [variant.label for variant in kept] == ["a", "b", "c"]
-    more = parse(["--resume", plan, "--remedy", "bfq", "--remedy", "zram-double"]).variants
-    assert more[:3] == kept
+    stored = parse(["--resume", plan]).variants
+    assert [variant.label for variant in stored] == ["a", "b", "c"]
+    remedies = ["--remedy", "bfq", "--remedy", "zram-double"]
+    grown = parse(["--resume", plan, *remedies]).variants
+    assert grown[:3] == stored
     # zram-double sets the swap itself, so both untreated variants become the same with it.
-    assert [(one.remedy, one.swap.kind, one.label) for one in more[3:]] == [
+    assert [(variant.remedy, variant.swap.kind, variant.label) for variant in grown[3:]] == [
         ("bfq", "disk", ""),
         ("zram-double", "zram", ""),
         ("bfq", "zram", ""),
     ]
-    named = ["--kernel", "debian:6.12", "--swap", "disk", "--swap", "zram"]
-    named += ["--remedy", "bfq", "--remedy", "zram-double"]
-    assert parse(["--resume", plan, *named]).variants == more
-    every = parse(["--resume", plan, "--remedies"]).variants
-    assert {one.remedy for one in every} == {"", *remedy.named()}
+    kernel_and_swaps = ["--kernel", "debian:6.12", "--swap", "disk", "--swap", "zram"]
+    assert parse(["--resume", plan, *kernel_and_swaps, *remedies]).variants == grown
+    with_all_remedies = parse(["--resume", plan, "--remedies"]).variants
+    assert {variant.remedy for variant in with_all_remedies} == {"", *remedy.named()}
 
 
 def test_a_remedy_needs_an_untreated_variant_beside_it(
@@ -196,8 +196,8 @@ def test_a_remedy_needs_an_untreated_variant_beside_it(
 ) -> None:
     plan = stored_plan(tmp_path, '[[variant]]\nlabel = "a"\nremedy = "min-ttl"\nversion = "1"\n')
     assert "give the --kernel" in refused(capsys, "--resume", plan, "--remedy", "bfq")
-    said = refused(capsys, "--resume", plan, "--remedy", "bfq", "--label", "mine")
-    assert "--label needs the --kernel that it is for" in said
+    message = refused(capsys, "--resume", plan, "--remedy", "bfq", "--label", "mine")
+    assert "--label needs the --kernel that it is for" in message
 
 
 def test_the_same_kernel_twice_is_two_variants() -> None:

@@ -237,10 +237,10 @@ def test_a_folder_that_another_process_removes_meanwhile_does_not_stop_the_sweep
     (scratch / "run").mkdir(parents=True)
     unfinished.mkdir(parents=True)
     (cache.root() / "a-file").write_text("")
-    listed = Path.iterdir
+    real_iterdir = Path.iterdir
 
     def iterdir(folder: Path) -> Iterator[Path]:
-        entries = list(listed(folder))
+        entries = list(real_iterdir(folder))
         if folder == cache.root():
             shutil.rmtree(scratch)
         return iter(entries)
