@@ -21,6 +21,8 @@ from analysis.stall_causes.stacks import (
     SOME_IO,
     THROTTLED,
     classify_stack,
+    may_hold,
+    shown,
 )
 from analysis.stall_causes.task_time import AMID, NEAR, Seconds, Witness, split
 
@@ -224,6 +226,7 @@ class CriticalPath:
             (other.stream != look.stream, abs(other.at - look.at), AMID[kind])
             for other in self.looks.within(look.at - AT_ONCE, look.at + AT_ONCE)[:MOST_AT_ONCE]
             if other.pid != look.pid
+            and may_hold(other.stack, shown(look.stack))
             and (kind := classify_stack(other.stack, other.wchan, other.state).kind) in AMID
             and kind != "lock"
         ]

@@ -112,8 +112,12 @@ LOCKERS = re.compile(
     r"\w+_(buffered|file|dio)_write_iter|generic_file_write_iter|ext4_map_blocks|ext4_da_map_blocks|"
     r"path_openat|open_last_lookups|do_last|lookup_slow|walk_component|filename_create|do_unlinkat|"
     r"iterate_dir|(page|folio)_lock_anon_vma_read|rmap_walk_\w+|unlink_(anon|file)_vmas?|"
-    r"anon_vma_\w+|_*anon_vma_prepare|proc_pid_\w+|_*access_remote_vm|unmap_vmas|free_pgtables"
+    r"anon_vma_\w+|_*anon_vma_prepare|proc_pid_\w+|_*access_remote_vm|unmap_vmas|free_pgtables|"
+    # Each CPU has one stream to compress with; since 6.15 it is a mutex (zram: permit preemption
+    # with active compression stream).
+    r"zcomp_stream_get"
 )
+HELD_WITHIN = {"zcomp_stream_get": "zram_submit_bio"}  # a lock -> a function of all its holders
 # A task that sleeps in these sleeps in io_schedule(), which /proc/PID/stack also omits.
 ALWAYS_IO = frozenset(("swap_in", "file_read", "dm_crypt", "reclaim_writeback", "io"))
 # Small functions of reclaim that compilers inline into these functions.
@@ -169,6 +173,12 @@ def classify_stack(stack: tuple[str, ...], wchan: str = "", state: str = "D") ->
         compacts = "asked" if any(map(COMPACTION_ASKED.fullmatch, stack)) else "direct"
     reclaiming = any(map(IN_FREEPAGES.fullmatch, stack))
     return StackClass(kind, io, "do_swap_page" in stack, reclaiming, compacts)
+
+
+def may_hold(other: tuple[str, ...], waiting: tuple[str, ...]) -> bool:
+    """Whether a task with the stack `other` may hold the lock that `waiting` waits for."""
+    within = HELD_WITHIN.get(waiting[0]) if waiting else None
+    return within is None or within in other
 
 
 def _asleep_in(stack: tuple[str, ...]) -> str:

@@ -195,6 +195,28 @@ def test_a_locks_holder_is_named_by_what_it_was_in(tmp_path: Path) -> None:
     assert one.who["lock"][0][0] == "python3: lock, its holder in file read"
 
 
+STREAM = (
+    "zcomp_stream_get <- zram_submit_bio <- submit_bio_wait <- swap_writepage_bdev_sync <- "
+    f"shrink_folio_list <- {RECLAIM}"
+)
+COMPRESSING = (
+    "irqentry_exit <- asm_sysvec_apic_timer_interrupt <- LZ4_compress_fast_extState <- "
+    f"zcomp_compress <- zram_submit_bio <- submit_bio_wait <- shrink_folio_list <- {RECLAIM}"
+)
+
+
+def test_only_a_task_within_zram_holds_zrams_stream(tmp_path: Path) -> None:
+    waiting = Program(7, at_end={"freepages_us": 9.9}, looks=[("D", STREAM)])
+    writer = Program(9, "kworker", looks=[("D", FILE_READ)], stream="-")
+    one = card(tmp_path, evidence([waiting, writer]))
+    assert share(one, "lock") > 0.9
+    assert one.who["lock"][0][0] == "python3"
+    holder = Program(11, "git", looks=[("R", COMPRESSING)], stream="-")
+    one = card(tmp_path / "b", evidence([waiting, writer, holder]))
+    assert share(one, "lock") > 0.9
+    assert one.who["lock"][0][0] == "python3: lock, its holder in reclaim"
+
+
 def test_a_step_longer_than_the_time_since_the_last_is_no_wait() -> None:
     # As on 6.12: waits of 0.2 s in each quarter of a second, and amid them 141 s.
     moved = [0.0, 1.2, 0.2, 0.2, 141.0, 0.2, 0.0, 0.0, 0.9, 1.1]

@@ -93,6 +93,13 @@ STACKS = {
     # /proc/PID/stack leaves out the slow paths of locks, which are __sched
     "lock_mm_and_find_vma <- do_user_addr_fault <- exc_page_fault": "lock",
     "ext4_buffered_write_iter <- new_sync_write <- vfs_write": "lock",
+    "zcomp_stream_get <- zram_submit_bio <- __submit_bio <- submit_bio_noacct_nocheck <- bio_await "
+    "<- submit_bio_wait <- swap_writepage_bdev_sync.isra.0 <- swap_writeout <- shrink_folio_list": (
+        "lock"
+    ),
+    "zcomp_stream_get <- read_from_zspool <- zram_submit_bio <- __submit_bio <- "
+    "submit_bio_noacct_nocheck <- bio_await <- submit_bio_wait <- swap_read_folio <- "
+    "do_swap_page": "lock",
     "try_to_free_pages <- __alloc_pages_slowpath.constprop.0 <- do_swap_page": "reclaim_kswapd",
     "msleep <- shrink_inactive_list <- shrink_lruvec": THROTTLED,
     "do_signal_stop <- get_signal <- arch_do_signal_or_restart": "stopped",
