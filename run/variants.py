@@ -78,7 +78,7 @@ def variants_given(
         return [treatment.applied(alone) for treatment in remedies] or [alone]
     if given.plan is not None:
         return []
-    return [replace(one, label=label) for one, label in zip(variants, labels, strict=True)]
+    return [replace(variant, label=label) for variant, label in zip(variants, labels, strict=True)]
 
 
 def _with_remedies(untreated: Iterable[Variant], remedies: Sequence[Remedy]) -> list[Variant]:

@@ -222,11 +222,12 @@ class CriticalPath:
 
     def _holder(self, look: Look) -> str:
         """What another task was doing at that moment; tasks of the same stream take precedence."""
+        waiting = shown(look.stack)
         others = [
             (other.stream != look.stream, abs(other.at - look.at), AMID[kind])
             for other in self.looks.within(look.at - AT_ONCE, look.at + AT_ONCE)[:MOST_AT_ONCE]
             if other.pid != look.pid
-            and may_hold(other.stack, shown(look.stack))
+            and may_hold(other.stack, waiting)
             and (kind := classify_stack(other.stack, other.wchan, other.state).kind) in AMID
             and kind != "lock"
         ]

@@ -104,6 +104,9 @@ RULES = tuple(
         ),
     )
 )
+# What takes a lock -> a function that all its holders are in. zram: each CPU has one stream to
+# compress with, since 6.15 a mutex (zram: permit preemption with active compression stream).
+HELD_WITHIN = {"zcomp_stream_get": "zram_submit_bio"}
 # /proc/PID/stack omits __sched functions: schedule() and all slow paths of locks (see
 # stack_trace_consume_entry_nosched()). A task that sleeps directly in these waits for a lock.
 LOCKERS = re.compile(
@@ -113,11 +116,8 @@ LOCKERS = re.compile(
     r"path_openat|open_last_lookups|do_last|lookup_slow|walk_component|filename_create|do_unlinkat|"
     r"iterate_dir|(page|folio)_lock_anon_vma_read|rmap_walk_\w+|unlink_(anon|file)_vmas?|"
     r"anon_vma_\w+|_*anon_vma_prepare|proc_pid_\w+|_*access_remote_vm|unmap_vmas|free_pgtables|"
-    # Each CPU has one stream to compress with; since 6.15 it is a mutex (zram: permit preemption
-    # with active compression stream).
-    r"zcomp_stream_get"
+    + "|".join(HELD_WITHIN)
 )
-HELD_WITHIN = {"zcomp_stream_get": "zram_submit_bio"}  # a lock -> a function of all its holders
 # A task that sleeps in these sleeps in io_schedule(), which /proc/PID/stack also omits.
 ALWAYS_IO = frozenset(("swap_in", "file_read", "dm_crypt", "reclaim_writeback", "io"))
 # Small functions of reclaim that compilers inline into these functions.

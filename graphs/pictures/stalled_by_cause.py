@@ -82,9 +82,9 @@ def figure_of(compared: Compared) -> Figure:
     axes.set_xlim(0, longest * 1.01)
     words = added_up(compared.workload)
     unit = f"stalled seconds a run{words and f', {words}'}"
-    label = f"{unit}: mean of the runs {ENDED_WITH_EVIDENCE}"
-    label += "; ≥: up to the limit" if compared.causes.to_limit & set(layout.rows) else ""
-    axes.set_xlabel(fitted(label, WIDTH_PX - 2 * LABELS[0], 10, DPI))
+    x_label = f"{unit}: mean of the runs {ENDED_WITH_EVIDENCE}"
+    x_label += "; ≥: up to the limit" if compared.causes.to_limit & set(layout.rows) else ""
+    axes.set_xlabel(fitted(x_label, WIDTH_PX - 2 * LABELS[0], 10, DPI))
     for index, variant in enumerate(layout.rows):
         y = layout.begin + (index + 0.5) * layout.row
         label = fitted_label(compared.labels[variant], LABELS[1] - LABELS[0], 9, DPI)

@@ -208,13 +208,13 @@ COMPRESSING = (
 def test_only_a_task_within_zram_holds_zrams_stream(tmp_path: Path) -> None:
     waiting = Program(7, at_end={"freepages_us": 9.9}, looks=[("D", STREAM)])
     writer = Program(9, "kworker", looks=[("D", FILE_READ)], stream="-")
-    one = card(tmp_path, evidence([waiting, writer]))
-    assert share(one, "lock") > 0.9
-    assert one.who["lock"][0][0] == "python3"
+    without_holder = card(tmp_path / "without", evidence([waiting, writer]))
+    assert share(without_holder, "lock") > 0.9
+    assert without_holder.who["lock"][0][0] == "python3"
     holder = Program(11, "git", looks=[("R", COMPRESSING)], stream="-")
-    one = card(tmp_path / "b", evidence([waiting, writer, holder]))
-    assert share(one, "lock") > 0.9
-    assert one.who["lock"][0][0] == "python3: lock, its holder in reclaim"
+    with_holder = card(tmp_path / "with", evidence([waiting, writer, holder]))
+    assert share(with_holder, "lock") > 0.9
+    assert with_holder.who["lock"][0][0] == "python3: lock, its holder in reclaim"
 
 
 def test_a_step_longer_than_the_time_since_the_last_is_no_wait() -> None:
