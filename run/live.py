@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The view of a run in progress, from the files that the run is writing."""
 
+import bisect
 import contextlib
 import math
 import time
@@ -73,10 +74,9 @@ class Follower:
         self.heard: float | None = None
         self.ended = False
         self.froze = False
-        self.passes = 1
-        self.commits = 0
         self.counts: list[tuple[float, int]] = []
         self.lines = 0
+        self.progress: list[tuple[float, int, int]] = []  # elapsed s, pass, commits of that pass
 
     def take(self, now: float, began: float | None = None) -> float:
         """Read new lines; returns the longest gap among them (seconds of the run's own clock).
@@ -96,8 +96,8 @@ class Follower:
                 self.ended = True
                 continue
             self.lines += 1
-            if (progress := commits_read(text)) is not None:
-                self.passes, self.commits = progress
+            if (read := commits_read(text)) is not None:
+                self.progress.append((float(elapsed), *read))
         self.counts.append((now, self.lines))
         while self.counts[0][0] < now - RATE_WINDOW_S:
             self.counts.pop(0)
@@ -233,11 +233,22 @@ class View:
 
     def so_far(self) -> str:
         """The share of the history that is read, and the time for the rest; '' if unknown."""
-        share, left = self._share(), self._left()
-        if not share:
+        if not (share := self._share()):
             return ""
-        more = f", at that pace {durations.words(left)} more" if share < 1 else ""
-        return f"{share:.0%} of the commits were read{more}"
+        rest = self._rest() if share < 1 else ""
+        return f"{share:.0%} of the commits were read{rest}"
+
+    def _rest(self) -> str:
+        """The time for the rest, judged by the last third of the run: a freeze comes late."""
+        elapsed = min(self._elapsed, self._limit_s)  # samples go on while programs are ended
+        late_s = elapsed / 3
+        done, before = self._read_by(math.inf), self._read_by(elapsed - late_s)
+        if done > before:
+            left = (self._total - done) / (done - before) * late_s
+            late = durations.words(late_s)
+            return f"; the rest takes {durations.words(left)} at the pace of the last {late}"
+        last = max(f.progress[-1][0] for f in self._followers if f.progress)
+        return f", none in the last {durations.words(elapsed - last)}"
 
     def _warn(self) -> None:
         """Warn once that the run will not be done in time, as soon as that is likely."""
@@ -254,12 +265,18 @@ class View:
 
     def _share(self) -> float:
         """The share of commits that were read, 0 to 1."""
-        done = sum(
-            (f.passes - 1) * self._commits + f.commits
-            for f in self._followers
-            if f.name.startswith(GITK)
-        )
-        return min(1.0, done / self._total) if self._total else 0.0
+        return min(1.0, self._read_by(math.inf) / self._total) if self._total else 0.0
+
+    def _read_by(self, moment: float) -> int:
+        """The commits that were read until this second of the workload."""
+        done = 0
+        for follower in self._followers:
+            if follower.name.startswith(GITK):
+                past = bisect.bisect_right(follower.progress, moment, key=lambda step: step[0])
+                if past:
+                    _, passes, commits = follower.progress[past - 1]
+                    done += (passes - 1) * self._commits + commits
+        return done
 
     def _left(self) -> float:
         """Seconds of the run's clock until it is done, at the pace so far; 0 if unknown."""
@@ -304,7 +321,7 @@ class View:
                 follower.name,
                 str(follower.lines),
                 f"{follower.rate():.1f}" if follower.counts else "",
-                str(follower.commits) if follower.commits else "",
+                str(follower.progress[-1][2]) if follower.progress else "",
                 "ended" if follower.ended else f"{silent:.1f} s",
                 style="bold reverse" if follower.froze else None,
             )

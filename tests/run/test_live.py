@@ -153,7 +153,19 @@ def test_a_run_that_will_not_be_done_says_so_as_soon_as_that_can_be_seen(
         add(tmp_path / "latency-gitk-1.log", "151.000 1.000 pass 1 commits 900\n")
         view.tick()  # 17 s more: it will be done after all
         assert late not in str(view.table().title)
-    assert view.so_far() == "90% of the commits were read, at that pace 17 s more"
+    assert view.so_far() == (
+        "90% of the commits were read; the rest takes 13 s at the pace of the last 50 s"
+    )
+
+
+def test_a_run_that_froze_late_is_not_judged_by_its_first_seconds(tmp_path: Path) -> None:
+    view, screen = begun(tmp_path, own_clock=True)
+    with screen, view:
+        add(tmp_path / "latency-gitk-1.log", "1.000 1.000 pass 1 commits 10\n")
+        add(tmp_path / "latency-gitk-1.log", "42.000 41.000 pass 1 commits 880\n")
+        add(tmp_path / "meminfo.tsv", MEMINFO + "75.000\t0.000\t2048\t0\n")
+        view.tick()
+    assert view.so_far() == "88% of the commits were read, none in the last 33 s"
 
 
 def test_no_escape_sequence_of_a_guests_reaches_the_terminal(
