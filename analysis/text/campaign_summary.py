@@ -68,12 +68,8 @@ def _of_one(
     elif judged is not None:
         yield from paragraph(f"Not compared: {safe_line(judged, 1000)}.")
         yield ""
-    for modelled in references(campaign.runs):
-        yield from paragraph(f"Machine: {modelled}.", "  ")
-    if words := swaps(campaign, display_labels(campaign)):
-        yield from paragraph(f"Swap: {words}.", "  ")
-    if lost := list(lost_programs.section(campaign, display_labels(campaign))):
-        yield from [*lost, ""]
+    if facts := list(_facts(campaign)):
+        yield from [*facts, ""]
     yield from _tables(campaign, judged)
     yield from _causes(campaign, judged, causes)
     yield from _runs(campaign, judged)
@@ -81,6 +77,16 @@ def _of_one(
         yield from [*lines, ""]
     for note in _notes(campaign, judged, causes):
         yield from paragraph(f"- {safe_line(note, 2000)}", "  ")
+
+
+def _facts(campaign: Campaign) -> Iterator[str]:
+    """The machine, the swaps where they differ, and the programs that were killed."""
+    for modelled in references(campaign.runs):
+        yield from paragraph(f"Machine: {modelled}.", "  ")
+    labels = display_labels(campaign)
+    if words := swaps(campaign, labels):
+        yield from paragraph(f"Swap: {words}.", "  ")
+    yield from lost_programs.section(campaign, labels)
 
 
 def _answers(compared: Compared) -> Iterator[str]:

@@ -10,6 +10,7 @@ import pytest
 
 from analysis.reading.facts import differences
 from analysis.reading.load import Campaign, load_campaign
+from analysis.summary import main as summarise
 from analysis.text.compare_text import text as compare_text
 from analysis.text.layout import WIDTH
 from analysis.text.machine import references, swaps
@@ -159,6 +160,17 @@ def test_the_machine_in_a_line(tmp_path: Path) -> None:
     assert references([died_at_boot, runs[1]]) == [line]
     assert len(references([died_at_boot])) == 1
     assert f"Machine: {line}." in " ".join(compare_text(compare(load_campaign(tmp_path))).split())
+
+
+def test_the_facts_of_a_summary_end_with_an_empty_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for variant, stalled_s in (("6.12", 5.0), ("7.2", 9.0)):
+        stalling_run(tmp_path / variant / "1", stalled_s, **OWN, **LAPTOP)
+    assert summarise([str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (first,) = [at for at, line in enumerate(lines) if line.startswith("Machine: ")]
+    assert lines[first + 1].startswith("  ") and lines[first + 2] == ""
 
 
 def test_a_disk_without_its_model_is_said_with_the_reason(tmp_path: Path) -> None:
