@@ -22,6 +22,9 @@ _VALUE = (
     r"(?:\"([^\"\n<>]{1,1000})|'([^'\n<>]{1,1000})|([^\s\"'<>]{1,1000}))"
 )
 _BEGIN = r"(?<![\w./>-])"
+_IS = r"(?:=|[ \t]{1,2})[\"']?"
+# The folder of a file that may be in any place, except the system's and below a home.
+_FOLDER = rf"(?!/{SYSTEM}/|/(?:home|Users|root)/)(/{_PART}(?:/{_PART}){{0,20}})(?=/{_PART})"
 # A file name that reveals nothing except the kind of file.
 KEPT_FILE = r"(?:bzImage|vmlinu[xz][\w.+~-]{0,100}|[\w.+-]{1,100}\.(?:toml|config))(?![\w./-])"
 MOUNT_POINTS = re.compile(
@@ -43,16 +46,23 @@ HOMES = (
 )
 OPTIONS = (
     # The suite's options whose file or folder is the user's.
-    rule("path", "--", rf"--(?:repo|music){_VALUE}", learn=True),
+    rule("path", "--", rf"--(?:repo|music|tree){_VALUE}", learn=True),
     rule("path", "--", rf"--(?:out|resume){_VALUE}"),
 )
 PATHS = (
-    # The folder of a file that may be in any place.
     rule(
         "path",
         "/",
-        r"(?:--(?:kernel|machine|plan|device|modules)(?:=|[ \t]{1,2})|\bmodules=)[\"']?"
-        rf"(?!/{SYSTEM}/|/(?:home|Users|root)/)(/{_PART}(?:/{_PART}){{0,20}})(?=/{_PART})",
+        r"(?:--(?:kernel|kernel-config|machine|plan|device|modules|patch|qemu|bisect-hunks)"
+        rf"{_IS}|\b(?:modules|patch|config)=[\"']?|\bgit:){_FOLDER}",
+        learn=True,
+    ),
+    # The second of several patches, and of the two trees of --bisect-hunks.
+    rule("path", ".", rf"\.(?:patch|diff) {_FOLDER}", learn=True),
+    rule(
+        "path",
+        "--",
+        rf"--bisect-hunks{_IS}[^\s<>]{{1,1000}}[ \t]{{1,2}}[\"']?{_FOLDER}",
         learn=True,
     ),
     rule(

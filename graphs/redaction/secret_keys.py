@@ -24,11 +24,14 @@ KEYS = {
         r"|(?:api|access|private|auth)_?key)|CONFIG_BUILD_SALT",
         "iqn": r"iqn|(?:host|sub|sys)?nqn|initiator(?:_?name)?",
         "label": r"(?:fs|part|volume|disk)_?label",
-        "path": r"repo|music|out|resume|artist|album|track|cwd|working_directory",
+        "path": r"repo|music|tree|out|resume|artist|album|track|cwd|working_directory",
     }.items()
 }
 # Keys whose value may be a user's file: then its folder is a secret.
-FOLDERS = re.compile(r"kernel|machine|spec|modules|plan|device|image", re.IGNORECASE)
+FOLDERS = re.compile(
+    r"kernel(?:_config)?|machine|spec|modules|plan|device|image|patch|qemu|bisect_hunks",
+    re.IGNORECASE,
+)
 FOLDER = re.compile(
     rf"(/(?!{SYSTEM}/|(?:home|Users|root)/)[^\n<>,]{{1,4000}}?)(?=/[^/\n,]{{1,255}}(?:,|$))"
 )
