@@ -125,10 +125,8 @@ def _bar(axes: Axes, compared: Compared, variant: str, index: int, scale: float)
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5, "alpha": 0.9},
             )
         begin += value
-    least = "≥" if variant in compared.causes.to_limit else ""
-    some = compared.causes.samples[UNEXPLAINED][variant]
-    note = f" ({len(some.values)} of {some.runs} runs)" if some.missing else ""
-    axes.text(begin, index, f" {least}{total:.1f} s{note}", va="center_baseline", fontsize=8.5)
+    words = " ".join(compared.causes.total_words(variant)).rstrip()
+    axes.text(begin, index, f" {words}", va="center_baseline", fontsize=8.5)
 
 
 def _head(sheet: Sheet, compared: Compared, layout: _Layout) -> None:

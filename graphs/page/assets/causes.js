@@ -2,7 +2,7 @@
 // Why it stalled: a bar a variant, cut by cause, with the colours and hatches of causes.png.
 
 function drawCauses() {
-  const colours = theme(), { causes, totals } = campaign.causes;
+  const colours = theme(), { causes, totals, words } = campaign.causes;
   const drawn = [...shown].reverse(); // the first variant is at the top
   const room = narrow() ? 110 : 190;
   const traces = causes.map(({ name, colour, ink, shape, seconds }) => ({
@@ -22,7 +22,7 @@ function drawCauses() {
   const layout = baseLayout(colours, drawn.length * 34 + legend + 70);
   layout.barmode = "stack";
   layout.bargap = 0.34;
-  layout.margin = { l: room, r: 66, t: 4, b: legend + 56 };
+  layout.margin = { l: room, r: words.some(([, runs]) => runs) ? 90 : 66, t: 4, b: legend + 56 };
   layout.showlegend = true;
   layout.legend = { orientation: "h", traceorder: "normal", itemclick: false, itemdoubleclick: false,
     font: { size: 12 }, x: 0, xref: "container", yref: "container", y: 0, yanchor: "bottom",
@@ -34,7 +34,8 @@ function drawCauses() {
     ticktext: drawn.map((variant) => literal(fit(campaign.variants[variant].label, room - 14))) };
   layout.annotations = drawn.map((variant, place) => ({
     x: totals[variant] ?? 0, y: place, xanchor: "left", xshift: 3, showarrow: false,
-    text: totals[variant] === null ? "no whole run with evidence" : `${totals[variant].toFixed(1)} s`,
+    text: words[variant][0] === "" ? "no whole run with evidence"
+      : words[variant].filter((part) => part).map(literal).join("<br>"),
     font: { size: 11, color: colours.text } }));
   plot("causes-chart", traces, layout);
 }
