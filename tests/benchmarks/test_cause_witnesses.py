@@ -132,8 +132,8 @@ def test_the_documents_figures_are_the_tools_own() -> None:
         (
             "file_read",
             "`pgpgin` without `pswpin`",
-            "`pgpgin` without `pswpin` moved more than in the run's median second without the cause "
-            "in {} of the seconds with `file_read` and in {} of those without",
+            "`pgpgin` without `pswpin` moved more than in the run's median second without the "
+            "cause in {} of the seconds with `file_read` and in {} of those without",
         ),
         ("reclaim_swapout", "`pswpout`", "`pswpout` in {} with `reclaim_swapout` and {} without"),
         ("swap_in", "`pswpin`", "`pswpin` in {} with `swap_in` and {} without"),
