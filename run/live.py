@@ -103,6 +103,11 @@ class Follower:
             self.counts.pop(0)
         return longest
 
+    def read_by(self, moment: float) -> tuple[int, int]:
+        """The pass, and the commits that it had read, at this second of the workload."""
+        past = bisect.bisect_right(self.progress, moment, key=lambda step: step[0])
+        return self.progress[past - 1][1:] if past else (1, 0)
+
     def rate(self) -> float:
         """Lines per second over the last ten seconds."""
         (then, before), (now, lines) = self.counts[0], self.counts[-1]
@@ -269,14 +274,8 @@ class View:
 
     def _read_by(self, moment: float) -> int:
         """The commits that were read until this second of the workload."""
-        done = 0
-        for follower in self._followers:
-            if follower.name.startswith(GITK):
-                past = bisect.bisect_right(follower.progress, moment, key=lambda step: step[0])
-                if past:
-                    _, passes, commits = follower.progress[past - 1]
-                    done += (passes - 1) * self._commits + commits
-        return done
+        read = [f.read_by(moment) for f in self._followers if f.name.startswith(GITK)]
+        return sum((passes - 1) * self._commits + commits for passes, commits in read)
 
     def _left(self) -> float:
         """Seconds of the run's clock until it is done, at the pace so far; 0 if unknown."""
@@ -321,7 +320,7 @@ class View:
                 follower.name,
                 str(follower.lines),
                 f"{follower.rate():.1f}" if follower.counts else "",
-                str(follower.progress[-1][2]) if follower.progress else "",
+                str(commits) if (commits := follower.read_by(math.inf)[1]) else "",
                 "ended" if follower.ended else f"{silent:.1f} s",
                 style="bold reverse" if follower.froze else None,
             )

@@ -167,6 +167,19 @@ def _cell(table: CauseTable, key: str, variant: str) -> str:
     return f"{value:.1f}" + (f" ({100 * value / total:.0f} %)" if total else "")
 
 
+def total_words(table: CauseTable, variant: str) -> tuple[str, str]:
+    """A variant's total ('≥181.1 s'), and which runs it is of ('(1 of 5 runs)') if not of all.
+
+    ('', '') if no run of it has evidence.
+    """
+    total = table.total[variant]
+    if total is None:
+        return "", ""
+    least = "≥" if variant in table.to_limit else ""
+    some = table.samples[UNEXPLAINED][variant]
+    return f"{least}{total:.1f} s", f"({runs_cell(some)} runs)" if some.missing else ""
+
+
 def table_lines(table: CauseTable, width: int) -> Iterator[str]:
     """The table as text, after an empty line."""
     names, cells = [""], [[short_label(table.labels[variant], LABEL)] for variant in table.variants]

@@ -73,19 +73,6 @@ class CauseTable:
         """Mean stalled seconds of a run, by variant; None if no run of it has evidence."""
         return {variant: self._sum(variant, list(SHORT)) for variant in self.variants}
 
-    def total_words(self, variant: str) -> tuple[str, str]:
-        """A variant's total ('≥181.1 s'), and which runs it is of ('(1 of 5 runs)') if not of all.
-
-        ('', '') if no run of it has evidence.
-        """
-        total = self.total[variant]
-        if total is None:
-            return "", ""
-        least = "≥" if variant in self.to_limit else ""
-        some = self.samples[UNEXPLAINED][variant]
-        runs = f"({len(some.values)} of {some.runs} runs)" if some.missing else ""
-        return f"{least}{total:.1f} s", runs
-
     @cached_property
     def no_stall(self) -> bool:
         """Whether no run with evidence has a stall, also of variants that are not shown."""

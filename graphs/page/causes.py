@@ -45,7 +45,7 @@ def causes_chart(compared: Compared) -> dict[str, Any] | None:
             for key in table.shown
         ],
         "totals": [_rounded(table.total[variant]) for variant in compared.variants],
-        "words": [table.total_words(variant) for variant in compared.variants],
+        "words": [causes_text.total_words(table, variant) for variant in compared.variants],
     }
 
 

@@ -16,6 +16,7 @@ from matplotlib.patches import Rectangle
 from analysis.figures.metrics import added_up
 from analysis.reading.words import plural_subject
 from analysis.stall_causes.causes import UNEXPLAINED
+from analysis.text.causes import total_words
 from analysis.verdicts.cause_table import ENDED_WITH_EVIDENCE, OTHER, SHORT
 from analysis.verdicts.choice import SHOWN, shown, shown_words
 from analysis.verdicts.compared import Compared
@@ -125,7 +126,7 @@ def _bar(axes: Axes, compared: Compared, variant: str, index: int, scale: float)
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5, "alpha": 0.9},
             )
         begin += value
-    words = " ".join(compared.causes.total_words(variant)).rstrip()
+    words = " ".join(total_words(compared.causes, variant)).rstrip()
     axes.text(begin, index, f" {words}", va="center_baseline", fontsize=8.5)
 
 

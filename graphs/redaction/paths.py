@@ -23,8 +23,22 @@ _VALUE = (
 )
 _BEGIN = r"(?<![\w./>-])"
 _IS = r"(?:=|[ \t]{1,2})[\"']?"
-# The folder of a file that may be in any place, except the system's and below a home.
-_FOLDER = rf"(?!/{SYSTEM}/|/(?:home|Users|root)/)(/{_PART}(?:/{_PART}){{0,20}})(?=/{_PART})"
+# The suite's options whose value is a secret, and those of whose file the folder is one.
+WHOLE = ("repo", "music", "tree")
+OF_FILES = (
+    "kernel",
+    "kernel-config",
+    "machine",
+    "plan",
+    "device",
+    "modules",
+    "patch",
+    "qemu",
+    "bisect-hunks",
+)
+# A path that is neither the system's nor below a home, where other rules apply.
+ELSEWHERE = rf"(?!/{SYSTEM}/|/(?:home|Users|root)/)"
+_FOLDER = rf"{ELSEWHERE}(/{_PART}(?:/{_PART}){{0,20}})(?=/{_PART})"
 # A file name that reveals nothing except the kind of file.
 KEPT_FILE = r"(?:bzImage|vmlinu[xz][\w.+~-]{0,100}|[\w.+-]{1,100}\.(?:toml|config))(?![\w./-])"
 MOUNT_POINTS = re.compile(
@@ -45,16 +59,14 @@ HOMES = (
     rule("home", "~", r"(?<![\w.+~-])(~[a-z_][\w-]{0,31})(?=/)"),
 )
 OPTIONS = (
-    # The suite's options whose file or folder is the user's.
-    rule("path", "--", rf"--(?:repo|music|tree){_VALUE}", learn=True),
+    rule("path", "--", rf"--(?:{'|'.join(WHOLE)}){_VALUE}", learn=True),
     rule("path", "--", rf"--(?:out|resume){_VALUE}"),
 )
 PATHS = (
     rule(
         "path",
         "/",
-        r"(?:--(?:kernel|kernel-config|machine|plan|device|modules|patch|qemu|bisect-hunks)"
-        rf"{_IS}|\b(?:modules|patch|config)=[\"']?|\bgit:){_FOLDER}",
+        rf"(?:--(?:{'|'.join(OF_FILES)}){_IS}|\b(?:modules|patch|config)=[\"']?|\bgit:){_FOLDER}",
         learn=True,
     ),
     # The second of several patches, and of the two trees of --bisect-hunks.

@@ -141,7 +141,7 @@ def test_runs_cut_at_their_limit_tell_why_up_to_it(tmp_path: Path) -> None:
     label = figure.axes[0].get_xlabel()
     assert label.startswith("stalled seconds a run") and label.endswith("≥: up to the limit")
     assert [text.get_text() for text in figure.axes[0].texts][-1].strip() == "≥42.5 s"
-    assert compared.causes.total_words("b") == ("≥42.5 s", "")
+    assert causes_text.total_words(compared.causes, "b") == ("≥42.5 s", "")
 
 
 def test_a_run_that_ended_leaves_those_out_that_were_cut(tmp_path: Path) -> None:
@@ -152,13 +152,13 @@ def test_a_run_that_ended_leaves_those_out_that_were_cut(tmp_path: Path) -> None
     compared = compare(loaded, causes=causes_in(loaded, {"a": CALM, "b": CALM}))
     rows = dict(causes_text.table_rows(compared.causes))
     assert rows["runs"] == ["6", "1 of 7"] and rows["all"] == ["22.5", "10.0"]
-    assert compared.causes.total_words("b") == ("10.0 s", "(1 of 7 runs)")
+    assert causes_text.total_words(compared.causes, "b") == ("10.0 s", "(1 of 7 runs)")
     assert compared.causes.which_runs == "that ended and have evidence"
     without = dict(causes_in(loaded, {"a": CALM, "b": CALM}))
     del without[tmp_path / "b" / "1"]  # it ended, and has no evidence
     table = compare(loaded, causes=without).causes
     assert dict(causes_text.table_rows(table))["runs"] == ["6", "0 of 7"]
-    assert table.total_words("b") == ("", "")
+    assert causes_text.total_words(table, "b") == ("", "")
 
 
 def test_no_evidence_is_said_and_is_no_zero(tmp_path: Path) -> None:
