@@ -22,7 +22,7 @@ _VALUE = (
     r"(?:\"([^\"\n<>]{1,1000})|'([^'\n<>]{1,1000})|([^\s\"'<>]{1,1000}))"
 )
 _BEGIN = r"(?<![\w./>-])"
-_IS = r"(?:=|[ \t]{1,2})[\"']?"
+_IS = r"(?:=|[ \t]{1,2})[\"']?(?:ssh:)?"
 # The suite's options whose value is a secret, and those of whose file the folder is one.
 WHOLE = ("repo", "music", "tree")
 OF_FILES = (
@@ -31,10 +31,13 @@ OF_FILES = (
     "machine",
     "plan",
     "device",
+    "destroy-data",
+    "daemon",
     "modules",
     "patch",
     "qemu",
     "bisect-hunks",
+    "on",
 )
 # A path that is neither the system's nor below a home, where other rules apply.
 ELSEWHERE = rf"(?!/{SYSTEM}/|/(?:home|Users|root)/)"
@@ -60,7 +63,7 @@ HOMES = (
 )
 OPTIONS = (
     rule("path", "--", rf"--(?:{'|'.join(WHOLE)}){_VALUE}", learn=True),
-    rule("path", "--", rf"--(?:out|resume){_VALUE}"),
+    rule("path", "--", rf"--(?:out|resume|run-dir){_VALUE}"),
 )
 PATHS = (
     rule(

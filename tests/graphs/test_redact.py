@@ -2,6 +2,7 @@
 """Secrets go, the same one to the same token; figures, versions and everything else stay."""
 
 import json
+import re
 import tarfile
 import tomllib
 from pathlib import Path
@@ -15,10 +16,14 @@ from analysis.kernel_log.records import count_failures
 from analysis.reading.counter_tables import parse_table
 from analysis.reading.latency_log import parse_lines
 from benchmarks.synthetic_results.make import meta
+from contract.command_line import build_parser
 from graphs.bundle import redacted_view
 from graphs.redaction.redact import TOKEN, Redactor
 from graphs.redaction.result_files import learn, redacted
 from graphs.redaction.secret_names import Secrets, is_searchable, own_secrets
+from run.bisect import options as bisect_options
+from run.changed_kernels import change_options
+from run.hosts import host_list
 from tests.support.loading import one_run
 
 OWN = Secrets(
@@ -107,6 +112,36 @@ def test_a_secret_becomes_a_token(text: str, wanted: str) -> None:
     assert redactor.text(text) == wanted
     assert redactor.text(wanted) == wanted
     assert taught(text).log(f"[    1.000000] <6> {text}\nx") == f"[    1.000000] <6> {wanted}\nx"
+
+
+def _options_with_a_path() -> list[str]:
+    """The options whose value can be a file or folder of the user's machine."""
+    parser = build_parser()
+    change_options.add(parser)
+    bisect_options.add_options(parser)
+    host_list.add_option(parser)
+    # Paths in a kernel's tree, in /sys and /proc/sys, and of a control group.
+    elsewhere = {"--paths", "--knob", "--slice"}
+    words = re.compile("PATH|FILE|DIR|DEV|SPEC|COMMAND|WHERE")
+    return [
+        flag
+        for action in parser._actions
+        for flag in action.option_strings
+        if words.search(str(action.metavar)) and flag not in elsewhere
+    ]
+
+
+@pytest.mark.parametrize("option", _options_with_a_path())
+@pytest.mark.parametrize("form", ["{} {}", "{}={}", "{} '{}'", '{}="{}"'])
+def test_each_option_with_a_users_path_loses_its_folder(option: str, form: str) -> None:
+    kind = {"--kernel": "git:", "--on": "ssh:"}.get(option, "")
+    text = f"run_test.sh {form.format(option, f'{kind}/vault/zeta/eta.toml')} --runs 2"
+    shown = taught(text).text(text)
+    assert "zeta" not in shown and shown.endswith(" --runs 2")
+
+
+def test_the_options_with_a_path_are_known_by_their_help() -> None:
+    assert {"--kernel", "--repo", "--patch", "--tree", "--on", "--out"} <= {*_options_with_a_path()}
 
 
 INNOCENT = [
