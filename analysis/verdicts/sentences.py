@@ -188,6 +188,8 @@ def _undecided(comparison: Comparison, size: int, others: int) -> str:
         )
     if comparison.more_runs is not None:
         text += f"; {more_word(comparison.more_runs)} would probably decide"
+        if comparison.limit_s is not None and comparison.more_runs >= MANY:
+            text += ", a longer limit (--timeout) perhaps sooner"
     elif comparison.least_runs is not None:
         text += f"; {least_word(comparison.least_runs)}"
     return text

@@ -252,6 +252,12 @@ def test_a_limit_makes_all_alike_so_nothing_is_equivalent_up_to_it() -> None:
     assert one(done(*values), done(*values)).verdict == "equivalent"
     comparison = to_limit(cut(*values), cut(*values))
     assert comparison.verdict == "undecided" and not comparison.none_ended and comparison.more_runs
+    assert comparison.why.endswith(
+        "more than 100 more runs of each would probably decide, "
+        "a longer limit (--timeout) perhaps sooner"
+    )
+    apart = to_limit(cut(*values), cut(*(value + 2 for value in values)))
+    assert apart.verdict == "undecided" and apart.why.endswith(" would probably decide")
 
 
 def test_runs_that_failed_are_worse_than_those_that_went_on_to_the_limit() -> None:
