@@ -95,10 +95,14 @@ def test_plans_of_real_campaigns_are_what_they_were(name: str) -> None:
     assert old.disk_kind is None and old.atomic_order == 0 and old.swap == ()
 
 
-def test_the_plan_that_the_mglru_example_was_asked_by_is_that_campaign() -> None:
-    paths = (SUITE / "docs" / "example" / "mglru" / "asked.toml", PLANS / "mglru.toml")
-    asked, kept = (parse(["--plan", str(path)]) for path in paths)
-    assert replace(asked, plan=kept.plan, margin=kept.margin) == kept
+def test_the_plan_of_the_guide_is_a_quick_campaign_on_the_guests_clock() -> None:
+    asked = parse(["--plan", str(SUITE / "docs" / "example" / "mglru" / "plan.toml")])
+    quick = parse(["--profile", "quick", "--runs", "5"])
+    assert replace(asked, plan=None, baseline=None, variants=quick.variants) == quick
+    assert [dict(variant.knobs) for variant in asked.variants] == [
+        {},
+        {"/sys/kernel/mm/lru_gen/enabled": "0"},
+    ]
 
 
 def test_a_test_of_this_machine_is_none_of_them() -> None:
