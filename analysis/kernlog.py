@@ -16,6 +16,7 @@ import gzip
 import io
 import json
 import lzma
+import re
 import sys
 import tempfile
 import zlib
@@ -38,6 +39,8 @@ SHOWN_ROWS = 20
 
 STDIN = "(standard input)"
 JOURNAL = "journalctl -k -b -1 | python3 -m analysis.kernlog -"  # the log of the previous boot
+# A line that journalctl does not print of itself ("-- No entries --").
+_LINE = re.compile(rb"^(?!-- |\s*$).", re.MULTILINE)
 
 
 class Summary:
@@ -97,7 +100,7 @@ def _pieces(name: str) -> Iterator[bytes]:
     openers: dict[str, Callable[[str], Any]] = {"gz": gzip.GzipFile, "xz": lzma.LZMAFile}
     try:
         if name == "-":
-            yield from iter(lambda: sys.stdin.buffer.read(CHUNK), b"")
+            yield from _piped(iter(lambda: sys.stdin.buffer.read(CHUNK), b""))
             return
         with openers.get(name.rpartition(".")[2], io.FileIO)(name) as stream:
             yield from iter(lambda: stream.read(CHUNK), b"")
@@ -107,6 +110,19 @@ def _pieces(name: str) -> Iterator[bytes]:
         raise UserError(f"{safe_line(name)}: no such file", hint=JOURNAL) from error
     except OSError as error:
         raise UserError(f"{safe_line(name)}: {error.strerror or error}") from error
+
+
+def _piped(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The pieces; UserError behind them if they hold no line: the journal was not readable."""
+    begin = b""
+    for piece in pieces:
+        begin = begin if _LINE.search(begin) else begin[-CHUNK:] + piece
+        yield piece
+    if not _LINE.search(begin):
+        raise UserError(
+            f"{STDIN}: empty, so nothing is known",
+            hint="run journalctl with sudo; it keeps earlier boots only in /var/log/journal",
+        )
 
 
 def _print_json(names: list[str], *, full: bool) -> None:

@@ -467,7 +467,13 @@ def test_standard_input_missing_and_damaged_files(tmp_path: Path) -> None:
     raw = GOLDEN[0].read_bytes()
     assert run(given=raw).stdout == run("-", given=raw).stdout
     assert run(given=raw).stdout.startswith(b"(standard input):\n  at least 2 page")
-    assert run(given=b"").stdout.strip().endswith(b"no record")
+    for quiet in (b"", b"\n", b"-- No entries --\n", b"-- Boot 0a1b --\n\n-- No entries --\n"):
+        for options in ([], ["--json"]):
+            ended = run(*options, given=quiet)
+            assert (ended.returncode, ended.stdout) == (3, b"") and ended.stderr.count(b"\n") == 1
+            assert b"empty, so nothing is known (run journalctl with sudo" in ended.stderr
+    for healthy in (b"[    1.000000] x\n", b"x", b"-- No entries --\n[    1.000000] x\n"):
+        assert run(given=healthy).stdout.strip().endswith(b"no record")
     (tmp_path / "x.gz").write_bytes(gzip.compress(raw)[:900])
     (tmp_path / "x.xz").write_bytes(b"not xz")
     for name in ("no\x1bfile", str(tmp_path), str(tmp_path / "x.gz"), str(tmp_path / "x.xz")):
