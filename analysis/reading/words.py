@@ -43,6 +43,13 @@ def seconds(value: float) -> str:
     return f"{value:,.1f} s"
 
 
+def percent(value: float) -> str:
+    """'84 %', from per cent; never '0 %' or '100 %' for a value that is only close to it."""
+    if 0 < value < 1:
+        return "less than 1 %"
+    return "more than 99 %" if 99 < value < 100 else f"{value:.0f} %"
+
+
 def mib(value: float | None) -> str:
     """'1,234.5 MiB' for 1234.5 (MiB); 'not available' for None."""
     return NOT_AVAILABLE if value is None else f"{value:,.1f} MiB"

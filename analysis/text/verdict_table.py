@@ -7,12 +7,14 @@ repeat it, but never replaces it. A ? after the word means that the difference i
 """
 
 import math
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 
 from analysis.figures.metrics import SLOW_KEYS, SLOW_WINDOW_KEYS, Metric
 from analysis.reading.words import seconds
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.sentences import times
+from analysis.verdicts.slow_keys import WHERE
 from analysis.verdicts.verdict import Comparison, Sample
 from contract.workload import STALLED
 
@@ -76,8 +78,10 @@ def _keys_metric(compared: Compared) -> str:
 
 def _slow_keys(compared: Compared, variant: str, key: str) -> float | None:
     """The variant's mean of this metric of slow keys; of runs that were cut, up to the limit."""
-    felt, mean = compared.felt.get(variant), compared.samples[key][variant].mean
-    return felt.keys.get(key, mean) if felt else mean
+    felt = compared.felt.get(variant)
+    if felt and felt.cut and key in felt.keys:
+        return statistics.fmean(felt.keys[key])
+    return compared.samples[key][variant].mean
 
 
 def _keys(compared: Compared, variant: str) -> str:
@@ -141,7 +145,7 @@ def verdict_rows(compared: Compared, columns: Sequence[str] = IN_FULL) -> Iterat
 
 def legend(compared: Compared) -> str:
     """What the columns of verdicts mean; empty if it has only those that every workload has."""
-    where = {SLOW_KEYS: "at terminals", SLOW_WINDOW_KEYS: "in windows"}.get(_keys_metric(compared))
+    where = WHERE.get(_keys_metric(compared))
     clauses = [f"keys: of those typed {where}, the share that took 0.1 s or more"] if where else []
     if compared.felt:
         words = next(iter(compared.felt.values())).added_up

@@ -15,7 +15,7 @@ from analysis.reading import facts
 from analysis.reading.load import Campaign, Run, first_described
 from analysis.reading.words import safe_line
 from analysis.stall_causes.causes import RunCauses
-from analysis.verdicts import cause_table, vmstat
+from analysis.verdicts import cause_table, slow_keys, vmstat
 from analysis.verdicts import notes as notes_of
 from analysis.verdicts.blame import blame
 from analysis.verdicts.by_workload import by_workload
@@ -200,6 +200,11 @@ def _compared(
             failures[variant],
             (felt.get(variant), with_base),
         )
+    if with_base is not None:
+        for variant in set(felt) & set(primary):
+            word, keys = primary[variant].verdict, felt[variant].keys
+            contrast = slow_keys.sentence(word, labels[base], keys, with_base.keys)
+            answers[variant] = answers[variant].and_then(contrast)
     blamed = {}
     if metric.key == STALLED:  # causes are parts of the stalled seconds
         blamed = blame(group.why, base, primary, level=plan.level, margin=plan.margin)

@@ -16,10 +16,6 @@ from dataclasses import dataclass, field, replace
 
 from analysis.figures.lost_programs import acted, lost_programs
 from analysis.figures.metrics import (
-    BY_KEY,
-    SLOW_KEYS,
-    SLOW_WINDOW_KEYS,
-    Measured,
     added_up,
     counted,
     failed,
@@ -29,7 +25,8 @@ from analysis.figures.metrics import (
 from analysis.figures.stalls import worst
 from analysis.reading.load import Run
 from analysis.reading.streams import STALL
-from analysis.reading.words import seconds
+from analysis.reading.words import percent, seconds
+from analysis.verdicts.slow_keys import Shares, slow_keys
 from analysis.verdicts.verdict import Comparison, Sample
 from contract import remedy
 from contract.plan import Plan
@@ -41,9 +38,9 @@ class Felt:
     """`frozen`: per cent of the subjects' time in gaps of 1 s or more; `elapsed`: seconds of a run.
 
     Both are means of the runs that did not fail. `cut`: some of these were not done at their limit;
-    they count up to it, `worst` is a lower bound, and `keys` has the slow keys of all (per cent, by
-    metric). `worst`: the longest gap (s) of any subject in any run, including the `failed` runs.
-    `added_up`: whose stalled seconds are added up.
+    they count up to it, and `worst` is a lower bound. `worst`: the longest gap (s) of any subject
+    in any run, including the `failed` runs. `added_up`: whose stalled seconds are added up.
+    `keys`: the shares of slow keys in the runs that did not fail.
     """
 
     frozen: float
@@ -52,7 +49,7 @@ class Felt:
     failed: int
     added_up: str
     cut: bool = False
-    keys: Mapping[str, float] = field(default_factory=dict)
+    keys: Shares = field(default_factory=dict)
 
 
 def felt_with(
@@ -79,26 +76,9 @@ def felt_with(
             frozen.failed,
             words,
             cut,
-            _slow_keys(going) if cut else {},
+            slow_keys(going),
         )
     return felt
-
-
-def _slow_keys(runs: Sequence[Run]) -> dict[str, float]:
-    """The metrics of slow keys (per cent), up to the runs' limit, by their keys."""
-    measured = [Measured(run) for run in runs]
-    shares = {
-        key: Sample.over(runs, map(BY_KEY[key].of, measured)).mean
-        for key in (SLOW_KEYS, SLOW_WINDOW_KEYS)
-    }
-    return {key: share for key, share in shares.items() if share is not None}
-
-
-def percent(value: float) -> str:
-    """'84 %', from per cent; never '0 %' or '100 %' for a value that is only close to it."""
-    if 0 < value < 1:
-        return "less than 1 %"
-    return "more than 99 %" if 99 < value < 100 else f"{value:.0f} %"
 
 
 def frozen_words(frozen: float, longest: float, when: str = "", *, cut: bool = False) -> str:

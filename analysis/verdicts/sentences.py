@@ -26,7 +26,9 @@ class Answer:
         return f"{self.head} {self.figures}" if self.figures else self.head
 
     def and_then(self, sentence: str) -> "Answer":
-        """The answer with this sentence added at its end."""
+        """The answer with this sentence, if it is one, added at its end."""
+        if not sentence:
+            return self
         if not self.figures:
             return Answer(f"{self.head} {sentence}")
         return Answer(self.head, f"{self.figures} {sentence}")

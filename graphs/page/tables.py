@@ -17,13 +17,12 @@ from analysis.reading import facts
 from analysis.reading import kernel_configs as configs_of
 from analysis.reading.latency_log import number
 from analysis.reading.load import Run
-from analysis.reading.words import NOT_AVAILABLE, safe_line, seconds
+from analysis.reading.words import NOT_AVAILABLE, percent, safe_line, seconds
 from analysis.text import hosts as hosts_text
 from analysis.text import verdict_table
 from analysis.text.campaign_summary import run_elapsed
 from analysis.text.machine import references, swap
 from analysis.verdicts.compared import Compared
-from analysis.verdicts.felt import percent
 from contract.workload import KEY
 from graphs import allocation_failures
 

@@ -8,10 +8,11 @@ import pytest
 
 from analysis.figures.metrics import added_up, frozen_share, measure
 from analysis.reading.load import Run, load_campaign
+from analysis.reading.words import percent
 from analysis.text.summary_files import summary
 from analysis.verdicts.choice import worst_subject
 from analysis.verdicts.compare import compare
-from analysis.verdicts.felt import frozen_words, percent
+from analysis.verdicts.felt import frozen_words
 from benchmarks.synthetic_results.make import line_log, meta, write_run
 from tests.support.verdicts import campaign, cut_at_the_limit
 
