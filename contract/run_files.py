@@ -32,6 +32,9 @@ WORK = "work"  # serial number of a VM's disk under test
 RECORDER, SAMPLER, EVIDENCE_OBSERVER = "recorder", "sampler", "evidence"
 KEYS = "keys"  # the observer that presses keys, and the stream of what it observed
 
+# In a guest with further packages: a line "NAME VERSION" for each.
+GUEST_PACKAGES = "/etc/desktop-freeze-packages"
+
 COMPLETED, ABORTED = "completed", "aborted"
 HUNG, PANICKED, OOM, LOST = "hung", "panicked", "oom", "lost"
 FAILED = (HUNG, PANICKED, OOM, LOST)  # the machine or the workload died before its end

@@ -6,11 +6,14 @@ give the same bytes, no matter who makes the image, where and when.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import tarfile
+from collections.abc import Iterable
 from pathlib import Path
 
+from contract.run_files import GUEST_PACKAGES
 from setup import cache
 from setup.userland import bootstrap, ext4, tools
 
@@ -47,9 +50,10 @@ NOT_THE_GUESTS = (
     *("var/lib/apt/", "var/lib/dpkg/", "var/log/"),
     *(pattern.removeprefix("/").removesuffix("*") for pattern in LEFT_OUT),
 )
+DPKG_STATUS = "var/lib/dpkg/status"
 EMPTY = ("dev", "proc", "run", "sys", "tmp", "var/cache", "var/log")
 FREE = 256 << 20
-FORMAT = 3
+FORMAT = 4
 
 
 def key(more: tuple[str, ...] = ()) -> str:
@@ -94,13 +98,21 @@ def _private_mounts() -> list[str]:
     return prefix
 
 
-def _unpack(tar: Path, tree: Path) -> None:
+def versions(status: str, packages: Iterable[str]) -> str:
+    """A line "NAME VERSION" for each of these packages; status: of dpkg, as in its own file."""
+    found = dict(re.findall(r"^Package: (.+)\n(?:.+\n)*?Version: (.+)$", status, re.MULTILINE))
+    return "".join(f"{name} {found[name]}\n" for name in sorted(packages))
+
+
+def _unpack(tar: Path, tree: Path, more: tuple[str, ...]) -> None:
     """Unpack the tar without the files that depend on this host or this day."""
     tree.mkdir()
     folders: list[tuple[Path, int]] = []
     with tarfile.open(tar) as archive:
         for member in archive:
             name = member.name.removeprefix("./").rstrip("/")
+            if more and name == DPKG_STATUS and (data := archive.extractfile(member)):
+                status = data.read().decode()
             if name in ("", ".") or f"{name}/".startswith(NOT_THE_GUESTS):
                 continue
             path = tree / name
@@ -117,20 +129,27 @@ def _unpack(tar: Path, tree: Path) -> None:
                 path.chmod(member.mode)
     for name in EMPTY:
         (tree / name).mkdir(exist_ok=True)
+    if more:
+        (tree / GUEST_PACKAGES.removeprefix("/")).write_text(versions(status, more))
     for path, mode in folders:
         path.chmod(mode)
 
 
-def _make_file_system(tar: Path, image: Path) -> None:
+def _make_file_system(tar: Path, image: Path, more: tuple[str, ...]) -> None:
     with tools.workplace() as place:
         tree = place.folder / "tree"
-        _unpack(tar, tree)
+        _unpack(tar, tree, more)
         used, entries = ext4.sizes(tree)
         inodes = entries + 16384
         size = used + used // 20 + inodes * 256 + (16 << 20) + FREE
-        more = ["-J", "size=16"]
         finished = ext4.make(
-            place, tree, "root", size=size >> 20 << 20, inodes=inodes, more=more, keep_modes=True
+            place,
+            tree,
+            "root",
+            size=size >> 20 << 20,
+            inodes=inodes,
+            more=["-J", "size=16"],
+            keep_modes=True,
         )
         shutil.move(finished, image)
 
@@ -145,6 +164,6 @@ def build(more: tuple[str, ...] = (), *, mirror: str | None = None) -> Path:
         tar = image.with_name("root.tar")
         _debootstrap(tar, more, mirror)
         tools.root(mirror)
-        _make_file_system(tar, image)
+        _make_file_system(tar, image, more)
 
     return cache.built("images", f"{bootstrap.SUITE}-{key(more)}.ext4", write)

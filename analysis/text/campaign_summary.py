@@ -27,7 +27,7 @@ from analysis.text import causes as causes_text
 from analysis.text import hosts, layout, lost_programs, workload_tables
 from analysis.text.compare_text import together, verdict_lines
 from analysis.text.layout import WIDTH, paragraph
-from analysis.text.machine import references, swaps
+from analysis.text.machine import daemons, references, swaps
 from analysis.text.verdict_table import IN_SUMMARY, legend
 from analysis.verdicts import cause_table
 from analysis.verdicts.cause_table import Causes
@@ -86,6 +86,8 @@ def _facts(campaign: Campaign) -> Iterator[str]:
     labels = display_labels(campaign)
     if words := swaps(campaign, labels):
         yield from paragraph(f"Swap: {words}.", "  ")
+    if words := daemons(campaign, labels):
+        yield from paragraph(f"Daemons: {words}.", "  ")
     yield from lost_programs.section(campaign, labels)
 
 

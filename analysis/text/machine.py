@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What meta.json says about a run's machine, in words; empty where it says nothing."""
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 from analysis.reading.facts import swap_kind
@@ -9,7 +10,7 @@ from analysis.reading.load import Campaign, Run
 from analysis.reading.settings import as_set, changed, model_of
 from analysis.reading.words import NOT_AVAILABLE, first_names, safe_line
 from analysis.text.layout import entry
-from contract import values
+from contract import remedy, values
 from contract.option_table import ROWS
 from contract.options import flag
 from contract.swap import DISK, NONE, ZRAM
@@ -131,6 +132,23 @@ def swaps(campaign: Campaign, labels: Mapping[str, str]) -> str:
         for kind in kinds:
             who.setdefault(kind, {})[safe_line(labels[variant], 60)] = None
     return "; ".join(f"{kind}: {first_names(list(names), SHOWN)}" for kind, names in who.items())
+
+
+def daemons(campaign: Campaign, labels: Mapping[str, str]) -> str:
+    """'earlyoom 1.7-1: a; nohang 0.2.0-1: b', by remedy's package; empty if no run says it."""
+    who: dict[str, dict[str, None]] = {}
+    runs = campaign.variants()
+    for variant in campaign.plan.variants:
+        treated = remedy.of_variant(variant)
+        packages = treated.packages if treated else ()
+        recorded = [run.fact("remedy", "packages") for run in runs.get(variant.label, ())]
+        for name, versions in itertools.product(packages, recorded):
+            if isinstance(versions, dict) and name in versions:
+                daemon = f"{name} {safe_line(versions[name], 60)}"
+                who.setdefault(daemon, {})[safe_line(labels[variant.label], 60)] = None
+    return "; ".join(
+        f"{daemon}: {first_names(list(names), SHOWN)}" for daemon, names in who.items()
+    )
 
 
 def memory(runs: Sequence[Run]) -> str:

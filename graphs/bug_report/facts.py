@@ -15,6 +15,7 @@ from analysis.reading.words import plural, safe_line, seconds
 from analysis.text.layout import WIDTH, entry, indented, paragraph
 from analysis.text.machine import (
     cpus,
+    daemons,
     disk,
     known,
     listed,
@@ -191,6 +192,8 @@ def machine(compared: Compared) -> Iterator[str]:
     yield from listed("disk", [*disk(run, LIMIT), *([] if own_swaps else [swap(run, LIMIT)])])
     if own_swaps:
         yield from entry("swap", own_swaps)
+    if own_daemons := daemons(compared.campaign, compared.labels):
+        yield from entry("daemons", own_daemons)
     yield from listed("workload", workload(run))
     lines = Counter(safe_line(other.fact("cmdline"), 2000) for other in runs)
     for line, count in lines.most_common(4):

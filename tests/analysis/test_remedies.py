@@ -162,3 +162,22 @@ def test_a_limit_makes_seconds_at_least_so_many(tmp_path: Path) -> None:
     run(tmp_path / "treated" / "1", 1.0, ends, state="oom", outcome="deadline", oom_kills=1)
     compared = campaign(tmp_path, "treated")
     assert [unfinished(each) for each in compared.campaign.variants()["treated"]] == [True]
+
+
+def test_the_versions_of_daemons_are_named_in_each_text(tmp_path: Path) -> None:
+    untreated(tmp_path, 2)
+    for n in (1, 2):
+        run(tmp_path / "treated" / str(n), 40.0, {"gitk-1": (45.0, DONE)}, log=LOG)
+        path = tmp_path / "treated" / str(n) / "meta.json"
+        meta = json.loads(path.read_text())
+        meta["remedy"]["packages"] = {"earlyoom": "1.7-1", "nohang": "0.2.0-1"}
+        path.write_text(json.dumps(meta))
+    compared = campaign(tmp_path, "treated")
+    for text in (
+        compare_text.text(compared),
+        summary_files.summary(compared.campaign, compared),
+    ):
+        assert "\nDaemons: earlyoom 1.7-1: treated.\n" in text and "nohang" not in text
+    meta["remedy"]["packages"] = ["earlyoom"]  # results of a stranger
+    path.write_text(json.dumps(meta))
+    assert "Daemons: earlyoom 1.7-1: treated." in compare_text.text(campaign(tmp_path, "treated"))
