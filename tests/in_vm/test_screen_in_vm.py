@@ -31,6 +31,13 @@ def test_an_idle_editor_and_an_idle_gitk_show_letters_at_once(run: Run) -> None:
     assert max(key.late for key in run.window_keys.keys) < AT_ONCE_S
 
 
+def test_idle_terminals_echo_at_once(run: Run) -> None:
+    assert run.keys
+    keys = run.keys.keys
+    assert {key.program for key in keys} == {"shell", "editor", "pager"}
+    assert all(key.shown for key in keys) and max(key.late for key in keys) < AT_ONCE_S
+
+
 def test_the_prober_neither_faults_nor_is_late(run: Run) -> None:
     assert not of_run(run)
     reports = [event for event in run.events if event.get("name") == "keys"]
