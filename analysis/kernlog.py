@@ -39,8 +39,8 @@ SHOWN_ROWS = 20
 
 STDIN = "(standard input)"
 JOURNAL = "journalctl -k -b -1 | python3 -m analysis.kernlog -"  # the log of the previous boot
-# A line that journalctl does not print of itself ("-- No entries --").
-_LINE = re.compile(rb"^(?!-- |\s*$).", re.MULTILINE)
+# A line with text, other than journalctl's own ("-- No entries --").
+_TEXT = re.compile(rb"^(?!-- )[^\S\n]*\S", re.MULTILINE)
 
 
 class Summary:
@@ -100,7 +100,7 @@ def _pieces(name: str) -> Iterator[bytes]:
     openers: dict[str, Callable[[str], Any]] = {"gz": gzip.GzipFile, "xz": lzma.LZMAFile}
     try:
         if name == "-":
-            yield from _piped(iter(lambda: sys.stdin.buffer.read(CHUNK), b""))
+            yield from iter(lambda: sys.stdin.buffer.read(CHUNK), b"")
             return
         with openers.get(name.rpartition(".")[2], io.FileIO)(name) as stream:
             yield from iter(lambda: stream.read(CHUNK), b"")
@@ -112,22 +112,25 @@ def _pieces(name: str) -> Iterator[bytes]:
         raise UserError(f"{safe_line(name)}: {error.strerror or error}") from error
 
 
-def _piped(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The pieces; UserError behind them if they hold no line: the journal was not readable."""
-    begin = b""
-    for piece in pieces:
-        begin = begin if _LINE.search(begin) else begin[-CHUNK:] + piece
+def _not_empty(name: str) -> Iterator[bytes]:
+    """A log's bytes; raises UserError at the end if no line has text: nobody may read the journal.
+
+    A piece that begins within a line counts as the beginning of one.
+    """
+    empty = True
+    for piece in _pieces(name):
+        empty = empty and not _TEXT.search(piece)
         yield piece
-    if not _LINE.search(begin):
+    if empty:
         raise UserError(
-            f"{STDIN}: empty, so nothing is known",
-            hint="run journalctl with sudo; it keeps earlier boots only in /var/log/journal",
+            f"{STDIN if name == '-' else safe_line(name)}: empty, so nothing is known",
+            hint="read a journal with sudo; earlier boots are kept only in /var/log/journal",
         )
 
 
 def _print_json(names: list[str], *, full: bool) -> None:
     for name in names:
-        for record in parse(_pieces(name), Log()):
+        for record in parse(_not_empty(name), Log()):
             values = as_json(record, full=full)
             if len(names) > 1:
                 values["file"] = name
@@ -139,7 +142,7 @@ def _print_text(names: list[str], *, full: bool) -> None:
         summary = Summary()
         # The summary comes first, and a log can hold more records than memory.
         with tempfile.TemporaryFile("w+", encoding="utf-8") as listed:
-            for record in parse(_pieces(name), summary.log):
+            for record in parse(_not_empty(name), summary.log):
                 summary.add(record)
                 listed.write(attach([record]) if full else f"  {headline(record)}\n")
             print("\n".join(summary.text(STDIN if name == "-" else name)))

@@ -7,12 +7,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from contract.run_files import GUEST_PACKAGES
 from setup import meminfo
 from setup.devices.device import number_of, sys_folder
 
 
 def facts() -> dict[str, Any]:
-    """Kernel, command line, memory, CPUs and a clock anchor.
+    """Kernel, command line, memory, CPUs, a clock anchor, packages added to a guest's image.
 
     Facts that cannot be read are left out.
     """
@@ -29,6 +30,8 @@ def facts() -> dict[str, Any]:
     model = re.search(r"model name\s*:\s*(.+)", _text("/proc/cpuinfo"))
     if model:
         known["cpu_model"] = model[1].strip()
+    if packages := _text(GUEST_PACKAGES):
+        known["packages"] = dict(line.split() for line in packages.splitlines())
     return known
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from contract import values
-from contract.run_files import GUEST_PACKAGES
 from contract.variant import Variant
 from errors import UserError
 from monitors.streams import AnyProgram
@@ -26,7 +25,6 @@ from workloads import load_output, memcg
 from workloads.companions import DIES_WITH_US
 
 LOG = mapper.RUN / "daemon.log"
-PACKAGES = Path(GUEST_PACKAGES)
 SLICE = "desktop-freeze-slice"
 STARTED_S = 1.0  # a daemon that cannot run has ended by then
 GRACE_S = 10.0
@@ -71,10 +69,9 @@ def _in_scope(program: AnyProgram) -> AnyProgram:
 def around(variant: Variant) -> Iterator[dict[str, Any]]:
     """Run the variant's daemon and set its control group up; yields the facts for meta.json.
 
-    `name`, `daemon`, `packages` (of all remedies in this guest, with their versions), `slice` (as
-    the kernel reads it back), `managed` (the groups that were sent to systemd-oomd), and on leaving
-    `daemon_alive` and `log`, the daemon's last lines. UserError if the daemon is missing or ends at
-    once, or if the group cannot be made.
+    `name`, `daemon`, `slice` (as the kernel reads it back), `managed` (the groups that were sent to
+    systemd-oomd), and on leaving `daemon_alive` and `log`, the daemon's last lines. UserError if
+    the daemon is missing or ends at once, or if the group cannot be made.
     """
     facts: dict[str, Any] = {"name": variant.remedy}
     files = dict(variant.slice)
@@ -115,8 +112,6 @@ def _daemon(command: str, facts: dict[str, Any]) -> Iterator[None]:
     if not shutil.which(argv[0]):
         raise UserError(f"{argv[0]} is not installed on this machine", hint="install its package")
     facts["daemon"] = command
-    if PACKAGES.exists():
-        facts["packages"] = dict(line.split() for line in PACKAGES.read_text().splitlines())
     LOG.parent.mkdir(parents=True, exist_ok=True)
     with open(LOG, "wb") as log:
         daemon = subprocess.Popen(

@@ -53,12 +53,13 @@ NOT_THE_GUESTS = (
 DPKG_STATUS = "var/lib/dpkg/status"
 EMPTY = ("dev", "proc", "run", "sys", "tmp", "var/cache", "var/log")
 FREE = 256 << 20
-FORMAT = 4
+FORMAT = 3
 
 
 def key(more: tuple[str, ...] = ()) -> str:
     """The image's key in the cache: it changes if the contents would."""
-    return cache.key(str(FORMAT), bootstrap.SUITE, str(FREE), *PACKAGES, *more, *LEFT_OUT)
+    parts = (str(FORMAT), bootstrap.SUITE, str(FREE), *PACKAGES, *more, *LEFT_OUT)
+    return cache.key(*parts, *((GUEST_PACKAGES,) if more else ()))
 
 
 def describe(more: tuple[str, ...] = ()) -> str:
@@ -108,11 +109,13 @@ def _unpack(tar: Path, tree: Path, more: tuple[str, ...]) -> None:
     """Unpack the tar without the files that depend on this host or this day."""
     tree.mkdir()
     folders: list[tuple[Path, int]] = []
+    status = ""
     with tarfile.open(tar) as archive:
         for member in archive:
             name = member.name.removeprefix("./").rstrip("/")
-            if more and name == DPKG_STATUS and (data := archive.extractfile(member)):
-                status = data.read().decode()
+            if name == DPKG_STATUS and (data := archive.extractfile(member)) is not None:
+                with data:
+                    status = data.read().decode()
             if name in ("", ".") or f"{name}/".startswith(NOT_THE_GUESTS):
                 continue
             path = tree / name

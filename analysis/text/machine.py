@@ -141,14 +141,15 @@ def daemons(campaign: Campaign, labels: Mapping[str, str]) -> str:
     for variant in campaign.plan.variants:
         treated = remedy.of_variant(variant)
         packages = treated.packages if treated else ()
-        recorded = [run.fact("remedy", "packages") for run in runs.get(variant.label, ())]
+        recorded = [run.fact("packages") for run in runs.get(variant.label, ())]
         for name, versions in itertools.product(packages, recorded):
-            if isinstance(versions, dict) and name in versions:
-                daemon = f"{name} {safe_line(versions[name], 60)}"
+            version = versions.get(name) if isinstance(versions, dict) else None
+            if isinstance(version, str):
+                daemon = f"{name} {safe_line(version, 60)}"
                 who.setdefault(daemon, {})[safe_line(labels[variant.label], 60)] = None
-    return "; ".join(
-        f"{daemon}: {first_names(list(names), SHOWN)}" for daemon, names in who.items()
-    )
+    listed = [f"{daemon}: {first_names(list(names), SHOWN)}" for daemon, names in who.items()]
+    more = f"; and {len(listed) - SHOWN:,} more" if len(listed) > SHOWN else ""
+    return "; ".join(listed[:SHOWN]) + more
 
 
 def memory(runs: Sequence[Run]) -> str:

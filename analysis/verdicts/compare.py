@@ -15,7 +15,7 @@ from analysis.reading import facts
 from analysis.reading.load import Campaign, Run, first_described
 from analysis.reading.words import safe_line
 from analysis.stall_causes.causes import RunCauses
-from analysis.verdicts import cause_table, slow_keys, vmstat
+from analysis.verdicts import cause_table, vmstat
 from analysis.verdicts import notes as notes_of
 from analysis.verdicts.blame import blame
 from analysis.verdicts.by_workload import by_workload
@@ -24,6 +24,7 @@ from analysis.verdicts.compared import Compared
 from analysis.verdicts.felt import Felt, felt_with, with_losses
 from analysis.verdicts.judge import Pair, judge, judge_failures, judge_spread
 from analysis.verdicts.sentences import alone, sentence
+from analysis.verdicts.slow_keys import Shares, slow_keys_sentence
 from analysis.verdicts.verdict import Comparison, Failures, Limited, Sample
 from contract.plan import Plan
 from contract.workload import STALLED, Description
@@ -200,11 +201,11 @@ def _compared(
             failures[variant],
             (felt.get(variant), with_base),
         )
-    if with_base is not None:
-        for variant in set(felt) & set(primary):
-            word, keys = primary[variant].verdict, felt[variant].keys
-            contrast = slow_keys.sentence(word, labels[base], keys, with_base.keys)
-            answers[variant] = answers[variant].and_then(contrast)
+    shares = {variant: _shares_of_all(group, variant, felt[variant]) for variant in felt}
+    for variant, comparison in primary.items():
+        both = shares.get(variant, {}), shares.get(base, {})
+        of_keys = slow_keys_sentence(comparison.verdict, labels[base], *both)
+        answers[variant] = answers[variant].and_then(of_keys)
     blamed = {}
     if metric.key == STALLED:  # causes are parts of the stalled seconds
         blamed = blame(group.why, base, primary, level=plan.level, margin=plan.margin)
@@ -232,6 +233,15 @@ def _compared(
         blame=blamed,
         counters=vmstat.kernel_counters(group.by_variant, group.variants, figures, plan.level),
     )
+
+
+def _shares_of_all(group: _Group, variant: str, felt: Felt) -> Shares:
+    """The variant's shares of slow keys, if every run that counts has one."""
+    return {
+        key: shares
+        for key, shares in felt.keys.items()
+        if key in group.samples and len(shares) == group.samples[key][variant].runs
+    }
 
 
 def _ordered(campaign: Campaign, asked: str | None, notes: list[str]) -> list[str]:

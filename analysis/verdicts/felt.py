@@ -26,7 +26,7 @@ from analysis.figures.stalls import worst
 from analysis.reading.load import Run
 from analysis.reading.streams import STALL
 from analysis.reading.words import percent, seconds
-from analysis.verdicts.slow_keys import Shares, slow_keys
+from analysis.verdicts.slow_keys import Shares, slow_key_shares
 from analysis.verdicts.verdict import Comparison, Sample
 from contract import remedy
 from contract.plan import Plan
@@ -76,7 +76,7 @@ def felt_with(
             frozen.failed,
             words,
             cut,
-            slow_keys(going),
+            slow_key_shares(going),
         )
     return felt
 

@@ -26,7 +26,7 @@ class Answer:
         return f"{self.head} {self.figures}" if self.figures else self.head
 
     def and_then(self, sentence: str) -> "Answer":
-        """The answer with this sentence, if it is one, added at its end."""
+        """The answer with this sentence at its end, unless it is empty."""
         if not sentence:
             return self
         if not self.figures:

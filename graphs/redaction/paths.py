@@ -22,7 +22,8 @@ _VALUE = (
     r"(?:\"([^\"\n<>]{1,1000})|'([^'\n<>]{1,1000})|([^\s\"'<>]{1,1000}))"
 )
 _BEGIN = r"(?<![\w./>-])"
-_IS = r"(?:=|[ \t]{1,2})[\"']?(?:ssh:)?"
+_EQUALS = r"(?:=|[ \t]{1,2})"
+_IS = rf"{_EQUALS}[\"']?"
 # The suite's options whose value is a secret, and those of whose file the folder is one.
 WHOLE = ("repo", "music", "tree")
 OF_FILES = (
@@ -32,12 +33,10 @@ OF_FILES = (
     "plan",
     "device",
     "destroy-data",
-    "daemon",
     "modules",
     "patch",
     "qemu",
     "bisect-hunks",
-    "on",
 )
 # A path that is neither the system's nor below a home, where other rules apply.
 ELSEWHERE = rf"(?!/{SYSTEM}/|/(?:home|Users|root)/)"
@@ -66,11 +65,25 @@ OPTIONS = (
     rule("path", "--", rf"--(?:out|resume|run-dir){_VALUE}"),
 )
 PATHS = (
+    # In quotes a folder may have spaces.
+    rule(
+        "path",
+        "--",
+        rf"--(?:{'|'.join(OF_FILES)}){_EQUALS}"
+        rf"(?:\"(?:git:)?{ELSEWHERE}(/[^\"\n<>,]{{1,1000}})(?=/[^\"/\n<>,]{{1,255}}[\",])"
+        rf"|'(?:git:)?{ELSEWHERE}(/[^'\n<>,]{{1,1000}})(?=/[^'/\n<>,]{{1,255}}[',]))",
+        learn=True,
+    ),
     rule(
         "path",
         "/",
-        rf"(?:--(?:{'|'.join(OF_FILES)}){_IS}|\b(?:modules|patch|config)=[\"']?|\bgit:){_FOLDER}",
+        rf"(?:--(?:{'|'.join(OF_FILES)}){_EQUALS}|\b(?:modules|patch|config)=[\"']?|\bgit:){_FOLDER}",
         learn=True,
+    ),
+    rule("path", "--on", rf"--on{_IS}ssh:{_FOLDER}", learn=True),
+    # Of a command its first word or another one.
+    rule(
+        "path", "--daemon", rf"--daemon{_IS}(?:[^\n\"'<>]{{0,1000}}?[ \t=])?{_FOLDER}", learn=True
     ),
     # The second of several patches, and of the two trees of --bisect-hunks.
     rule("path", ".", rf"\.(?:patch|diff) {_FOLDER}", learn=True),

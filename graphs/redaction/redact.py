@@ -16,7 +16,7 @@ from graphs.redaction.domains import FULL_NAME
 from graphs.redaction.known_names import KnownNames
 from graphs.redaction.name_contexts import CONTEXTS, named
 from graphs.redaction.rules import Rule, secret
-from graphs.redaction.secret_keys import folder_of, kept_file, kind_of
+from graphs.redaction.secret_keys import folders_of, kept_file, kind_of
 from graphs.redaction.secret_names import Secrets, is_public, is_searchable
 from graphs.redaction.secret_patterns import FIRST_RULES, RULES
 from graphs.redaction.spelling import plain_name
@@ -208,8 +208,9 @@ class Redactor:
             self._learn_bare(kind, value)
         elif kind in ("uuid", "mac"):
             self._learn_bare(kind, re.sub("[^0-9a-z]", "", value.lower()))
-        elif folder := folder_of(value, key):
-            self._learn_words("path", folder)
+        elif folders := folders_of(value, key):
+            for folder in folders:
+                self._learn_words("path", folder)
         elif key.lower().endswith("model") and (match := IN_MODEL.pattern.search(value)):
             self._learn_secret(IN_MODEL, match)
 

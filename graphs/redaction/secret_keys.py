@@ -24,11 +24,12 @@ KEYS = {
         r"|(?:api|access|private|auth)_?key)|CONFIG_BUILD_SALT",
         "iqn": r"iqn|(?:host|sub|sys)?nqn|initiator(?:_?name)?",
         "label": r"(?:fs|part|volume|disk)_?label",
-        "path": rf"{'|'.join(WHOLE)}|out|resume|artist|album|track|cwd|working_directory",
+        "path": rf"{'|'.join(WHOLE)}|out|resume|run_dir|artist|album|track|cwd|working_directory",
     }.items()
 }
 # Keys whose value may be a user's file: then its folder is a secret.
 FOLDERS = re.compile("|".join((*OF_FILES, "spec", "image")).replace("-", "_"), re.IGNORECASE)
+COMMAND = "daemon"
 FOLDER = re.compile(rf"({ELSEWHERE}/[^\n<>,]{{1,4000}}?)(?=/[^/\n,]{{1,255}}(?:,|$))")
 _BARE_MAC = re.compile(r"(?:[0-9a-f]{2}[:.-]?){6,20}", re.IGNORECASE)
 _VERSION = re.compile(r"v?[0-9][0-9.]{0,16}[\w.+~-]{0,64}")
@@ -54,11 +55,12 @@ def kind_of(value: str, key: str) -> str:
     return ""
 
 
-def folder_of(value: str, key: str) -> str:
-    """The folder of a value that is a user's file, by its key; '' if there is none."""
-    if key and FOLDERS.fullmatch(key) and (match := FOLDER.match(value)):
-        return match[1]
-    return ""
+def folders_of(value: str, key: str) -> list[str]:
+    """The folders of a value that is a user's file, or a command with such files, by its key."""
+    if not key or not (key.lower() == COMMAND or FOLDERS.fullmatch(key)):
+        return []
+    words = re.split(r"[\s=]+", value) if key.lower() == COMMAND else [value]
+    return [match[1] for word in words if (match := FOLDER.match(word))]
 
 
 def kept_file(path: str) -> str:

@@ -471,7 +471,10 @@ def test_standard_input_missing_and_damaged_files(tmp_path: Path) -> None:
         for options in ([], ["--json"]):
             ended = run(*options, given=quiet)
             assert (ended.returncode, ended.stdout) == (3, b"") and ended.stderr.count(b"\n") == 1
-            assert b"empty, so nothing is known (run journalctl with sudo" in ended.stderr
+            assert b"empty, so nothing is known (read a journal with sudo" in ended.stderr
+        (tmp_path / "quiet").write_bytes(quiet)
+        ended = run(str(tmp_path / "quiet"))
+        assert ended.returncode == 3 and b"/quiet: empty, so nothing is known" in ended.stderr
     for healthy in (b"[    1.000000] x\n", b"x", b"-- No entries --\n[    1.000000] x\n"):
         assert run(given=healthy).stdout.strip().endswith(b"no record")
     (tmp_path / "x.gz").write_bytes(gzip.compress(raw)[:900])
@@ -484,6 +487,11 @@ def test_standard_input_missing_and_damaged_files(tmp_path: Path) -> None:
         main(["/var/log/missing/kern.log"])
     # Debian 12 has no kern.log: the line says what to do there.
     assert "no such file (journalctl -k -b -1 | python3 -m analysis.kernlog -)" in str(caught.value)
+
+
+def test_a_log_of_empty_lines_takes_no_longer_than_another() -> None:
+    ended = run(given=b"\n" * (4 << 20))
+    assert ended.returncode == 3 and b"empty" in ended.stderr
 
 
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:

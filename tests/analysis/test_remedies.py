@@ -170,7 +170,7 @@ def test_the_versions_of_daemons_are_named_in_each_text(tmp_path: Path) -> None:
         run(tmp_path / "treated" / str(n), 40.0, {"gitk-1": (45.0, DONE)}, log=LOG)
         path = tmp_path / "treated" / str(n) / "meta.json"
         meta = json.loads(path.read_text())
-        meta["remedy"]["packages"] = {"earlyoom": "1.7-1", "nohang": "0.2.0-1"}
+        meta["packages"] = {"earlyoom": "1.7-1", "nohang": "0.2.0-1"}
         path.write_text(json.dumps(meta))
     compared = campaign(tmp_path, "treated")
     for text in (
@@ -178,6 +178,15 @@ def test_the_versions_of_daemons_are_named_in_each_text(tmp_path: Path) -> None:
         summary_files.summary(compared.campaign, compared),
     ):
         assert "\nDaemons: earlyoom 1.7-1: treated.\n" in text and "nohang" not in text
-    meta["remedy"]["packages"] = ["earlyoom"]  # results of a stranger
-    path.write_text(json.dumps(meta))
-    assert "Daemons: earlyoom 1.7-1: treated." in compare_text.text(campaign(tmp_path, "treated"))
+    for strange in (["earlyoom"], {"earlyoom": None}, {"earlyoom": ["1.7"]}, "earlyoom"):
+        meta["packages"] = strange
+        path.write_text(json.dumps(meta))
+        assert "\nDaemons: earlyoom 1.7-1: treated" in compare_text.text(
+            campaign(tmp_path, "treated")
+        )
+    for n in range(3, 60):
+        run(tmp_path / "treated" / str(n), 40.0, {"gitk-1": (45.0, DONE)}, log=LOG)
+        meta["packages"] = {"earlyoom": f"{n}"}
+        (tmp_path / "treated" / str(n) / "meta.json").write_text(json.dumps(meta))
+    text = " ".join(compare_text.text(campaign(tmp_path, "treated")).split())
+    assert "Daemons: earlyoom 1.7-1: treated;" in text and "; and 52 more." in text

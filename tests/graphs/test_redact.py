@@ -39,6 +39,13 @@ def taught(*texts: str) -> Redactor:
     return redactor
 
 
+def in_json(values: dict[str, Any]) -> Any:
+    """The values of a meta.json, redacted."""
+    redactor, raw = taught(), json.dumps(values).encode()
+    learn("meta.json", raw, redactor)
+    return json.loads(redacted("meta.json", raw, redactor))
+
+
 # (text, what it is afterwards)
 SECRETS = [
     ("mac 52:54:00:aA:bb:cc: up", "mac <mac-1>: up"),
@@ -133,11 +140,35 @@ def _options_with_a_path() -> list[str]:
 
 @pytest.mark.parametrize("option", _options_with_a_path())
 @pytest.mark.parametrize("form", ["{} {}", "{}={}", "{} '{}'", '{}="{}"'])
-def test_each_option_with_a_users_path_loses_its_folder(option: str, form: str) -> None:
+def test_each_option_with_a_users_absolute_path_loses_its_folder(option: str, form: str) -> None:
     kind = {"--kernel": "git:", "--on": "ssh:"}.get(option, "")
     text = f"run_test.sh {form.format(option, f'{kind}/vault/zeta/eta.toml')} --runs 2"
     shown = taught(text).text(text)
     assert "zeta" not in shown and shown.endswith(" --runs 2")
+
+
+@pytest.mark.parametrize("option", sorted({*_options_with_a_path()} - {"--on", "--daemon"}))
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_a_quoted_path_may_hold_a_space(option: str, quote: str) -> None:
+    text = f"run_test.sh {option} {quote}/vault/my zeta/eta.toml{quote} --runs 2"
+    shown = taught(text).text(text)
+    assert "zeta" not in shown and shown.endswith(" --runs 2")
+
+
+@pytest.mark.parametrize("option", _options_with_a_path())
+def test_the_same_value_goes_from_json(option: str) -> None:
+    key = option.removeprefix("--").replace("-", "_")
+    if key == "on":
+        pytest.skip("no file keeps it")
+    shown = in_json({key: "/vault/zeta/eta.toml"})
+    assert "zeta" not in shown[key]
+
+
+def test_of_a_daemons_command_only_folders_go() -> None:
+    command = "/opt/nohang/bin/nohang -p 5/10 --config /vault/zeta/eta.conf"
+    shown = in_json({"daemon": command, "log": [f"run_test.sh --daemon '{command}' --runs 2"]})
+    wanted = "<path-1>/nohang -p 5/10 --config <path-2>/eta.conf"
+    assert shown == {"daemon": wanted, "log": [f"run_test.sh --daemon '{wanted}' --runs 2"]}
 
 
 def test_the_options_with_a_path_are_known_by_their_help() -> None:

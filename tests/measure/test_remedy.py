@@ -43,21 +43,6 @@ def test_a_daemon_lives_as_long_as_the_run_and_its_log_is_kept(tmp_path: Path) -
     assert facts["daemon"] == variant.daemon
 
 
-def test_the_versions_of_the_guests_packages_are_facts_of_a_run_with_a_daemon(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    packages = tmp_path / "packages"
-    packages.write_text("earlyoom 1.7-1\nsystemd-oomd 252.39-1~deb12u1\n")
-    monkeypatch.setattr(remedy, "PACKAGES", packages)
-    with remedy.around(Variant("k", daemon=script(tmp_path, TALKS))) as facts:
-        pass
-    assert facts["packages"] == {"earlyoom": "1.7-1", "systemd-oomd": "252.39-1~deb12u1"}
-    packages.unlink()  # this machine
-    with remedy.around(Variant("k", daemon=script(tmp_path, TALKS))) as facts:
-        pass
-    assert "packages" not in facts
-
-
 def test_a_daemon_that_will_not_do_says_why(tmp_path: Path) -> None:
     ended = script(tmp_path, "import sys; sys.exit('no such config')")
     with (
