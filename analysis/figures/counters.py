@@ -7,9 +7,11 @@ import numpy as np
 
 from analysis.reading.latency_log import Floats
 from analysis.reading.load import Run
+from contract.run_files import MEMINFO, PRESSURE
 
 PAGES_PER_MIB = 256.0  # pages of 4,096 bytes
 KIB_PER_MIB = 1024.0
+PRESSURE_SPAN_S = 10.0  # systemd-oomd and `avg10` of /proc/pressure use it, too
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,27 @@ def peak(run: Run, table: str, name: str) -> float | None:
     """The highest sample of a gauge, in the file's unit; None: not available."""
     column = run.column(table, name)
     return None if column is None else float(column[1].max())
+
+
+def least_share(run: Run, name: str, total: str) -> float | None:
+    """The lowest sample of a row of /proc/meminfo, in per cent of another row; None: unknown."""
+    part, whole = run.column(MEMINFO, name), peak(run, MEMINFO, total)
+    return 100 * float(part[1].min()) / whole if part is not None and whole else None
+
+
+def worst_pressure(run: Run) -> float | None:
+    """The largest share (per cent) of PRESSURE_SPAN_S in which all programs waited for memory.
+
+    From `full` of /proc/pressure/memory; of a shorter run it is the share of the whole run. None:
+    not available.
+    """
+    column = run.column(PRESSURE, "memory_full_us")
+    if column is None or len(column[0]) < 2 or column[0][-1] <= column[0][0]:
+        return None
+    elapsed, waited = column[0], column[1] / 1e6
+    span = min(PRESSURE_SPAN_S, float(elapsed[-1] - elapsed[0]))
+    waits = np.interp(elapsed + span, elapsed, waited) - waited  # from each sample on
+    return 100 * min(1.0, float(waits.max()) / span)
 
 
 def worst_lateness(run: Run) -> float | None:

@@ -215,7 +215,7 @@ STAYS = [
     ("mapper/tresor77-daten", "tresor77", "names of volumes and volume groups"),
     ("ssid=Zwei Netze77", "Netze77", "the second word of a name that has no quotes"),
     ("https://github.com/dritter77/x", "dritter77", "the path of a URL"),
-    ("opened /tmp/dritter77/x", "dritter77", "the system's folders (`/tmp/NAME`)"),
+    ("opened /tmp/zehnter77/x", "zehnter77", "the system's folders (`/tmp/NAME`)"),
     ("opened /opt/vierter77/x", "vierter77", "a folder elsewhere (`/opt/NAME`"),
     ("opened /sechster77/x", "sechster77", "a folder elsewhere"),
     ("MAC 8c 16 45 87 ab 77", "8c 16 45 87", "spelled as no program spells it"),
