@@ -23,6 +23,13 @@ def rest_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tmp_path_factory.mktemp("rest"), "rest_driver", "rings", "-luring")
 
 
+@pytest.fixture(scope="module")
+def order_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(
+        tmp_path_factory.mktemp("order"), "order_driver", "rings", "-luring", "-pthread"
+    )
+
+
 @pytest.mark.parametrize("flags", [0, SQE128])
 def test_requests_of_files_are_done_and_nothing_else_is_waited_for(
     program: Path, tmp_path: Path, flags: int
@@ -34,8 +41,17 @@ def test_requests_of_files_are_done_and_nothing_else_is_waited_for(
     waits, taken, ended, left = (part.split() for part in done.stdout.split(":"))
     assert waits == ["1"]
     assert taken == ["4096", "12288", "20480", "3"]  # each as it is taken, and their number
-    assert sorted(ended) == ["0=4096", "16384=0", "8192=4096"]  # the file ends at 16384
+    assert ended == ["0=4096", "8192=4096", "16384=0"]  # the file ends at 16384
     assert left == ["0", "0"]
+
+
+def test_requests_end_in_their_order_whatever_the_host_does_first(
+    order_program: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("abcd")
+    words = [str(order_program), str(tmp_path / "file")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.split()) == (0, ["1=1", "2=1", "3=1", "4=1"])
 
 
 @pytest.mark.parametrize("parts", [0, 1, 2])

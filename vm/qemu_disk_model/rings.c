@@ -18,7 +18,6 @@
 #include "qemu.h"
 
 #define MOST_RESULTS 8192 /* completions that QEMU has not handled yet; QEMU's own limit is 256 */
-#define MOST_AWAITED 512 /* requests per submission; QEMU's rings have 128 entries */
 
 struct io_uring *rings[MOST_RINGS];
 int n_rings;
@@ -144,27 +143,29 @@ void do_the_rest(const struct io_uring_sqe *request, struct io_uring_cqe *result
 		}
 }
 
+/* Submit the first request in the ring; wait for its end if it is of a file. */
+static void finish_first(struct io_uring *ring)
+{
+	const struct io_uring_sqe request = *entry(ring, ring->sq.sqe_head);
+	struct io_uring_cqe *result = NULL;
+
+	do {
+		submit_all(ring, is_of_a_file(&request) ? io_uring_cq_ready(ring) + 1 : 0);
+		if (is_of_a_file(&request))
+			result = result_of(ring, request.user_data);
+	} while (io_uring_sq_ready(ring) || (is_of_a_file(&request) && !result));
+	if (result)
+		do_the_rest(&request, result);
+}
+
+/* One after the other: the host may finish them in any order, and the guest would see it. */
 void submit_and_finish(struct io_uring *ring)
 {
-	struct io_uring_sqe awaited[MOST_AWAITED];
-	unsigned int n_awaited = 0;
+	unsigned int all = ring->sq.sqe_tail;
 
-	for (unsigned int i = ring->sq.sqe_head; i != ring->sq.sqe_tail; i++)
-		if (is_of_a_file(entry(ring, i)) && n_awaited < MOST_AWAITED)
-			awaited[n_awaited++] = *entry(ring, i);
-	while (n_awaited || io_uring_sq_ready(ring)) {
-		unsigned int left = 0;
-
-		submit_all(ring, n_awaited ? io_uring_cq_ready(ring) + n_awaited : 0);
-		for (unsigned int i = 0; i < n_awaited; i++) {
-			struct io_uring_cqe *result = result_of(ring, awaited[i].user_data);
-
-			if (result)
-				do_the_rest(&awaited[i], result);
-			else
-				awaited[left++] = awaited[i];
-		}
-		n_awaited = left;
+	while (ring->sq.sqe_head != all) {
+		ring->sq.sqe_tail = ring->sq.sqe_head + 1;
+		finish_first(ring);
 	}
 }
 
