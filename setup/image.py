@@ -101,8 +101,8 @@ def _private_mounts() -> list[str]:
 
 def versions(status: str, packages: Iterable[str]) -> str:
     """A line "NAME VERSION" for each of these packages; status: of dpkg, as in its own file."""
-    found = dict(re.findall(r"^Package: (.+)\n(?:.+\n)*?Version: (.+)$", status, re.MULTILINE))
-    return "".join(f"{name} {found[name]}\n" for name in sorted(packages))
+    version_of = dict(re.findall(r"^Package: (.+)\n(?:.+\n)*?Version: (.+)$", status, re.MULTILINE))
+    return "".join(f"{name} {version_of[name]}\n" for name in sorted(packages))
 
 
 def _unpack(tar: Path, tree: Path, more: tuple[str, ...]) -> None:

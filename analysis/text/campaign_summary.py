@@ -27,7 +27,7 @@ from analysis.text import causes as causes_text
 from analysis.text import hosts, layout, lost_programs, workload_tables
 from analysis.text.compare_text import together, verdict_lines
 from analysis.text.layout import WIDTH, paragraph
-from analysis.text.machine import daemons, references, swaps
+from analysis.text.machine import differing
 from analysis.text.verdict_table import IN_SUMMARY, legend
 from analysis.verdicts import cause_table
 from analysis.verdicts.cause_table import Causes
@@ -81,13 +81,9 @@ def _of_one(
 
 def _facts(campaign: Campaign) -> Iterator[str]:
     """The machine, the swaps where they differ, and the programs that were killed."""
-    for modelled in references(campaign.runs):
-        yield from paragraph(f"Machine: {modelled}.", "  ")
     labels = display_labels(campaign)
-    if words := swaps(campaign, labels):
-        yield from paragraph(f"Swap: {words}.", "  ")
-    if words := daemons(campaign, labels):
-        yield from paragraph(f"Daemons: {words}.", "  ")
+    for sentence in differing(campaign, labels):
+        yield from paragraph(sentence, "  ")
     yield from lost_programs.section(campaign, labels)
 
 

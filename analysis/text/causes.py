@@ -176,8 +176,8 @@ def total_words(table: CauseTable, variant: str) -> tuple[str, str]:
     if total is None:
         return "", ""
     least = "≥" if variant in table.to_limit else ""
-    some = table.samples[UNEXPLAINED][variant]
-    return f"{least}{total:.1f} s", f"({runs_cell(some)} runs)" if some.missing else ""
+    sample = table.samples[UNEXPLAINED][variant]
+    return f"{least}{total:.1f} s", f"({runs_cell(sample)} runs)" if sample.missing else ""
 
 
 def table_lines(table: CauseTable, width: int) -> Iterator[str]:

@@ -9,7 +9,7 @@ from analysis.reading.words import first_names, plural, safe_line, short_label
 from analysis.text import causes as causes_text
 from analysis.text import layout, lost_programs, vmstat, workload_tables
 from analysis.text.layout import blocks, grid
-from analysis.text.machine import daemons, references, swaps
+from analysis.text.machine import differing
 from analysis.text.verdict_table import IN_FULL, legend, metric_cell, spread_rows, verdict_rows
 from analysis.verdicts.compared import Compared
 from analysis.verdicts.sentences import least_word, more_word
@@ -62,12 +62,8 @@ def _of_one(compared: Compared, width: int, colour: bool) -> str:
     lines: list[str] = []
     for variant in compared.variants:
         lines += wrap(compared.sentences[variant], width, subsequent_indent="  ")
-    for modelled in references(compared.campaign.runs):
-        lines += wrap(f"Machine: {modelled}.", width, subsequent_indent="  ")
-    if words := swaps(compared.campaign, compared.labels):
-        lines += wrap(f"Swap: {words}.", width, subsequent_indent="  ")
-    if words := daemons(compared.campaign, compared.labels):
-        lines += wrap(f"Daemons: {words}.", width, subsequent_indent="  ")
+    for sentence in differing(compared.campaign, compared.labels):
+        lines += wrap(sentence, width, subsequent_indent="  ")
     others = compared.variants[1:]
     if others:
         lines += ["", *wrap(f"{heading(compared.metric)}, against {_base(compared)}:", width), ""]

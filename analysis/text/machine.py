@@ -2,7 +2,7 @@
 """What meta.json says about a run's machine, in words; empty where it says nothing."""
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from analysis.reading.facts import swap_kind
 from analysis.reading.latency_log import number
@@ -131,7 +131,11 @@ def swaps(campaign: Campaign, labels: Mapping[str, str]) -> str:
         kinds = [kind for kind in map(swap, runs) if kind] or [NOT_AVAILABLE]
         for kind in kinds:
             who.setdefault(kind, {})[safe_line(labels[variant], 60)] = None
-    return "; ".join(f"{kind}: {first_names(list(names), SHOWN)}" for kind, names in who.items())
+    return "; ".join(_with_variants(who))
+
+
+def _with_variants(who: Mapping[str, Mapping[str, None]]) -> list[str]:
+    return [f"{what}: {first_names(list(names), SHOWN)}" for what, names in who.items()]
 
 
 def daemons(campaign: Campaign, labels: Mapping[str, str]) -> str:
@@ -147,9 +151,18 @@ def daemons(campaign: Campaign, labels: Mapping[str, str]) -> str:
             if isinstance(version, str):
                 daemon = f"{name} {safe_line(version, 60)}"
                 who.setdefault(daemon, {})[safe_line(labels[variant.label], 60)] = None
-    listed = [f"{daemon}: {first_names(list(names), SHOWN)}" for daemon, names in who.items()]
-    more = f"; and {len(listed) - SHOWN:,} more" if len(listed) > SHOWN else ""
-    return "; ".join(listed[:SHOWN]) + more
+    more = f"; and {len(who) - SHOWN:,} more" if len(who) > SHOWN else ""
+    return "; ".join(_with_variants(who)[:SHOWN]) + more
+
+
+def differing(campaign: Campaign, labels: Mapping[str, str]) -> Iterator[str]:
+    """Sentences on the modelled machines, and on swaps and daemons if variants differ in them."""
+    for modelled in references(campaign.runs):
+        yield f"Machine: {modelled}."
+    if words := swaps(campaign, labels):
+        yield f"Swap: {words}."
+    if words := daemons(campaign, labels):
+        yield f"Daemons: {words}."
 
 
 def memory(runs: Sequence[Run]) -> str:

@@ -79,7 +79,7 @@ def _keys_metric(compared: Compared) -> str:
 def _slow_keys(compared: Compared, variant: str, key: str) -> float | None:
     """The variant's mean of this metric of slow keys; of runs that were cut, up to the limit."""
     felt = compared.felt.get(variant)
-    if felt and felt.cut and felt.keys.get(key):
+    if felt and felt.keys.get(key):
         return statistics.fmean(felt.keys[key])
     return compared.samples[key][variant].mean
 

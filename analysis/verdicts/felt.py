@@ -26,7 +26,7 @@ from analysis.figures.stalls import worst
 from analysis.reading.load import Run
 from analysis.reading.streams import STALL
 from analysis.reading.words import percent, seconds
-from analysis.verdicts.slow_keys import Shares, slow_key_shares
+from analysis.verdicts.slow_keys import WHERE, Shares, slow_key_shares
 from analysis.verdicts.verdict import Comparison, Sample
 from contract import remedy
 from contract.plan import Plan
@@ -76,9 +76,13 @@ def felt_with(
             frozen.failed,
             words,
             cut,
-            slow_key_shares(going),
+            slow_key_shares(going) if cut else _ended_shares(samples, variant),
         )
     return felt
+
+
+def _ended_shares(samples: Mapping[str, Mapping[str, Sample]], variant: str) -> Shares:
+    return {key: samples[key][variant].known for key in WHERE if key in samples}
 
 
 def frozen_words(frozen: float, longest: float, when: str = "", *, cut: bool = False) -> str:

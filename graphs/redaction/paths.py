@@ -26,6 +26,8 @@ _EQUALS = r"(?:=|[ \t]{1,2})"
 _IS = rf"{_EQUALS}[\"']?"
 # The suite's options whose value is a secret, and those of whose file the folder is one.
 WHOLE = ("repo", "music", "tree")
+RESULTS = ("out", "resume", "run-dir")
+COMMAND = "daemon"
 OF_FILES = (
     "kernel",
     "kernel-config",
@@ -62,7 +64,7 @@ HOMES = (
 )
 OPTIONS = (
     rule("path", "--", rf"--(?:{'|'.join(WHOLE)}){_VALUE}", learn=True),
-    rule("path", "--", rf"--(?:out|resume|run-dir){_VALUE}"),
+    rule("path", "--", rf"--(?:{'|'.join(RESULTS)}){_VALUE}"),
 )
 PATHS = (
     # In quotes a folder may have spaces.
@@ -83,7 +85,10 @@ PATHS = (
     rule("path", "--on", rf"--on{_IS}ssh:{_FOLDER}", learn=True),
     # Of a command its first word or another one.
     rule(
-        "path", "--daemon", rf"--daemon{_IS}(?:[^\n\"'<>]{{0,1000}}?[ \t=])?{_FOLDER}", learn=True
+        "path",
+        f"--{COMMAND}",
+        rf"--{COMMAND}{_IS}(?:[^\n\"'<>]{{0,1000}}?[ \t=])?{_FOLDER}",
+        learn=True,
     ),
     # The second of several patches, and of the two trees of --bisect-hunks.
     rule("path", ".", rf"\.(?:patch|diff) {_FOLDER}", learn=True),

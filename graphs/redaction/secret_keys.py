@@ -5,7 +5,7 @@ import re
 from functools import lru_cache
 
 from graphs.redaction.ipv4 import is_address
-from graphs.redaction.paths import ELSEWHERE, KEPT_FILE, OF_FILES, WHOLE
+from graphs.redaction.paths import COMMAND, ELSEWHERE, KEPT_FILE, OF_FILES, RESULTS, WHOLE
 from graphs.redaction.secret_names import is_public
 
 KEYS = {
@@ -24,12 +24,12 @@ KEYS = {
         r"|(?:api|access|private|auth)_?key)|CONFIG_BUILD_SALT",
         "iqn": r"iqn|(?:host|sub|sys)?nqn|initiator(?:_?name)?",
         "label": r"(?:fs|part|volume|disk)_?label",
-        "path": rf"{'|'.join(WHOLE)}|out|resume|run_dir|artist|album|track|cwd|working_directory",
+        "path": "|".join((*WHOLE, *RESULTS)).replace("-", "_")
+        + "|artist|album|track|cwd|working_directory",
     }.items()
 }
 # Keys whose value may be a user's file: then its folder is a secret.
 FOLDERS = re.compile("|".join((*OF_FILES, "spec", "image")).replace("-", "_"), re.IGNORECASE)
-COMMAND = "daemon"
 FOLDER = re.compile(rf"({ELSEWHERE}/[^\n<>,]{{1,4000}}?)(?=/[^/\n,]{{1,255}}(?:,|$))")
 _BARE_MAC = re.compile(r"(?:[0-9a-f]{2}[:.-]?){6,20}", re.IGNORECASE)
 _VERSION = re.compile(r"v?[0-9][0-9.]{0,16}[\w.+~-]{0,64}")

@@ -32,7 +32,7 @@ Version: 252.39-1~deb12u1
 """
 
 
-def test_versions_are_those_of_the_packages_asked_for() -> None:
+def test_versions_are_those_of_the_requested_packages() -> None:
     assert image.versions(STATUS, ("systemd-oomd", "earlyoom")) == (
         "earlyoom 1.7-1\nsystemd-oomd 252.39-1~deb12u1\n"
     )

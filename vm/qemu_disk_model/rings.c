@@ -147,13 +147,14 @@ void do_the_rest(const struct io_uring_sqe *request, struct io_uring_cqe *result
 static void finish_first(struct io_uring *ring)
 {
 	const struct io_uring_sqe request = *entry(ring, ring->sq.sqe_head);
+	const bool awaited = is_of_a_file(&request);
 	struct io_uring_cqe *result = NULL;
 
 	do {
-		submit_all(ring, is_of_a_file(&request) ? io_uring_cq_ready(ring) + 1 : 0);
-		if (is_of_a_file(&request))
+		submit_all(ring, awaited ? io_uring_cq_ready(ring) + 1 : 0);
+		if (awaited)
 			result = result_of(ring, request.user_data);
-	} while (io_uring_sq_ready(ring) || (is_of_a_file(&request) && !result));
+	} while (io_uring_sq_ready(ring) || (awaited && !result));
 	if (result)
 		do_the_rest(&request, result);
 }
