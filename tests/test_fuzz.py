@@ -3,6 +3,7 @@
 
 import subprocess
 import sys
+import tempfile
 import types
 from pathlib import Path
 from random import Random
@@ -73,6 +74,18 @@ def test_a_case_is_the_same_again(tmp_path: Path) -> None:
     assert first == again and first.mutations
     trees = [contents(tmp_path / place / "results") for place in ("a", "b")]
     assert trees[0] == trees[1] != {}
+
+
+def test_a_case_leaves_nothing_outside_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, *_, bundle = make_bases(tmp_path / "bases")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(outside))
+    for number in range(4):
+        assert not play(1, number, [bundle], tmp_path / "case").ended.fault
+    assert not list(outside.iterdir())
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -71,6 +72,8 @@ def _become(module: str, main: object, argv: Sequence[str], log: Path) -> None:
         room = pages * resource.getpagesize() + MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (room, room))
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S + 2))
+        # Nobody removes what a killed child unpacked but whoever removes its log.
+        tempfile.tempdir = str(log.parent)
         sys.argv = [module, *argv]
         assert callable(main)
         status = run_command(module.removesuffix(".__main__"), main)
