@@ -8,6 +8,7 @@
 set -euo pipefail
 
 export PATH=$PATH:/usr/sbin:/sbin
+unset PYTHONDONTWRITEBYTECODE # without bytecode each pytest compiles all tests again: half a minute
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 setup/packages.sh --dev
 bin=.venv/bin
