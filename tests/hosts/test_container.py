@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from contract.run_files import STATUS
-from tests.hosts.test_fresh_debian import main_job
+from tests.hosts.test_fresh_debian import main_job, same_bytes
 from tests.support.fleet import Fleet, meta_of
 from tests.support.fresh_host import ROOT, NoSuite
 
@@ -28,4 +28,6 @@ def test_the_main_job_in_a_container(
     # Root in the container is the user outside.
     clone = job.host.path(job.clone)
     assert {path.stat().st_uid for path in job.results.rglob("*")} == {clone.stat().st_uid}
-    assert meta_of(job.run)["guest"] == meta_of(main_job(fleet, "12", ROOT).run)["guest"]
+    outside = main_job(fleet, "12", ROOT)
+    assert meta_of(job.run)["guest"] == meta_of(outside.run)["guest"]
+    assert same_bytes(job.run, outside.run) == []
