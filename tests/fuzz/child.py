@@ -72,7 +72,7 @@ def _become(module: str, main: object, argv: Sequence[str], log: Path) -> None:
         room = pages * resource.getpagesize() + MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (room, room))
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S + 2))
-        # Nobody removes what a killed child unpacked but whoever removes its log.
+        # A killed child cannot remove the bundle that it unpacked: the case's folder holds it.
         tempfile.tempdir = str(log.parent)
         sys.argv = [module, *argv]
         assert callable(main)
